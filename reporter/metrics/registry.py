@@ -1,0 +1,50 @@
+"""Finds metrics: every module of this folder, and packages that offer the entry point ``reporter.metrics``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from functools import cache
+
+from reporter.errors import ReporterError
+from reporter.metrics.base import Compute, Metric, Options, Statistic
+
+_found: dict[str, Metric] = {}
+_NOT_METRICS = {"base", "registry"}
+
+
+def metric(
+    *,
+    name: str,
+    title: str,
+    summary: str,
+    statistics: tuple[Statistic, ...],
+    needs: tuple[str, ...],
+    options: type[Options] = Options,
+    version: int = 1,
+    cost: str = "",
+) -> Callable[[Compute], Compute]:
+    """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`."""
+
+    def register(compute: Compute) -> Compute:
+        known = _found.get(name)
+        if known is not None and known.compute.__module__ != compute.__module__:
+            raise ReporterError(
+                f"metric {name!r} is defined twice: in {known.compute.__module__} and in {compute.__module__}"
+            )
+        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost)
+        return compute
+
+    return register
+
+
+@cache
+def catalogue() -> dict[str, Metric]:
+    """Every metric by name, in alphabetical order. Imports the metric modules, but neither torch nor scipy."""
+    import reporter.metrics as room
+
+    for module in pkgutil.iter_modules(room.__path__):
+        if module.name not in _NOT_METRICS and not module.name.startswith("_"):
+            importlib.import_module(f"reporter.metrics.{module.name}")
+    return dict(sorted(_found.items()))
