@@ -1,0 +1,1 @@
+"""Send token batches through a model and show its hidden states to observables."""

@@ -1,0 +1,1 @@
+"""Metrics: one short file each, a pure function from observables to values."""

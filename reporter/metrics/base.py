@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed
@@ -28,6 +28,28 @@ class Options(BaseModel):
     """Base of a metric's options: what a study may write under the metric's name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def sample_size(self) -> int:
+        """Return how many sampled tokens the metric reads in a view; 0 where it reads none."""
+        return 0
+
+
+class SampleOptions(Options):
+    """Options of a metric that reads shuffled batches of sampled tokens."""
+
+    sample: int = Field(default=4096, ge=32, description="tokens in a batch")
+    batches: int = Field(default=4, ge=1, description="batches that the mean and the interval are taken over")
+
+    def sample_size(self) -> int:
+        """Return the tokens of all batches together."""
+        return self.sample * self.batches
+
+    def split(self, found: int) -> list[slice]:
+        """Cut ``found`` sampled tokens into full batches; too few for one full batch are one batch."""
+        full = min(self.batches, found // self.sample)
+        if full == 0:
+            return [slice(0, found)]
+        return [slice(i * self.sample, (i + 1) * self.sample) for i in range(full)]
 
 
 @dataclass(frozen=True)

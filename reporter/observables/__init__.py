@@ -1,0 +1,1 @@
+"""Small mergeable summaries of hidden states, kept while texts stream through a model."""

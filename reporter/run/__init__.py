@@ -1,0 +1,1 @@
+"""Decides what must run, runs it once, and stores what came out."""

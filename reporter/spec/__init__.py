@@ -1,0 +1,8 @@
+"""What a study may say: one file per noun, the YAML reader that knows lines, the errors."""
+
+from reporter.spec.load import load_studies, load_study
+from reporter.spec.problems import Problem, SpecError
+from reporter.spec.schema import study_schema
+from reporter.spec.study import Study, StudyFile
+
+__all__ = ["Problem", "SpecError", "Study", "StudyFile", "load_studies", "load_study", "study_schema"]

@@ -1,0 +1,9 @@
+"""Where numbers rest: one DuckDB file with commented tables, safe writes and sandboxed reads."""
+
+from __future__ import annotations
+
+from reporter.store.database import Store
+from reporter.store.keys import CellKey, CellName, CellRecord
+from reporter.store.sandbox import query
+
+__all__ = ["CellKey", "CellName", "CellRecord", "Store", "query"]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
+# refuses the newer file instead of misreading it.
+SCHEMA_VERSION = 1
+
 
 @dataclass(frozen=True)
 class Column:
@@ -27,7 +31,9 @@ _STUDY = Column("study", "VARCHAR", "id of the study")
 _MODEL = Column("model", "VARCHAR", "name of the model in the study")
 _CHECKPOINT = Column("checkpoint", "VARCHAR", "name of the checkpoint; 'final' where the model has only one")
 _STEP = Column("step", "BIGINT", "training step of the checkpoint; NULL where it is unknown")
-_ROLE = Column("role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?")
+_ROLE = Column(
+    "role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?"
+)
 _CORPUS = Column("corpus", "VARCHAR", "name of the corpus in the study")
 
 TABLES: tuple[Table, ...] = (
@@ -49,10 +55,16 @@ TABLES: tuple[Table, ...] = (
             ),
             Column("metric", "VARCHAR", "metric, the first part of a number's name"),
             Column("statistic", "VARCHAR", "statistic, the second part of a number's name"),
-            Column("site", "VARCHAR", "'embedding' (what enters the first block) or 'block' (what a block returns)"),
+            Column(
+                "site",
+                "VARCHAR",
+                "'embedding' (what enters the first block) or 'block' (what a block returns)",
+            ),
             Column("layer", "INTEGER", "0 = embedding, 1..L = blocks; NULL for a number of the whole model"),
             Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis"),
-            Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"),
+            Column(
+                "value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"
+            ),
             Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none"),
             Column("ci_high", "DOUBLE", "upper end of its interval"),
             Column("n", "BIGINT", "how many observations it rests on"),
@@ -68,7 +80,9 @@ TABLES: tuple[Table, ...] = (
             _STEP,
             _ROLE,
             Column("source", "VARCHAR", "'hub', 'path' or 'recipe'"),
-            Column("location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"),
+            Column(
+                "location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"
+            ),
             Column("revision", "VARCHAR", "commit of the hub repository, or hash of the files"),
             Column("fingerprint", "VARCHAR", "identity of the weights and tokenizer; cells are keyed by it"),
             Column("family", "VARCHAR", "transformers' model_type"),
@@ -85,13 +99,30 @@ TABLES: tuple[Table, ...] = (
                 "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
                 "(after a closing norm or projection), measured",
             ),
-            Column("self_test", "DOUBLE", "largest relative deviation between hooks and the model's own hidden_states"),
+            Column(
+                "self_test",
+                "DOUBLE",
+                "largest relative deviation between hooks and the model's own hidden_states",
+            ),
             Column("device", "VARCHAR", "where it ran"),
             Column("precision", "VARCHAR", "'float32' or 'mixed' (bf16 autocast over float32 weights)"),
-            Column("precision_deviation", "DOUBLE", "largest relative deviation of mixed from float32 states; NULL if not tried"),
+            Column(
+                "precision_deviation",
+                "DOUBLE",
+                "largest relative deviation of mixed from float32 states; NULL if not tried",
+            ),
             Column("loss", "DOUBLE", "recipe models: held-out loss at this checkpoint, in nats"),
-            Column("unigram_entropy", "DOUBLE", "recipe models: entropy of the token frequencies, in nats; a loss near it means nothing was learned from context"),
-            Column("warning", "VARCHAR", "what a reader should know, e.g. that the model stayed on the unigram plateau"),
+            Column(
+                "unigram_entropy",
+                "DOUBLE",
+                "recipe models: entropy of the token frequencies, in nats; a loss near it means that "
+                "nothing was learned from context",
+            ),
+            Column(
+                "warning",
+                "VARCHAR",
+                "what a reader should know, e.g. that the model stayed on the unigram plateau",
+            ),
             Column("status", "VARCHAR", "'done' or 'failed'"),
             Column("error", "VARCHAR", "why it failed"),
         ),
@@ -125,24 +156,47 @@ TABLES: tuple[Table, ...] = (
             Column("metric", "VARCHAR", "metric"),
             Column("options", "VARCHAR", "JSON object: the metric's options, defaults filled in"),
             Column("fingerprint", "VARCHAR", "hash of everything its numbers depend on"),
+            Column("inputs", "VARCHAR", "JSON object: what the fingerprint is a hash of, part by part"),
             Column("status", "VARCHAR", "'done' or 'failed'"),
             Column("error", "VARCHAR", "why it failed"),
             Column("why", "VARCHAR", "why it ran: new, spec changed, model changed, …"),
-            Column("reasons", "VARCHAR", "JSON array: why single values are NULL (statistic, view, layers, reason)"),
+            Column(
+                "reasons",
+                "VARCHAR",
+                "JSON array: why single values are NULL (statistic, view, layers, reason)",
+            ),
             Column("texts", "BIGINT", "texts measured"),
             Column("tokens", "BIGINT", "tokens measured, padding never counted"),
             Column("ordinary", "BIGINT", "tokens that are neither special nor sinks"),
             Column("special", "BIGINT", "tokens that the tokenizer added"),
-            Column("sinks", "BIGINT", "ordinary tokens at position 0 of a decoder, or with a giant norm in their text"),
+            Column(
+                "sinks",
+                "BIGINT",
+                "ordinary tokens at position 0 of a decoder, or with a giant norm in their text",
+            ),
             Column("cut_texts", "BIGINT", "texts longer than the limit, cut"),
             Column("short_texts", "BIGINT", "texts of one ordinary token"),
-            Column("forward_tokens", "BIGINT", "tokens sent through the model for this cell in this run; 0 when observables were at hand"),
-            Column("forward_passes", "BIGINT", "passes over the corpus that this cell caused; cells that share a pass show it once"),
+            Column(
+                "forward_tokens",
+                "BIGINT",
+                "tokens sent through the model for this cell in this run; 0 when observables were at hand",
+            ),
+            Column(
+                "forward_passes",
+                "BIGINT",
+                "passes over the corpus that this cell caused; cells that share a pass show it once",
+            ),
             Column("seconds", "DOUBLE", "wall time of the metric itself"),
-            Column("forward_seconds", "DOUBLE", "wall time of the pass and its observables, on the cell that caused it"),
+            Column(
+                "forward_seconds",
+                "DOUBLE",
+                "wall time of the pass and its observables, on the cell that caused it",
+            ),
             Column("device", "VARCHAR", "device of the pass"),
             Column("precision", "VARCHAR", "'float32' or 'mixed'"),
-            Column("versions", "VARCHAR", "JSON object: versions of reporter, torch, transformers, numpy, Python"),
+            Column(
+                "versions", "VARCHAR", "JSON object: versions of reporter, torch, transformers, numpy, Python"
+            ),
             Column("finished", "TIMESTAMP", "when it was committed, UTC"),
         ),
     ),
@@ -153,11 +207,17 @@ TABLES: tuple[Table, ...] = (
             _STUDY,
             Column("title", "VARCHAR", "title"),
             Column("question", "VARCHAR", "the question it asks"),
-            Column("spec", "VARCHAR", "the study file as it was read, or the study as JSON when it came from the API"),
+            Column(
+                "spec",
+                "VARCHAR",
+                "the study file as it was read, or the study as JSON when it came from the API",
+            ),
             Column("spec_hash", "VARCHAR", "SHA-256 of the spec"),
             Column("views", "VARCHAR", "JSON array: views, the first one is shown first"),
             Column("started", "TIMESTAMP", "start of the last run, UTC"),
-            Column("finished", "TIMESTAMP", "end of the last run, UTC; NULL while it runs or when it was killed"),
+            Column(
+                "finished", "TIMESTAMP", "end of the last run, UTC; NULL while it runs or when it was killed"
+            ),
             Column("seconds", "DOUBLE", "wall time of the last run"),
             Column("cells_run", "INTEGER", "cells computed in the last run"),
             Column("cells_cached", "INTEGER", "cells found done"),
@@ -165,4 +225,31 @@ TABLES: tuple[Table, ...] = (
             Column("versions", "VARCHAR", "JSON object: versions of the libraries"),
         ),
     ),
+    Table(
+        "schema_version",
+        "Which shape these tables have, so that another version of reporter knows whether it can use them.",
+        (
+            Column("version", "INTEGER", "version of the tables; an older reporter refuses a newer one"),
+            Column("reporter", "VARCHAR", "version of reporter that shaped them"),
+        ),
+    ),
 )
+
+
+def find_table(name: str) -> Table:
+    """Finds a table by name.
+
+    Args:
+        name: Its name.
+
+    Returns:
+        The table.
+
+    Raises:
+        ValueError: There is no such table.
+    """
+    for candidate in TABLES:
+        if candidate.name == name:
+            return candidate
+    known = ", ".join(t.name for t in TABLES)
+    raise ValueError(f"there is no table {name!r}; the tables are {known}")

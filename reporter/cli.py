@@ -1,0 +1,273 @@
+"""The command ``reporter``: each verb is a few lines that call the library.
+
+What a verb needs is imported inside it, so that ``--help`` and ``validate`` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from reporter.errors import ReporterError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from reporter.metrics.base import Metric
+    from reporter.spec import Problem
+
+
+class _Verbs(TyperGroup):
+    """Turns expected failures into a sentence and an exit code; anything else is a bug with a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ReporterError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+        except KeyboardInterrupt:
+            typer.echo(
+                "interrupted; what is finished is kept, and the same command goes on from there", err=True
+            )
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=_Verbs,
+    help="Measure what transformer layers do to text: one YAML study in, a database and a report out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A study, as a YAML file.")]
+Specs = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")]
+Out = Annotated[Path, typer.Option(help="The folder of the database, the report and the cache.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.")]
+
+
+def main() -> None:
+    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            app(prog_name="reporter")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from reporter import __version__
+
+        typer.echo(f"reporter {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The file to write, with or without .yaml.")] = "study",
+) -> None:
+    """Write a commented study to start from."""
+    from reporter.spec.starter import write_starter
+
+    typer.echo(f"wrote {write_starter(name)}")
+
+
+@app.command()
+def validate(specs: Specs) -> None:
+    """Check studies; exit code 2 if anything is wrong."""
+    from reporter.spec import SpecError, load_study
+    from reporter.spec.problems import one_line
+
+    problems: list[Problem] = []
+    for path in specs:
+        try:
+            study = load_study(path, _metric_options()).study
+        except SpecError as error:
+            problems += error.problems
+            continue
+        counts = [
+            _count(len(study.models), "model", "models"),
+            _count(len(study.corpora), "corpus", "corpora"),
+            _count(len(study.metrics), "metric", "metrics"),
+        ]
+        typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
+    if problems:
+        raise SpecError(problems)
+
+
+@app.command()
+def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
+    """Show what would run, what is cached, and why."""
+    from reporter.run.planner import plan_study
+    from reporter.spec import load_study
+
+    for line in plan_study(load_study(spec, _metric_options()), out=out, offline=offline).lines():
+        typer.echo(line)
+
+
+@app.command()
+def run(
+    specs: Specs,
+    out: Out = Path("results"),
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this model, corpus or metric; may be repeated."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
+    offline: Offline = False,
+) -> None:
+    """Measure, fill the database and write the report."""
+    from reporter.spec import load_studies
+
+    files = load_studies(specs, _metric_options())
+
+    from reporter.run.runner import run_studies
+
+    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def report(
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY...]", help="Ids of studies; all if left out.")
+    ] = None,
+    out: Out = Path("results"),
+) -> None:
+    """Write the report again from the database, computing nothing."""
+    from reporter.report import render
+
+    written = render(out / "results.duckdb", out, studies or None)
+    typer.echo(f"wrote {_count(len(written), 'file', 'files')}; open {out / 'index.html'}")
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="One SQL query; tables are described in the report.")],
+    out: Out = Path("results"),
+    format: Annotated[
+        Literal["table", "csv", "json"], typer.Option("--format", help="How to print the rows.")
+    ] = "table",
+) -> None:
+    """Ask the results: read-only SQL."""
+    from reporter.store import query as ask
+
+    typer.echo(ask(out / "results.duckdb", query, format).removesuffix("\n"))
+
+
+@app.command()
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
+) -> None:
+    """Explain the metrics: definition, source, options, columns."""
+    from reporter.metrics.registry import catalogue
+
+    found = catalogue()
+    if name is None:
+        for metric in found.values():
+            typer.echo(
+                f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})"
+            )
+            typer.echo(f"    {metric.summary}")
+        return
+    if name not in found:
+        from reporter.spec.problems import hint, one_line
+
+        raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(found), 'there are')}")
+    typer.echo("\n".join(_page(found[name])))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a study, for editors."""
+    import json
+
+    from reporter.spec import study_schema
+
+    typer.echo(json.dumps(study_schema(_metric_options()), indent=2, ensure_ascii=False))
+
+
+def _metric_options() -> dict[str, type[BaseModel]]:
+    from reporter.metrics.registry import catalogue
+
+    return {name: metric.options for name, metric in catalogue().items()}
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+_PER = {
+    "layer": "every layer 0..L (0 = what enters the first block)",
+    "step": "every step from layer l to l + 1, in the row of layer l",
+    "model": "the model as a whole; layer is NULL",
+}
+
+
+def _page(metric: Metric) -> list[str]:
+    """Everything there is to know about a metric, as lines."""
+    lines = [f"{metric.name}: {metric.title}", "", *_wrapped(metric.summary)]
+    for statistic in metric.statistics:
+        lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
+        low, high = statistic.bounds
+        floor = f"{metric.name}.{statistic.name}_floor is the same number for an isotropic Gaussian"
+        facts = {
+            "definition": statistic.definition,
+            "one for": _PER[statistic.per],
+            "unit": statistic.unit or "none",
+            "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
+            "interval": statistic.interval or "none",
+            "floor": floor if statistic.floor else "none",
+            "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
+            "beware": statistic.trap,
+        }
+        for label, fact in facts.items():
+            if fact:
+                lines += _wrapped(f"{label}: {fact}", "    ")
+    lines += ["", "options"]
+    for option, field in metric.options.model_fields.items():
+        default = (
+            "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
+        )
+        lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
+    if not metric.options.model_fields:
+        lines += ["    none"]
+    rows = (
+        f"rows of layer_metrics where metric = '{metric.name}' and statistic is one of the names above:"
+        " value, ci_low, ci_high (the interval) and n (how many observations the value rests on), for each"
+        " study, model, checkpoint, corpus, view, site and layer"
+    )
+    lines += ["", "columns", *_wrapped(rows, "    ")]
+    lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
+    return [*lines, "", "cost", *_wrapped(metric.cost or "not stated", "    ")]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, 100, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent)) or [""]

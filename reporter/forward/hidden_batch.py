@@ -1,0 +1,90 @@
+"""The hidden states of one batch, without padding, ordered so that each stratum is one block of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.forward.contexts import Keys
+from reporter.forward.strata import STRATA
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenBatch:
+    """What a model did to one batch of texts.
+
+    Rows are tokens, padding left out, ordinary tokens first, then special tokens, then sinks.
+
+    Args:
+        states: for layer 0..L a float32 matrix (tokens, width): what enters the first block, then each block's output.
+        norms: Euclidean norms of the states, shape (L + 1, tokens).
+        token_ids: shape (tokens,).
+        texts: place in the corpus of each token's text, shape (tokens,).
+        positions: place of each token in its text, 0 = first, shape (tokens,).
+        contexts: key of what decided the block states, shape (tokens,).
+        embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
+        sizes: number of tokens in each stratum, in the order of ``STRATA``.
+    """
+
+    states: list[torch.Tensor]
+    norms: torch.Tensor
+    token_ids: NDArray[np.int64]
+    texts: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    contexts: Keys
+    embedding_contexts: Keys
+    sizes: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+    @cached_property
+    def rows(self) -> tuple[slice, ...]:
+        """Rows of each stratum, in the order of ``STRATA``."""
+        ends = np.cumsum(self.sizes)
+        return tuple(slice(int(end) - size, int(end)) for end, size in zip(ends, self.sizes, strict=True))
+
+    @cached_property
+    def strata(self) -> NDArray[np.int64]:
+        """Stratum of each token, shape (tokens,)."""
+        return np.repeat(np.arange(len(STRATA)), self.sizes)
+
+    def layers(self) -> Iterator[LayerStates]:
+        """Yield layer 0..L, one at a time, so that what is derived from a layer can be dropped after it."""
+        for index in range(len(self.states)):
+            yield LayerStates(self, index)
+
+
+class LayerStates:
+    """One layer of a batch, and what several observables want to know of it, computed once."""
+
+    def __init__(self, batch: HiddenBatch, index: int) -> None:
+        self.batch = batch
+        self.index = index
+        self.states = batch.states[index]
+        self.norms = batch.norms[index]
+
+    @cached_property
+    def centred(self) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
+        """For each stratum its mean (width,) in float64 and its states minus that mean (tokens, width) in float32."""
+        import torch
+
+        result = []
+        for rows in self.batch.rows:
+            x = self.states[rows]
+            if len(x) == 0:
+                result.append((torch.zeros(x.shape[1], dtype=torch.float64, device=x.device), x))
+                continue
+            mean = x.mean(dim=0)
+            centred = x - mean
+            # The float32 mean is off by a rounding; what is left over after centring says by how much.
+            result.append((mean.double() + centred.mean(dim=0).double(), centred))
+        return tuple(result)

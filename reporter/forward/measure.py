@@ -1,0 +1,193 @@
+"""The pass: every text through the model once, every observable fed, shard by shard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from reporter.errors import ReporterError
+from reporter.forward.contexts import context_keys, embedding_keys
+from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
+from reporter.forward.strata import ORDINARY, SINK, SPECIAL, STRATA, strata
+from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
+
+if TYPE_CHECKING:
+    from reporter.models.load import LoadedModel
+    from reporter.texts.texts import Texts
+
+
+class Watcher(Protocol):
+    """What the pass feeds; every observable is one."""
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Look at a new batch before its layers are shown."""
+
+    def observe(self, layer: LayerStates) -> None:
+        """Take in one layer of the batch; layers come in the order 0..L."""
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Look at a batch after all its layers were shown."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What went through the model: texts, tokens by stratum, texts cut at the limit, texts of one ordinary token."""
+
+    texts: int = 0
+    tokens: int = 0
+    ordinary: int = 0
+    special: int = 0
+    sinks: int = 0
+    cut_texts: int = 0
+    short_texts: int = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding."""
+
+    max_tokens: int
+    batch_tokens: int
+    seed: int
+    precision: Precision
+
+
+def longest(max_tokens: int, model: LoadedModel) -> int:
+    """Return where texts are cut: the study's limit or the model's own, whichever is smaller."""
+    own = model.anatomy.max_tokens
+    return max_tokens if own is None else min(max_tokens, own)
+
+
+def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens: int) -> Chosen:
+    """Choose the precision of a pass by trying it on the first few texts of the corpus."""
+    few = Shard(0, 0, min(4, len(texts)))
+    tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
+    if not tokens:
+        return Chosen("float32", None)
+    return choose(asked, model, next(batches(tokens, 512, _pad_id(model))))
+
+
+def measure(
+    model: LoadedModel,
+    texts: Texts,
+    watchers: Sequence[Watcher],
+    settings: Settings,
+    first_shard: int = 0,
+    tick: Callable[[int], None] = lambda texts: None,
+) -> Iterator[tuple[Shard, Counts]]:
+    """Send a corpus through a model and show its states to the watchers.
+
+    After each shard it yields, so that the caller can save what the watchers hold before going on.
+
+    Args:
+        model: a loaded model.
+        texts: the corpus.
+        watchers: observables; they see every batch of every shard from ``first_shard`` on.
+        settings: limits, batch size, precision.
+        first_shard: the first shard that the watchers have not seen yet.
+        tick: called with the number of texts after each batch.
+
+    Yields:
+        each finished shard with its counts.
+
+    Raises:
+        ReporterError: if states are not finite.
+    """
+    limit = longest(settings.max_tokens, model)
+    for shard in shards(texts)[first_shard:]:
+        began = time.perf_counter()
+        tokens = tokenise(texts, shard, model.tokenizer, limit)
+        sizes = np.zeros(len(STRATA), dtype=np.int64)
+        for batch in batches(tokens, settings.batch_tokens, _pad_id(model)):
+            hidden = _forward(model, batch, settings, texts.name)
+            for watcher in watchers:
+                watcher.start(hidden)
+            for layer in hidden.layers():
+                for watcher in watchers:
+                    watcher.observe(layer)
+            for watcher in watchers:
+                watcher.finish(hidden)
+            sizes += hidden.sizes
+            tick(len(batch.texts))
+        yield shard, _counts(tokens, sizes, time.perf_counter() - began)
+
+
+def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> Counts:
+    return Counts(
+        texts=len(tokens),
+        tokens=int(sizes.sum()),
+        ordinary=int(sizes[ORDINARY]),
+        special=int(sizes[SPECIAL]),
+        sinks=int(sizes[SINK]),
+        cut_texts=sum(text.cut for text in tokens),
+        short_texts=sum((~text.special).sum() <= 1 for text in tokens),
+        seconds=seconds,
+    )
+
+
+def _pad_id(model: LoadedModel) -> int:
+    """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
+    for token in (model.tokenizer.pad_token_id, model.tokenizer.eos_token_id):
+        if token is not None and 0 <= token < model.anatomy.vocabulary_size:
+            return int(token)
+    return 0
+
+
+def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: str) -> HiddenBatch:
+    causal = model.anatomy.role == "decoder"
+    ids = torch.as_tensor(batch.ids, device=model.device)
+    mask = torch.as_tensor(batch.mask, device=model.device)
+    with torch.inference_mode(), autocast(model.device, settings.precision):
+        states = model.states(ids, mask)
+    with torch.inference_mode():
+        norms = torch.stack([x.float().norm(dim=-1) for x in states])
+        _check_finite(norms, batch, corpus)
+        kinds = strata(norms[1:], batch.mask, batch.special, causal)
+
+        rows, positions = np.nonzero(batch.mask)
+        order = np.argsort(kinds[rows, positions], kind="stable")
+        rows, positions = rows[order], positions[order]
+        flat = torch.as_tensor(rows * batch.ids.shape[1] + positions, device=model.device)
+        for layer, x in enumerate(states):  # in place, so that padded and flat copies never all live at once
+            states[layer] = _with_float64(x.flatten(0, 1).index_select(0, flat).float())
+        norms = _with_float64(norms.flatten(1)[:, flat])
+
+    lengths = batch.mask.sum(axis=1)
+    contexts = context_keys(batch.ids, lengths, causal, settings.seed)
+    embedded = embedding_keys(batch.ids, model.anatomy.positions == "added")
+    return HiddenBatch(
+        states=states,
+        norms=norms,
+        token_ids=batch.ids[rows, positions],
+        texts=batch.texts[rows],
+        positions=positions.astype(np.int64),
+        contexts=contexts[rows, positions],
+        embedding_contexts=embedded[rows, positions],
+        sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
+    )
+
+
+def _with_float64(x: torch.Tensor) -> torch.Tensor:
+    """Move states off a device that cannot add in float64 (Apple's)."""
+    return x.cpu() if x.device.type == "mps" else x
+
+
+def _check_finite(norms: torch.Tensor, batch: TokenBatch, corpus: str) -> None:
+    real = torch.as_tensor(batch.mask, device=norms.device, dtype=torch.bool)
+    bad = (~norms.isfinite() & real).nonzero()
+    if len(bad):
+        layer, row, position = bad[0].tolist()
+        raise ReporterError(
+            f"the states are not finite: first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
+            f"token {position}; the weights may be damaged, or try `precision: float32`"
+        )

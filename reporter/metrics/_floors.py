@@ -1,0 +1,73 @@
+"""What a statistic reads on nothing: isotropic Gaussian states of the same number and dimension.
+
+Each floor is drawn, not derived, so that it carries the bias of a finite sample. Where the distribution of what the
+statistic needs is known exactly, that is drawn instead of n × d numbers.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def gaussian(n: int, d: int, seed: int) -> Floats:
+    """Return n independent isotropic Gaussian vectors, shape (n, d)."""
+    return np.random.default_rng([seed, n, d]).standard_normal((n, d))
+
+
+@lru_cache(maxsize=256)
+def top_variance_share(n: int, d: int, seed: int) -> float:
+    """Return λ1/Σλ of the covariance of n isotropic Gaussian vectors in d dimensions.
+
+    The centred second moment is Wishart with n − 1 degrees of freedom, drawn by Bartlett's decomposition: A·Aᵀ with A
+    lower triangular, A_ii² ~ χ²(n − 1 − i), A_ij ~ N(0, 1). For n ≤ d the vectors themselves are drawn.
+    """
+    if n <= d:
+        x = gaussian(n, d, seed)
+        singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False) ** 2
+        return float(singular[0] / singular.sum())
+    rng = np.random.default_rng([seed, n, d])
+    a = np.tril(rng.standard_normal((d, d)), -1)
+    a[np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - 1 - np.arange(d)))
+    singular = np.linalg.svd(a, compute_uv=False) ** 2
+    return float(singular[0] / singular.sum())
+
+
+@lru_cache(maxsize=256)
+def mean_cosine(n: int, d: int, seed: int) -> float:
+    """Return the mean cosine over pairs of n isotropic vectors in d dimensions, (‖Σu‖² − n)/(n(n − 1)).
+
+    For more than 4096 vectors, Σu is drawn from its limit N(0, n/d).
+    """
+    if n <= 4096:
+        x = gaussian(n, d, seed)
+        total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
+    else:
+        total = np.random.default_rng([seed, n, d]).standard_normal(d) * np.sqrt(n / d)
+    return float((total @ total - n) / (n * (n - 1)))
+
+
+@lru_cache(maxsize=256)
+def pair_cosine(n: int, d: int, seed: int) -> float:
+    """Return the mean over n draws of the cosine of two independent isotropic vectors.
+
+    (1 + cos)/2 ~ Beta((d − 1)/2, (d − 1)/2) for d ≥ 2.
+    """
+    rng = np.random.default_rng([seed, n, d])
+    if d == 1:
+        return float(rng.choice([-1.0, 1.0], n).mean())
+    return float(2 * rng.beta((d - 1) / 2, (d - 1) / 2, n).mean() - 1)
+
+
+@lru_cache(maxsize=256)
+def step_angle(n: int, d: int, seed: int) -> float:
+    """Return the mean angle, over n draws, between b − a and c − b for independent isotropic a, b, c; 2π/3 for large d."""
+    draws = min(n, 4096)
+    a, b, c = (gaussian(draws, d, seed + i) for i in range(3))
+    first, second = b - a, c - b
+    cosine = (first * second).sum(axis=1) / (np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1))
+    return float(np.arccos(np.clip(cosine, -1, 1)).mean())

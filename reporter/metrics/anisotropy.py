@@ -1,0 +1,199 @@
+"""How unevenly states spread over directions: the word names several numbers, each has its own name here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.metrics import _floors
+from reporter.metrics._sources import ETHAYARAJH, SHAPE_OF_LEARNING, TIMKEY
+from reporter.metrics.base import Options, SampleOptions, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed
+
+Floats = NDArray[np.float64]
+
+STATISTICS = (
+    Statistic(
+        "top_variance_share",
+        "variance on the first axis",
+        "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred",
+        (SHAPE_OF_LEARNING,),
+        floor=True,
+        bounds=(0, 1),
+        headline=True,
+        trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
+        "nothing else. Compare the view 'no-sinks'.",
+    ),
+    Statistic(
+        "top_variance_share_batch",
+        "variance on the first axis, by batch",
+        "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
+        "replacement, duplicates included",
+        (SHAPE_OF_LEARNING,),
+        interval="mean ± standard deviation over the batches; none for a single batch",
+        floor=True,
+        bounds=(0, 1),
+        trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
+        "tokens and wide models: see its floor.",
+    ),
+    Statistic(
+        "mean_cosine",
+        "mean cosine of two tokens",
+        "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no pairs "
+        "are sampled",
+        (ETHAYARAJH,),
+        floor=True,
+        bounds=(-1, 1),
+        headline=True,
+        trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
+        "standardised forms.",
+    ),
+    Statistic(
+        "mean_cosine_centred",
+        "mean cosine, centred",
+        "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
+        (ETHAYARAJH, TIMKEY),
+        floor=True,
+        bounds=(-1, 1),
+    ),
+    Statistic(
+        "mean_cosine_standardised",
+        "mean cosine, standardised",
+        "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
+        "sample of tokens; dimensions that do not vary are left out",
+        (TIMKEY,),
+        floor=True,
+        bounds=(-1, 1),
+        trap="What is left of the mean cosine once no dimension outweighs another.",
+    ),
+)
+
+
+class AnisotropyOptions(SampleOptions):
+    """How the sampled statistics draw their tokens."""
+
+
+@metric(
+    name="anisotropy",
+    title="Anisotropy",
+    summary="How much of the variance lies on one axis, and how much two random tokens point the same way.",
+    statistics=STATISTICS,
+    needs=("moments", "gram", "tokens"),
+    options=AnisotropyOptions,
+    cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
+)
+def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the five statistics and their floors at every layer.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: sample and batches.
+    """
+    options = cast(AnisotropyOptions, options)
+    for layer in range(seen.layers + 1):
+        yield from _top_share(seen, layer)
+        yield from _top_share_of_batches(seen, layer, options)
+        yield from _mean_cosines(seen, layer, options)
+
+
+def _top_share(seen: Observed, layer: int) -> Iterator[Value]:
+    n = seen.tokens
+    if n < 2:
+        yield Value("top_variance_share", layer, None, n, reason="fewer than two tokens")
+        return
+    eigenvalues = seen.eigenvalues(layer)
+    total = eigenvalues.sum()
+    if not _varies(total, n, seen, layer):
+        yield Value("top_variance_share", layer, None, n, reason="all states are equal")
+        return
+    yield Value("top_variance_share", layer, float(eigenvalues[0] / total), n)
+    yield Value("top_variance_share_floor", layer, _floors.top_variance_share(n, seen.width, seen.seed), n)
+
+
+def _varies(variance: float, n: int, seen: Observed, layer: int) -> bool:
+    """Tell whether a total variance is more than what rounding leaves of equal float32 states."""
+    moments = seen.moments(layer)
+    scale = moments.mean @ moments.mean + moments.squares.sum() / n
+    return bool(variance > 1e-12 * scale)
+
+
+def _top_share_of_batches(seen: Observed, layer: int, options: AnisotropyOptions) -> Iterator[Value]:
+    sample = seen.token_sample(options.sample_size())
+    if len(sample) < 2:
+        yield Value("top_variance_share_batch", layer, None, len(sample), reason="fewer than two tokens")
+        return
+    batches = options.split(len(sample))
+    n = batches[-1].stop
+
+    def compute() -> list[float]:
+        states = sample.states(layer).astype(np.float64)
+        return [_first_share(states[batch]) for batch in batches]
+
+    shares = seen.once(("batch shares", seen.held, layer, options), compute)
+    if not np.isfinite(shares).all():
+        yield Value("top_variance_share_batch", layer, None, n, reason="all states of a batch are equal")
+        return
+    mean, spread = float(np.mean(shares)), float(np.std(shares, ddof=1)) if len(shares) > 1 else None
+    low, high = (mean - spread, mean + spread) if spread is not None else (None, None)
+    yield Value("top_variance_share_batch", layer, mean, n, low, high)
+    size = batches[0].stop
+    floor = _floors.top_variance_share(size, seen.width, seen.seed)
+    yield Value("top_variance_share_batch_floor", layer, floor, size)
+
+
+def _first_share(x: Floats) -> float:
+    """Return λ1/Σλ of the covariance of x, shape (n, d); NaN if all rows are equal."""
+    centred = x - x.mean(axis=0)
+    total = np.square(centred).sum()
+    if total <= 1e-12 * np.square(x).sum():
+        return float("nan")
+    # The smaller of the two products has the same eigenvalues that are not zero.
+    product = centred.T @ centred if x.shape[0] >= x.shape[1] else centred @ centred.T
+    return float(_largest_eigenvalue(product) / total)
+
+
+def _largest_eigenvalue(symmetric: Floats) -> float:
+    from scipy.linalg import eigh
+
+    size = len(symmetric)
+    return float(
+        eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0]
+    )
+
+
+def _mean_cosines(seen: Observed, layer: int, options: AnisotropyOptions) -> Iterator[Value]:
+    moments = seen.moments(layer)
+    yield from _mean_cosine("mean_cosine", seen, layer, moments.unit_sum, moments.units)
+    sample = seen.token_sample(options.sample_size())
+
+    def compute() -> list[tuple[Floats, int]]:
+        centred = sample.states(layer).astype(np.float64) - moments.mean
+        deviation = np.sqrt(moments.squares / max(moments.n, 1))
+        varies = deviation > 1e-6 * np.abs(moments.mean)
+        return [_unit_sum(centred), _unit_sum(centred[:, varies] / deviation[varies])]
+
+    centred, standardised = seen.once(("centred units", seen.held, layer, options), compute)
+    yield from _mean_cosine("mean_cosine_centred", seen, layer, *centred)
+    yield from _mean_cosine("mean_cosine_standardised", seen, layer, *standardised)
+
+
+def _unit_sum(x: Floats) -> tuple[Floats, int]:
+    """Return Σ x/‖x‖ over the rows that are not zero, and their number."""
+    norms = np.linalg.norm(x, axis=1)
+    kept = norms > 1e-6 * norms.max(initial=0.0)
+    return (x[kept] / norms[kept, None]).sum(axis=0), int(kept.sum())
+
+
+def _mean_cosine(statistic: str, seen: Observed, layer: int, unit_sum: Floats, n: int) -> Iterator[Value]:
+    """Yield (‖Σu‖² − n) / (n(n − 1)) and its floor."""
+    if n < 2:
+        yield Value(statistic, layer, None, n, reason="fewer than two states that are not zero")
+        return
+    yield Value(statistic, layer, float((unit_sum @ unit_sum - n) / (n * (n - 1))), n)
+    yield Value(f"{statistic}_floor", layer, _floors.mean_cosine(n, seen.width, seen.seed), n)

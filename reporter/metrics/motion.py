@@ -1,0 +1,112 @@
+"""How far, and in which direction, a token's state moves from layer to layer (Luisto 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.metrics import _floors
+from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._sources import LUISTO
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed
+
+STATISTICS = (
+    Statistic(
+        "step_length",
+        "length of a step",
+        "mean over tokens of ‖h_{l+1} − h_l‖, stored at layer l = 0…L−1",
+        (LUISTO,),
+        per="step",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="In the model's own units: compare models by the update ratio.",
+    ),
+    Statistic(
+        "step_cosine",
+        "cosine of consecutive states",
+        "mean over tokens of cos(h_l, h_{l+1}), stored at layer l = 0…L−1",
+        (LUISTO,),
+        per="step",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(-1, 1),
+        headline=True,
+        trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
+    ),
+    Statistic(
+        "norm",
+        "norm",
+        "mean over tokens of ‖h_l‖, l = 0…L",
+        (LUISTO,),
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="A block that ends in a norm (post-norm encoders) fixes it; elsewhere the residual stream grows.",
+    ),
+    Statistic(
+        "update_ratio",
+        "length of a step over norm",
+        "mean over tokens of ‖h_{l+1} − h_l‖ / ‖h_l‖, stored at layer l = 0…L−1",
+        (LUISTO,),
+        per="step",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="A mean of ratios, not a ratio of means.",
+    ),
+    Statistic(
+        "curvature",
+        "turn between consecutive steps",
+        "mean over tokens of the angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, stored at layer l = 0…L−2",
+        (LUISTO,),
+        per="step",
+        unit="radians",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(0, float(np.pi)),
+        trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
+    ),
+)
+
+
+@metric(
+    name="motion",
+    title="Motion through the layers",
+    summary="How long the step of each layer is, how much it turns the state, and how it compares with the state's norm.",
+    statistics=STATISTICS,
+    needs=("moments", "text_sums"),
+    cost="a few products per token and layer",
+)
+def motion(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the mean of each quantity at each layer where it is defined.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    last = seen.layers
+    ends = {
+        "step_length": last,
+        "step_cosine": last,
+        "norm": last + 1,
+        "update_ratio": last,
+        "curvature": last - 1,
+    }
+    floors = {"step_cosine": _floors.pair_cosine, "curvature": _floors.step_angle}
+    for statistic, end in ends.items():
+        for layer in range(end):
+            average = seen.average(statistic, layer)
+            if not average.n:
+                yield Value(
+                    statistic, layer, None, 0, reason="every token has a zero state or a zero step here"
+                )
+                continue
+            low, high = percentile_interval(average.replicates, seen.texts)
+            yield Value(statistic, layer, average.value, average.n, low, high)
+            if statistic in floors:
+                floor = floors[statistic](average.n, seen.width, seen.seed)
+                yield Value(f"{statistic}_floor", layer, floor, average.n)

@@ -1,0 +1,42 @@
+"""Bootstrap weights of texts that need no list of texts: the Poisson bootstrap, keyed by the text's place.
+
+Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
+text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become sums
+over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of model,
+layer or view, replicates of two models on the same corpus are paired.
+
+Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
+2012, "Estimating uncertainty for massive data streams".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import exp, factorial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.forward.contexts import key_of, mix
+
+REPLICATES = 1000
+
+
+@cache
+def _quantiles() -> NDArray[np.uint8]:
+    """Return Poisson(1) by its inverse distribution function on a grid of 2**16, shape (65536,)."""
+    cumulative = np.cumsum([exp(-1) / factorial(k) for k in range(20)])
+    return np.searchsorted(cumulative, (np.arange(2**16) + 0.5) / 2**16).astype(np.uint8)
+
+
+def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLICATES) -> NDArray[np.uint8]:
+    """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call.
+
+    Args:
+        texts: place of each text in its corpus, shape (texts,).
+        seed: the study's seed.
+        replicates: a multiple of 4, since one 64-bit hash gives four weights.
+    """
+    draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
+    uniform = mix(draws).view(np.uint16).reshape(len(texts), replicates)
+    return _quantiles()[uniform]

@@ -1,0 +1,96 @@
+"""Second moment of each layer and stratum, width × width."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import LayerStates
+
+_Key = tuple[int, int]
+
+
+class Gram(Observable):
+    """Σ (x − mean)(x − mean)ᵀ about the mean, in float64, merged by the formula of Chan, Golub & LeVeque 1983.
+
+    A stratum that no token belongs to takes no memory; otherwise a layer takes 8·d² bytes for each stratum. The
+    product of a batch runs in float32 on centred states, which costs about 1/12 of the forward pass.
+
+    Args:
+        layers: blocks L.
+        width: dimension d.
+    """
+
+    name = "gram"
+
+    def __init__(self, layers: int, width: int) -> None:
+        self.layers, self.width = layers, width
+        self.count: dict[_Key, float] = {}
+        self.mean: dict[_Key, torch.Tensor] = {}
+        self.gram: dict[_Key, torch.Tensor] = {}
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add one layer of a batch."""
+        for stratum, rows in enumerate(layer.batch.rows):
+            if rows.stop > rows.start:
+                mean, centred = layer.centred[stratum]
+                self._add((layer.index, stratum), rows.stop - rows.start, mean, centred.T @ centred)
+
+    def _add(self, key: _Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:
+        mean, gram = mean.cpu(), gram.cpu()
+        if key not in self.count:
+            self.count[key], self.mean[key] = count, mean.clone()
+            self.gram[key] = gram.to(torch.float64, copy=True)
+            return
+        known = self.count[key]
+        total = known + count
+        delta = mean - self.mean[key]
+        self.mean[key] += delta * (count / total)
+        self.gram[key].add_(gram).addr_(delta, delta, alpha=known * count / total)
+        self.count[key] = total
+
+    def merge(self, other: Gram) -> None:
+        """Add the second moments of other texts."""
+        for key, count in other.count.items():
+            self._add(key, count, other.mean[key], other.gram[key])
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``count/LAYER/STRATUM``, ``mean/…`` and ``gram/…`` for what was seen."""
+        found = {}
+        for (layer, stratum), count in self.count.items():
+            found[f"count/{layer}/{stratum}"] = torch.tensor([count], dtype=torch.float64)
+            found[f"mean/{layer}/{stratum}"] = self.mean[layer, stratum]
+            found[f"gram/{layer}/{stratum}"] = self.gram[layer, stratum]
+        return found
+
+    def parameters(self) -> dict[str, Any]:
+        """Return blocks and width."""
+        return {"layers": self.layers, "width": self.width}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name, tensor in tensors.items():
+            kind, layer, stratum = name.split("/")
+            key = (int(layer), int(stratum))
+            if kind == "count":
+                self.count[key] = float(tensor[0])
+            else:
+                getattr(self, kind)[key] = tensor
+
+    def covariance(self, layer: int, strata: tuple[int, ...]) -> tuple[int, torch.Tensor]:
+        """Return the number of tokens and their covariance (1/n), shape (width, width), over some strata.
+
+        Raises:
+            KeyError: if no token belongs to these strata.
+        """
+        merged = Gram(self.layers, self.width)
+        for stratum in strata:
+            if (layer, stratum) in self.count:
+                key = (layer, stratum)
+                merged._add((layer, 0), self.count[key], self.mean[key], self.gram[key])
+        count = merged.count[layer, 0]
+        return int(count), merged.gram[layer, 0] / count

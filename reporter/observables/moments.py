@@ -1,0 +1,103 @@
+"""Count, mean, sums of squares and sum of unit vectors of each layer and stratum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from reporter.forward.strata import STRATA
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import LayerStates
+
+
+class Moments(Observable):
+    """First and second moments, per dimension, in float64.
+
+    Squares are summed about the mean and merged by the formula of Chan, Golub & LeVeque 1983; E‖x‖² − ‖μ‖² would
+    cancel. With S strata, L blocks and width d it holds:
+
+    - ``count`` (L + 1, S): tokens; ``unit_count`` (L + 1, S): tokens whose state is not zero
+    - ``mean`` (L + 1, S, d); ``squares`` (L + 1, S, d): Σ (x − mean)² for each dimension
+    - ``unit_sum`` (L + 1, S, d): Σ x/‖x‖
+
+    Args:
+        layers: blocks L.
+        width: dimension d.
+    """
+
+    name = "moments"
+
+    def __init__(self, layers: int, width: int) -> None:
+        self.layers, self.width = layers, width
+        shape = (layers + 1, len(STRATA))
+        self.count = torch.zeros(shape, dtype=torch.float64)
+        self.unit_count = torch.zeros(shape, dtype=torch.float64)
+        self.mean = torch.zeros(*shape, width, dtype=torch.float64)
+        self.squares = torch.zeros(*shape, width, dtype=torch.float64)
+        self.unit_sum = torch.zeros(*shape, width, dtype=torch.float64)
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add one layer of a batch."""
+        for stratum, rows in enumerate(layer.batch.rows):
+            size = rows.stop - rows.start
+            if size == 0:
+                continue
+            mean, centred = layer.centred[stratum]
+            squares = centred.norm(dim=0).double().square()
+            inverse = layer.norms[rows].reciprocal().nan_to_num(posinf=0.0)
+            unit_sum = inverse @ layer.states[rows]
+            units = int((inverse > 0).sum())
+            self._add(layer.index, stratum, size, mean.cpu(), squares.cpu(), units, unit_sum.double().cpu())
+
+    def _add(
+        self,
+        layer: int,
+        stratum: int,
+        count: float,
+        mean: torch.Tensor,
+        squares: torch.Tensor,
+        units: float,
+        unit_sum: torch.Tensor,
+    ) -> None:
+        if count == 0:
+            return
+        known = float(self.count[layer, stratum])
+        total = known + count
+        delta = mean - self.mean[layer, stratum]
+        self.mean[layer, stratum] += delta * (count / total)
+        self.squares[layer, stratum] += squares + delta.square() * (known * count / total)
+        self.count[layer, stratum] = total
+        self.unit_count[layer, stratum] += units
+        self.unit_sum[layer, stratum] += unit_sum
+
+    def merge(self, other: Moments) -> None:
+        """Add the moments of other texts."""
+        for layer in range(self.layers + 1):
+            for stratum in range(len(STRATA)):
+                at = (layer, stratum)
+                self._add(
+                    layer,
+                    stratum,
+                    float(other.count[at]),
+                    other.mean[at],
+                    other.squares[at],
+                    float(other.unit_count[at]),
+                    other.unit_sum[at],
+                )
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the five arrays named in the class."""
+        names = ("count", "unit_count", "mean", "squares", "unit_sum")
+        return {name: getattr(self, name) for name in names}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return blocks and width."""
+        return {"layers": self.layers, "width": self.width}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name, tensor in tensors.items():
+            setattr(self, name, tensor)

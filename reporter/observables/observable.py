@@ -1,0 +1,87 @@
+"""What every observable can do: watch a layer of a batch, merge with its like, and be written to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an observable must know of a model: blocks L and width d."""
+
+    layers: int
+    width: int
+
+
+class Observable(ABC):
+    """A summary of hidden states that merges: any split of a corpus, in any order, gives the same numbers.
+
+    ``name`` is how metrics ask for it, ``version`` is raised when what it keeps changes.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Look at a new batch before its layers are shown."""
+
+    @abstractmethod
+    def observe(self, layer: LayerStates) -> None:
+        """Take in one layer of the batch; layers come in the order 0..L."""
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Look at a batch after all its layers were shown."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> None:
+        """Take in everything ``other`` has seen."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the state as named tensors."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Return what the constructor needs to make an empty one like this, as JSON values."""
+
+    @abstractmethod
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over a state that ``tensors()`` returned."""
+
+    def save(self, path: Path) -> None:
+        """Write to a safetensors file, at once or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {
+            "observable": self.name,
+            "version": str(self.version),
+            "parameters": json.dumps(self.parameters()),
+        }
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            save_file({k: v.contiguous().cpu() for k, v in self.tensors().items()}, part, metadata=metadata)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what ``save`` wrote. Raises ``ValueError`` for another observable's or version's file."""
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if (metadata.get("observable"), metadata.get("version")) != (cls.name, str(cls.version)):
+                raise ValueError(f"{path.name} does not hold {cls.name} in version {cls.version}")
+            found = cls(**json.loads(metadata["parameters"]))
+            found.restore({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (no mapping)
+        return found

@@ -1,0 +1,161 @@
+"""What a metric gets to see: the observables of one checkpoint on one corpus, under one view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.forward.strata import ORDINARY, SINK, SPECIAL
+from reporter.observables.gram import Gram
+from reporter.observables.moments import Moments
+from reporter.observables.observable import Observable
+from reporter.observables.text_sums import QUANTITIES, TextSums
+from reporter.observables.token_sample import Contexts, Selection, Tokens, TokenSample
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+VIEWS: dict[str, tuple[int, ...]] = {
+    "words": (ORDINARY, SINK),
+    "all": (ORDINARY, SPECIAL, SINK),
+    "no-sinks": (ORDINARY,),
+}
+
+
+@dataclass(frozen=True)
+class LayerMoments:
+    """Moments of the token states x at one layer.
+
+    Args:
+        n: tokens.
+        mean: μ, shape (width,).
+        squares: Σ (x − μ)² for each dimension, shape (width,).
+        units: tokens whose state is not zero.
+        unit_sum: Σ x/‖x‖ over those, shape (width,).
+    """
+
+    n: int
+    mean: Floats
+    squares: Floats
+    units: int
+    unit_sum: Floats
+
+
+@dataclass(frozen=True)
+class Average:
+    """A mean over tokens with its bootstrap replicates over texts.
+
+    Args:
+        value: the mean; NaN where no token has the quantity.
+        n: tokens that have it.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    replicates: Floats
+
+
+@dataclass
+class Observed:
+    """Observables of one checkpoint on one corpus, read under one view.
+
+    Args:
+        observables: by name.
+        layers: blocks L; a metric reads layers 0..L.
+        width: dimension d.
+        texts: texts measured.
+        view: a key of ``VIEWS``.
+        seed: the study's seed.
+        memo: results that several views or metrics share; one for a checkpoint and corpus.
+    """
+
+    observables: Mapping[str, Observable]
+    layers: int
+    width: int
+    texts: int
+    view: str
+    seed: int
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def strata(self) -> tuple[int, ...]:
+        """The strata that this view merges."""
+        return VIEWS[self.view]
+
+    def once(self, key: Any, compute: Callable[[], T]) -> T:
+        """Return ``compute()``, computed at most once for this checkpoint and corpus."""
+        if key not in self.memo:
+            self.memo[key] = compute()
+        return cast(T, self.memo[key])
+
+    @cached_property
+    def tokens(self) -> int:
+        """Number of tokens in this view."""
+        return int(self._moments.count[0, list(self.strata)].sum())
+
+    @cached_property
+    def held(self) -> tuple[int, ...]:
+        """The strata of this view that hold any token: views of which it is equal hold the same tokens."""
+        return tuple(s for s in self.strata if self._moments.count[0, s] > 0)
+
+    @property
+    def _moments(self) -> Moments:
+        return cast(Moments, self.observables[Moments.name])
+
+    def moments(self, layer: int) -> LayerMoments:
+        """Return the moments at a layer, merged over the view's strata."""
+        kept = self._moments
+        count = kept.count[layer, list(self.strata)].numpy()
+        means = kept.mean[layer, list(self.strata)].numpy()
+        n = count.sum()
+        mean = count @ means / n if n else means.sum(axis=0)
+        # Chan, Golub & LeVeque 1983 for several parts: squares within the parts plus squares between their means.
+        squares = kept.squares[layer, list(self.strata)].numpy().sum(axis=0) + count @ (means - mean) ** 2
+        units = kept.unit_count[layer, list(self.strata)].sum()
+        unit_sum = kept.unit_sum[layer, list(self.strata)].numpy().sum(axis=0)
+        return LayerMoments(int(n), mean, squares, int(units), unit_sum)
+
+    def covariance(self, layer: int) -> Floats:
+        """Return the covariance (1/n) at a layer, shape (width, width)."""
+        gram = cast(Gram, self.observables[Gram.name])
+        return cast(Floats, gram.covariance(layer, self.strata)[1].numpy())
+
+    def eigenvalues(self, layer: int) -> Floats:
+        """Return the eigenvalues of the covariance, largest first, rounding below zero cut off, shape (width,)."""
+
+        def compute() -> Floats:
+            values = np.linalg.eigvalsh(self.covariance(layer))[::-1]
+            return np.clip(values, 0.0, None)
+
+        return self.once(("eigenvalues", self.held, layer), compute)
+
+    def average(self, quantity: str, layer: int) -> Average:
+        """Return the mean of a quantity of ``TextSums`` over the view's tokens at a layer."""
+        kept, strata = cast(TextSums, self.observables[TextSums.name]), list(self.strata)
+        at = QUANTITIES.index(quantity)
+        count = kept.counts[layer, strata, at].sum().item()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.float64(kept.sums[layer, strata, at].sum().item()) / np.float64(count)
+            replicates = (
+                kept.replicate_sums[:, layer, strata, at].sum(dim=1).numpy()
+                / kept.replicate_counts[:, layer, strata, at].sum(dim=1).numpy()
+            )
+        return Average(float(value), int(count), replicates)
+
+    def token_sample(self, size: int) -> Selection:
+        """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""
+        return self._select(Tokens.name, size)
+
+    def context_sample(self, size: int) -> Selection:
+        """Return up to ``size`` distinct contexts drawn uniformly from the view, in random order."""
+        return self._select(Contexts.name, size)
+
+    def _select(self, name: str, size: int) -> Selection:
+        sample = cast(TokenSample, self.observables[name])
+        return self.once((name, self.held, size), lambda: sample.select(self.strata, size))

@@ -1,0 +1,211 @@
+"""A bounded sample of tokens with their states at every layer, chosen by hash so that it merges exactly.
+
+Each token has a 64-bit key; the sample is the tokens with the k smallest keys. Whatever the order in which tokens come,
+and however a corpus is split, the same tokens are kept ("bottom-k sampling", Cohen & Kaplan 2007). Since keys are
+hashes, the sample sorted by key is in random order, and any run of it is a shuffled batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.contexts import Keys, key_of
+from reporter.forward.strata import STRATA
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+
+# Columns of ``facts``: what is known of a kept token besides its key and its states.
+COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION = range(5)
+
+
+class _Kept:
+    """The sample of one stratum: sorted keys, facts (k, 5), and the slot of ``states`` where each one lies."""
+
+    def __init__(self, layers: int, width: int) -> None:
+        self.keys: Keys = np.zeros(0, dtype=np.uint64)
+        self.facts: NDArray[np.int64] = np.zeros((0, 5), dtype=np.int64)
+        self.slots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.states = torch.zeros(layers + 1, 0, width)
+
+    def admit(
+        self, keys: Keys, facts: NDArray[np.int64], size: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Take in tokens with distinct, sorted keys; return which of them need a state written, and into which slots."""
+        at = np.searchsorted(self.keys, keys)
+        known = np.zeros(len(keys), dtype=bool)
+        inside = at < len(self.keys)
+        known[inside] = self.keys[at[inside]] == keys[inside]
+        self.facts[at[known], COUNT] += facts[known, COUNT]
+
+        new = np.flatnonzero(~known)
+        merged = np.concatenate([self.keys, keys[new]])
+        order = np.argsort(merged, kind="stable")[:size]
+        added = order[order >= len(self.keys)] - len(self.keys)
+        free = self._free(np.sort(order[order < len(self.keys)]), len(added), size)
+        slots = np.concatenate([self.slots, np.full(len(new), -1)])
+        slots[len(self.keys) + added] = free
+        self.facts = np.concatenate([self.facts, facts[new]])[order]
+        self.keys, self.slots = merged[order], slots[order]
+        return new[added], free
+
+    def _free(self, stay: NDArray[np.int64], wanted: int, size: int) -> NDArray[np.int64]:
+        """Return ``wanted`` slots that no staying token uses; make room by doubling, up to ``size``."""
+        capacity = self.states.shape[1]
+        needed = len(stay) + wanted
+        if needed > capacity:
+            room = min(size, max(needed, 2 * capacity))
+            grown = torch.zeros(self.states.shape[0], room, self.states.shape[2])
+            grown[:, :capacity] = self.states
+            self.states, capacity = grown, room
+        used = np.zeros(capacity, dtype=bool)
+        used[self.slots[stay]] = True
+        return np.flatnonzero(~used)[:wanted]
+
+
+class TokenSample(Observable):
+    """The ``size`` tokens with the smallest keys in each stratum; subclasses say what the key is.
+
+    Memory: 4·(L + 1)·size·d bytes for each stratum that fills up.
+
+    Args:
+        layers: blocks L.
+        width: dimension d.
+        size: tokens kept in each stratum.
+        seed: the study's seed: another one keeps other tokens.
+    """
+
+    def __init__(self, layers: int, width: int, size: int, seed: int) -> None:
+        self.layers, self.width, self.size, self.seed = layers, width, size, seed
+        self._kept = [_Kept(layers, width) for _ in STRATA]
+        self._rows: list[tuple[_Kept, torch.Tensor, torch.Tensor]] = []
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return the key of each token of a batch, shape (tokens,)."""
+        raise NotImplementedError
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the tokens of a batch that enter the sample."""
+        keys = self.keys(batch)
+        facts = np.stack(
+            [
+                np.ones(len(batch), dtype=np.int64),
+                batch.embedding_contexts.view(np.int64),
+                batch.token_ids,
+                batch.texts,
+                batch.positions,
+            ],
+            axis=1,
+        )
+        self._rows = []
+        for kept, rows in zip(self._kept, batch.rows, strict=True):
+            if rows.stop == rows.start:
+                continue
+            distinct, first, count = np.unique(keys[rows], return_index=True, return_counts=True)
+            candidates = facts[rows][first]
+            candidates[:, COUNT] = count
+            chosen, slots = kept.admit(distinct, candidates, self.size)
+            self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
+
+    def observe(self, layer: LayerStates) -> None:
+        """Copy the chosen tokens' states."""
+        for kept, rows, slots in self._rows:
+            if len(rows):
+                kept.states[layer.index, slots] = layer.states[rows.to(layer.states.device)].cpu()
+
+    def merge(self, other: TokenSample) -> None:
+        """Take in the sample of other texts."""
+        for mine, theirs in zip(self._kept, other._kept, strict=True):
+            chosen, slots = mine.admit(theirs.keys, theirs.facts, self.size)
+            mine.states[:, torch.from_numpy(slots)] = theirs.states[:, torch.from_numpy(theirs.slots[chosen])]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``keys/STRATUM``, ``facts/…`` and ``states/…``, sorted by key."""
+        found = {}
+        for stratum, kept in enumerate(self._kept):
+            found[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
+            found[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
+            found[f"states/{stratum}"] = kept.states[:, torch.from_numpy(kept.slots)]
+        return found
+
+    def parameters(self) -> dict[str, Any]:
+        """Return blocks, width, size and seed."""
+        return {"layers": self.layers, "width": self.width, "size": self.size, "seed": self.seed}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for stratum, kept in enumerate(self._kept):
+            kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
+            kept.facts = tensors[f"facts/{stratum}"].numpy()
+            kept.states = tensors[f"states/{stratum}"]
+            kept.slots = np.arange(len(kept.keys))
+
+    def select(self, strata: tuple[int, ...], size: int) -> Selection:
+        """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
+        merged = _Kept(-1, 0)
+        home = []
+        for stratum in strata:
+            kept = self._kept[stratum]
+            chosen, slots = merged.admit(kept.keys, kept.facts.copy(), len(merged.keys) + len(kept.keys))
+            home.append((stratum, kept.slots[chosen], slots))
+        where = np.zeros((merged.states.shape[1], 2), dtype=np.int64)
+        for stratum, source, slots in home:
+            where[slots] = np.stack([np.full(len(source), stratum), source], axis=1)
+        return Selection(self, merged.keys[:size], merged.facts[:size], where[merged.slots[:size]])
+
+
+class Selection:
+    """Some tokens of a sample, sorted by key.
+
+    Args:
+        sample: the sample.
+        keys: shape (n,).
+        facts: shape (n, 5), see ``COUNT`` and the other columns.
+        where: stratum and slot of each token, shape (n, 2).
+    """
+
+    def __init__(
+        self, sample: TokenSample, keys: Keys, facts: NDArray[np.int64], where: NDArray[np.int64]
+    ) -> None:
+        self._sample, self._where = sample, where
+        self.keys, self.facts = keys, facts
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def states(self, layer: int) -> NDArray[np.float32]:
+        """Return the tokens' states at a layer, shape (n, width)."""
+        x = torch.empty(len(self), self._sample.width)
+        for stratum in np.unique(self._where[:, 0]):
+            rows = np.flatnonzero(self._where[:, 0] == stratum)
+            slots = torch.from_numpy(self._where[rows, 1])
+            x[torch.from_numpy(rows)] = self._sample._kept[stratum].states[layer, slots]
+        return x.numpy()
+
+
+class Contexts(TokenSample):
+    """A sample of distinct contexts: tokens for which the model saw the same thing fall together and are counted.
+
+    Dimension and neighbours are read off this one, since equal states would be each other's nearest neighbours.
+    """
+
+    name = "contexts"
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return what decided each state."""
+        return batch.contexts
+
+
+class Tokens(TokenSample):
+    """A uniform sample of tokens as they occur, duplicates included: averages over tokens are read off this one."""
+
+    name = "tokens"
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return a hash of each token's place in the corpus."""
+        return key_of(self.seed, batch.texts, batch.positions)

@@ -1,0 +1,49 @@
+"""The script and the stylesheet that all pages share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import vl_convert
+
+from reporter.report.charts.theme import THEMES
+from reporter.report.templating import folder
+
+VEGA_LITE = "6.4"
+"""The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
+SCRIPT, STYLE = "reporter.js", "reporter.css"
+
+
+def write_assets(out: Path) -> None:
+    """Write ``assets/``, leaving a script alone that is already the right one (making it takes seconds).
+
+    Args:
+        out: the results folder.
+    """
+    assets = out / "assets"
+    assets.mkdir(parents=True, exist_ok=True)
+    write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
+    site = (folder() / "site.js").read_text(encoding="utf-8")
+    themes = json.dumps(THEMES)
+    parts = f"{vl_convert.__version__} {VEGA_LITE} {themes} {site}"
+    stamp = f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
+    script = assets / SCRIPT
+    if script.exists() and _first_line(script) == stamp:
+        return
+    # The bundle's top-level names (one letter each) would clash with the page's own: everything goes into one function.
+    bundle = vl_convert.javascript_bundle(vl_version=VEGA_LITE)
+    write(script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old one or the new one, never half of it."""
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(text, encoding="utf-8", newline="")
+    temporary.replace(path)
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8") as lines:
+        return lines.readline()

@@ -1,0 +1,77 @@
+"""What charts share: scales, the highlight, the value axis and its parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from reporter.report.axes import Axis
+from reporter.report.styles import FLOOR_GREY, Styles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
+NUMBER = ".4~g"
+
+
+def params(axis: Axis) -> list[Any]:
+    """The parameters that the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
+    return [
+        alt.param(name="highlight", value=[]),
+        alt.param(name="low", value=axis.low),
+        alt.param(name="high", value=axis.high),
+        alt.param(name="note", value=axis.note),
+    ]
+
+
+def value_scale() -> Any:
+    """Scale of the value axis, between the parameters ``low`` and ``high``."""
+    return alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False)
+
+
+def color(styles: Styles) -> Any:
+    """Each model's own colour. The page draws the legend, one for all charts."""
+    scale = alt.Scale(domain=styles.names, range=[style.light for style in styles.models])
+    return alt.Color("model:N", scale=scale, legend=None)
+
+
+def shape(styles: Styles) -> Any:
+    """Each model's own mark."""
+    scale = alt.Scale(domain=styles.names, range=[style.shape for style in styles.models])
+    return alt.Shape("model:N", scale=scale, legend=None)
+
+
+def dash(styles: Styles) -> Any:
+    """Each model's own dash."""
+    scale = alt.Scale(domain=styles.names, range=[list(style.dash) for style in styles.models])
+    return alt.StrokeDash("model:N", scale=scale, legend=None)
+
+
+def lit(on: float, off: float) -> Any:
+    """Opacity of a model that is highlighted, or of all where none is; and of the others."""
+    return alt.condition(_LIT, alt.value(on), alt.value(off))
+
+
+def is_statistic(name: str) -> str:
+    """Filter for the rows of one statistic (the frame also holds those of its floor)."""
+    return f"datum.statistic === {_quoted(name)}"
+
+
+def floor_note() -> Any:
+    """A line at the top right that says where the floor is when it lies off the axis."""
+    return (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(align="right", baseline="top", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
+        .encode(x=alt.value("width"), y=alt.value(0))
+    )
+
+
+def has(frame: pd.DataFrame, column: str) -> bool:
+    """Whether a column holds any number."""
+    return column in frame and bool(frame[column].notna().any())
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,72 @@
+"""A statistic over training: one line for each model with several checkpoints, against the training step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from reporter.metrics.base import Statistic
+from reporter.report.axes import Axis
+from reporter.report.charts import parts
+from reporter.report.styles import RULE_GREY, Styles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_TICKS = 8
+
+
+def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
+    """Draw a statistic against the training step.
+
+    The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is shown.
+
+    Args:
+        frame: rows of the query ``training`` for one corpus, one view and one layer (or the mean over layers).
+        statistic: what is drawn.
+        styles: colour, mark and dash of each model.
+        axis: reach of the value axis.
+
+    Returns:
+        A layered Altair chart, as wide as the place it is put in.
+    """
+    steps = sorted({int(step) for step in frame["step"].dropna()})
+    first = next((step for step in steps if step > 0), 1)
+    x = alt.X(
+        "step:Q",
+        title="training step",
+        scale=alt.Scale(
+            type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False
+        ),
+        axis=alt.Axis(values=ticks(steps), format="~s", grid=False, labelOverlap="greedy"),
+    )
+    y = alt.Y("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(format="~g"))
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
+    line = alt.Chart().mark_line(strokeWidth=2, strokeCap="round", strokeJoin="round", clip=True)
+    points = alt.Chart().mark_point(filled=True, size=42)
+    shared = {"x": x, "y": y, "color": parts.color(styles), "opacity": parts.lit(1, 0.1)}
+    chart = alt.layer(
+        zero,
+        line.encode(**shared, strokeDash=parts.dash(styles)),
+        points.encode(
+            **shared,
+            shape=parts.shape(styles),
+            tooltip=[
+                alt.Tooltip("model:N"),
+                alt.Tooltip("step:Q", format=","),
+                alt.Tooltip("value:Q", format=parts.NUMBER, title=statistic.title),
+            ],
+        ),
+        data=frame,
+    )
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=190)
+
+
+def ticks(steps: Sequence[int]) -> list[int]:
+    """Return the steps that are labelled: all of a few, else the ends and evenly chosen ones between."""
+    if len(steps) <= MOST_TICKS:
+        return list(steps)
+    places = {round(i * (len(steps) - 1) / (MOST_TICKS - 1)) for i in range(MOST_TICKS)}
+    return [steps[place] for place in sorted(places)]

@@ -1,0 +1,65 @@
+"""Tiny pictures for the list of studies: the lines of a headline figure, as inline SVG coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reporter.report.contents import Contents
+from reporter.report.figures import PROFILE, Figure
+
+WIDTH, HEIGHT = 180, 56
+
+
+@dataclass(frozen=True)
+class Spark:
+    """One line: the colours of its model and ``points`` of an SVG polyline."""
+
+    model: str
+    light: str
+    dark: str
+    points: str
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """The lines of one statistic, and what it is."""
+
+    caption: str
+    lines: tuple[Spark, ...]
+
+
+def sparkline(contents: Contents) -> Sparkline | None:
+    """Return a study's first headline profile, at the last checkpoint, on its first corpus, in its first view."""
+    for figure in contents.glance:
+        lines = _lines(contents, figure) if figure.kind is PROFILE and figure.frame is not None else []
+        if lines:
+            return Sparkline(f"{figure.statistic.title} on {contents.scene.corpora[0]}", tuple(lines))
+    return None
+
+
+def _lines(contents: Contents, figure: Figure) -> list[Spark]:
+    scene, frame = contents.scene, figure.frame
+    assert frame is not None
+    last = scene.moments[-1].shown
+    rows = frame[
+        (frame["statistic"] == figure.statistic.name)
+        & (frame["view"] == scene.views[0])
+        & (frame["corpus"] == scene.corpora[0])
+        & (frame["checkpoint"] == frame["model"].map(last))
+    ].dropna(subset=["depth", "value"])
+    if rows.empty:
+        return []
+    low, high = float(rows["value"].min()), float(rows["value"].max())
+    found = []
+    for style in scene.styles.models:
+        own = rows[rows["model"] == style.model].sort_values("depth")
+        pairs = list(zip(own["depth"], own["value"], strict=True))
+        if len(pairs) > 1:
+            found.append(Spark(style.model, style.light, style.dark, _points(pairs, low, high)))
+    return found
+
+
+def _points(pairs: Sequence[tuple[float, float]], low: float, high: float) -> str:
+    scale = (HEIGHT - 8) / ((high - low) or 1)
+    return " ".join(f"{4 + x * (WIDTH - 8):.1f},{HEIGHT - 4 - (y - low) * scale:.1f}" for x, y in pairs)

@@ -1,0 +1,72 @@
+"""The page of one study."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from jinja2 import Environment
+
+from reporter.report import tables
+from reporter.report.contents import Contents
+from reporter.report.styles import DECODER, ENCODER
+
+VIEWS = {
+    "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, EOS) is "
+    "left out.",
+    "all": "Every token, those that the tokenizer adds included. Padding never counts.",
+    "no-sinks": "As words, without sinks: position 0 of a decoder, and tokens whose norm exceeds 8 times the median "
+    "of their text at some block. A single sink can make a whole profile.",
+}
+ROLES = {ENCODER: "Encoders", DECODER: "Decoders", "other": "Other models"}
+
+
+def study_page(contents: Contents, templates: Environment) -> str:
+    """Return the HTML of a study's page.
+
+    Args:
+        contents: the study with its charts drawn.
+        templates: where the templates are.
+    """
+    scene, study = contents.scene, contents.study
+    lacks = tables.missing(study, contents.models, contents.corpora, contents.cells)
+    return templates.get_template("study.html").render(
+        study=study,
+        title=study["title"] or study["study"],
+        facts=facts(contents),
+        contents=contents,
+        scene=scene,
+        roles=ROLES,
+        views=[(view, VIEWS.get(view, "")) for view in scene.views],
+        missing=lacks,
+        models=tables.model_rows(contents.models),
+        cells=contents.cells[: tables.MOST_CELLS],
+        versions=tables.parsed(study["versions"], dict),
+        page={
+            "views": list(scene.views),
+            "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
+            "about": VIEWS,
+            "dark": scene.styles.dark_twins,
+            "roles": {style.model: style.role for style in scene.styles.models},
+        },
+    )
+
+
+def facts(contents: Contents) -> list[str]:
+    """Return the facts under the title: models by role, corpora, views, cells, when."""
+    study = contents.study
+    roles = Counter(style.role for style in contents.scene.styles.models)
+    models = [_count(roles[role], "model" if role == "other" else role) for role in roles]
+    facts = [" and ".join(models)] if models else ["no model with numbers"]
+    facts.append(_count(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
+    facts.append(_count(len(contents.scene.views), "view"))
+    status = Counter(row["status"] for row in contents.cells)
+    cells = f"{_count(len(contents.cells), 'cell')}: {status['done']:,} done"
+    if study["cells_cached"] is not None:
+        cells += f" ({study['cells_cached']:,} found cached)"
+    facts.append(f"{cells}, {status['failed']:,} failed")
+    return facts
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,0 +1,72 @@
+"""What a cell's numbers depend on, as a value that can be hashed and compared part by part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+PASS_VERSION = 1  # raise it when tokens, strata or the pass change what observables see
+
+
+def digest(parts: Mapping[str, Any]) -> str:
+    """Return a hash of JSON values that does not depend on the order of keys."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, seed: int) -> dict[str, Any]:
+    """Return what the observables of one pass depend on; device and batch size are left out on purpose.
+
+    Args:
+        weights: fingerprint of the checkpoint.
+        texts: content hash of the corpus.
+        max_tokens: where texts are cut.
+        precision: as the study asks for it.
+        seed: the study's seed: bootstrap weights and samples hang on it.
+    """
+    return {
+        "weights": weights,
+        "texts": texts,
+        "max_tokens": max_tokens,
+        "precision": precision,
+        "seed": seed,
+        "pass": PASS_VERSION,
+    }
+
+
+def cell_inputs(
+    of_pass: Mapping[str, Any],
+    *,
+    metric: str,
+    version: int,
+    options: Mapping[str, Any],
+    views: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return what the numbers of one cell depend on."""
+    return {
+        **of_pass,
+        "metric": metric,
+        "metric version": version,
+        "options": dict(options),
+        "views": sorted(views),
+    }
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say in words what changed between two sets of inputs, e.g. ``"texts changed, options changed (sample 4096 → 64)"``."""
+    said = []
+    for part in sorted({*old, *new}):
+        before, after = old.get(part), new.get(part)
+        if before == after:
+            continue
+        if isinstance(before, dict) and isinstance(after, dict):
+            keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+            detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
+            said.append(f"{part} changed ({detail})")
+        elif part in ("weights", "texts"):  # hashes tell a reader nothing
+            said.append(f"{part} changed")
+        else:
+            said.append(f"{part} changed ({before} → {after})")
+    return ", ".join(said)

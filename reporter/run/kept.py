@@ -1,0 +1,169 @@
+"""Observables on disk: found again by what they depend on, finished or as far as a killed run got."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from reporter.forward.measure import Counts
+from reporter.observables.kinds import KINDS
+from reporter.observables.observable import Observable
+from reporter.run.fingerprint import digest
+
+Wanted = Mapping[
+    str, int
+]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
+
+
+@dataclass(frozen=True)
+class PassFacts:
+    """What is known of a pass besides its observables.
+
+    Args:
+        anatomy: what the self-test found of the model.
+        counts: texts and tokens.
+        device: where it ran.
+        precision: ``float32`` or ``mixed``.
+        deviation: of mixed from float32, None where it was not tried.
+    """
+
+    anatomy: dict[str, Any]
+    counts: Counts
+    device: str
+    precision: str
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """How far a killed pass got: its observables have seen the shards before ``next_shard``."""
+
+    observables: dict[str, Observable]
+    counts: Counts
+    next_shard: int
+
+
+class Kept:
+    """The folder of one pass: ``facts.json``, one file for each finished observable, and unfinished work.
+
+    Args:
+        folder: the folder of all passes.
+        of_pass: what the pass depends on; the folder's name is its hash.
+    """
+
+    def __init__(self, folder: Path, of_pass: Mapping[str, Any]) -> None:
+        self.folder = folder / digest(of_pass)
+        self._of_pass = of_pass
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder, so that two runs that need the same pass do it once."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / "lock"):
+            yield
+
+    def facts(self) -> PassFacts | None:
+        """Return what is known of the pass, None before it was finished once."""
+        found = _read(self.folder / "facts.json")
+        return None if found is None else PassFacts(**{**found, "counts": Counts(**found["counts"])})
+
+    def missing(self, wanted: Wanted) -> list[str]:
+        """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""
+        if self.facts() is None:
+            return list(wanted)
+        return [name for name, size in wanted.items() if not self._has(name, size)]
+
+    def _has(self, name: str, size: int) -> bool:
+        found = _read(self.folder / f"{name}.json")
+        return (
+            found is not None
+            and found["version"] == KINDS[name].version
+            and found["size"] >= size
+            and (self.folder / f"{name}.safetensors").exists()
+        )
+
+    def load(self, wanted: Wanted) -> dict[str, Observable]:
+        """Return observables that are not missing."""
+        os.utime(self.folder)  # the cache drops what was not used for longest
+        return {name: KINDS[name].load(self.folder / f"{name}.safetensors") for name in wanted}
+
+    def finish(self, observables: Mapping[str, Observable], wanted: Wanted, facts: PassFacts) -> None:
+        """Write finished observables and forget unfinished work."""
+        for name, observable in observables.items():
+            # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
+            (self.folder / f"{name}.json").unlink(missing_ok=True)
+            observable.save(self.folder / f"{name}.safetensors")
+            _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
+        _write(self.folder / "facts.json", {**asdict(facts), "of_pass": self._of_pass})
+        shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
+
+    def _unfinished(self, wanted: Wanted) -> Path:
+        versions = {name: [size, KINDS[name].version] for name, size in wanted.items()}
+        return self.folder / f"unfinished-{digest(versions)[:12]}"
+
+    def save_unfinished(
+        self, observables: Mapping[str, Observable], wanted: Wanted, counts: Counts, next_shard: int
+    ) -> None:
+        """Write how far a pass got, at once or not at all, and drop what was written before."""
+        folder = self._unfinished(wanted)
+        part = folder / f"part-{os.getpid()}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        for name, observable in observables.items():
+            observable.save(part / f"{name}.safetensors")
+        _write(part / "progress.json", {"counts": asdict(counts), "next_shard": next_shard})
+        part.rename(folder / f"shard-{next_shard:06}")
+        for older in folder.iterdir():
+            if older.name != f"shard-{next_shard:06}":
+                shutil.rmtree(older, ignore_errors=True)
+
+    def unfinished(self, wanted: Wanted) -> Unfinished | None:
+        """Return the work of a killed pass that fed the same observables, None if there is none."""
+        found = sorted(self._unfinished(wanted).glob("shard-*"))
+        if not found:
+            return None
+        progress = _read(found[-1] / "progress.json")
+        if progress is None:
+            return None
+        observables = {name: KINDS[name].load(found[-1] / f"{name}.safetensors") for name in wanted}
+        return Unfinished(observables, Counts(**progress["counts"]), progress["next_shard"])
+
+
+def make_room(folder: Path, budget: int) -> list[str]:
+    """Delete the passes that were not used for longest until the rest fits into ``budget`` bytes; return their names."""
+    passes = [path for path in folder.iterdir() if path.is_dir()] if folder.exists() else []
+    sizes = {path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) for path in passes}
+    total = sum(sizes.values())
+    dropped = []
+    for path in sorted(passes, key=lambda path: path.stat().st_mtime):
+        if total <= budget:
+            break
+        if time.time() - path.stat().st_mtime < 60:  # another run may be writing it
+            continue
+        shutil.rmtree(path, ignore_errors=True)
+        total -= sizes[path]
+        dropped.append(path.name)
+    return dropped
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: Path, value: Mapping[str, Any]) -> None:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(json.dumps(value, indent=1), "utf-8")
+    part.replace(path)

@@ -1,0 +1,129 @@
+"""Gets the observables of one checkpoint on one corpus: from disk, by a pass, or by finishing a killed one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
+
+from reporter.forward.measure import Counts, Settings, measure, settle_precision
+from reporter.observables.kinds import empty
+from reporter.run.kept import Kept, PassFacts, Wanted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reporter.models.load import LoadedModel
+    from reporter.observables.observable import Observable
+    from reporter.run.plan import Cell
+    from reporter.run.progress import Progress
+    from reporter.spec.run import RunSpec
+    from reporter.texts import Texts
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Observables of one checkpoint on one corpus.
+
+    Args:
+        observables: by name.
+        facts: what is known of the pass that made them.
+        forward: what went through the model in this run; nothing where all was at hand.
+    """
+
+    observables: Mapping[str, Observable]
+    facts: PassFacts
+    forward: Counts
+
+
+def measured(
+    cells: list[Cell],
+    wanted: Wanted,
+    model: Callable[[], LoadedModel],
+    texts: Texts,
+    run: RunSpec,
+    max_tokens: int,
+    folder: Path,
+    progress: Progress,
+) -> Measured:
+    """Return what the cells need, running at most one pass.
+
+    Args:
+        cells: cells that share a checkpoint and a corpus.
+        wanted: their observables.
+        model: loads the checkpoint; called only if a pass is needed.
+        texts: the corpus.
+        run: device, precision, batch size, seed.
+        max_tokens: where texts are cut.
+        folder: where observables are kept.
+        progress: where the pass is shown.
+    """
+    kept = Kept(folder, cells[0].of_pass)
+    with kept.locked():
+        missing = kept.missing(wanted)
+        forward = Counts()
+        if missing:
+            part = {name: wanted[name] for name in missing}
+            forward = _pass(kept, part, cells[0], model(), texts, run, max_tokens, progress)
+        facts = kept.facts()
+        assert facts is not None  # either it was there or the pass wrote it
+        return Measured(kept.load(wanted), facts, forward)
+
+
+def _pass(
+    kept: Kept,
+    wanted: Wanted,
+    cell: Cell,
+    model: LoadedModel,
+    texts: Texts,
+    run: RunSpec,
+    max_tokens: int,
+    progress: Progress,
+) -> Counts:
+    chosen = settle_precision(run.precision, model, texts, max_tokens)
+    anatomy = model.anatomy
+    found = kept.unfinished(wanted)
+    if found is None:
+        observables = {
+            name: empty(name, layers=anatomy.layers, width=anatomy.width, seed=run.seed, sample=size)
+            for name, size in wanted.items()
+        }
+        counts, first = Counts(), 0
+    else:
+        observables, counts, first = found.observables, found.counts, found.next_shard
+        progress.note(f"  {cell.key.model} × {cell.key.corpus}: going on after {counts.texts:,} texts")
+    before = counts
+    settings = Settings(max_tokens, run.batch_tokens, run.seed, chosen.precision)
+    saver = _Saver(kept, wanted)
+    name = f"{cell.key.model} {cell.key.checkpoint} × {cell.key.corpus}"
+    with progress.step(name, len(texts), "texts") as step:
+        step.advance(counts.texts)
+        for shard, more in measure(model, texts, list(observables.values()), settings, first, step.advance):
+            counts = counts + more
+            if shard.stop < len(texts):
+                saver.save(observables, counts, shard.index + 1)
+        facts = PassFacts(asdict(anatomy), counts, str(model.device), chosen.precision, chosen.deviation)
+        kept.finish(observables, wanted, facts)
+    return _minus(counts, before)
+
+
+class _Saver:
+    """Saves unfinished work after a shard, unless saving would cost more than a twentieth of the time."""
+
+    def __init__(self, kept: Kept, wanted: Wanted) -> None:
+        self._kept, self._wanted = kept, wanted
+        self._cost = 0.0
+        self._last = time.perf_counter()
+
+    def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
+        began = time.perf_counter()
+        if began - self._last < 20 * self._cost:
+            return
+        self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
+        self._last = time.perf_counter()
+        self._cost = self._last - began
+
+
+def _minus(counts: Counts, before: Counts) -> Counts:
+    return Counts(*(getattr(counts, f.name) - getattr(before, f.name) for f in fields(Counts)))

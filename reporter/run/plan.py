@@ -1,0 +1,95 @@
+"""What a run would do: the cells of a study, which of them are done already, and why the others must run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from reporter.run.estimate import estimate
+
+if TYPE_CHECKING:
+    from reporter.metrics.base import Metric, Options
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.spec import StudyFile
+    from reporter.texts import Texts
+
+State = Literal["cached", "run", "failed"]
+FORCED = "forced"  # the reason why a cell runs that was done already
+
+T = TypeVar("T")
+
+
+def or_raise(value: T | Exception) -> T:
+    """Return a value, or raise what stands in its place."""
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+class CellKey(NamedTuple):
+    """Names a cell within its study."""
+
+    model: str
+    checkpoint: str
+    corpus: str
+    metric: str
+
+    def __str__(self) -> str:
+        return " × ".join(self)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One metric of one checkpoint on one corpus.
+
+    Args:
+        key: its names.
+        state: ``cached`` (done with the same inputs), ``run``, or ``failed`` (its model or corpus cannot be had).
+        why: why it must run, or why it cannot.
+        inputs: what its numbers depend on; empty when failed.
+        fingerprint: hash of the inputs.
+        of_pass: the part of the inputs that its observables depend on.
+        options: the metric's options.
+    """
+
+    key: CellKey
+    state: State
+    why: str
+    inputs: Mapping[str, Any]
+    fingerprint: str
+    of_pass: Mapping[str, Any]
+    options: Options
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a run needs to know before it loads a model.
+
+    Args:
+        file: the study.
+        metrics: the metrics it asks for, by name.
+        texts: each corpus, or why it cannot be had.
+        checkpoints: each model's checkpoints, or why they cannot be had.
+        cells: every cell, in the order of the study.
+        partial: whether it covers only a part of the study.
+    """
+
+    file: StudyFile
+    metrics: Mapping[str, Metric]
+    texts: Mapping[str, Texts | Exception]
+    checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
+    cells: tuple[Cell, ...]
+    partial: bool
+
+    def count(self, state: State) -> int:
+        """Return how many cells are in a state."""
+        return sum(cell.state == state for cell in self.cells)
+
+    def lines(self) -> list[str]:
+        """Describe the plan for people, one cell a line."""
+        head = f"{self.file.study.study}: {len(self.cells)} cells, {self.count('cached')} cached, "
+        head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
+        width = max((len(str(cell.key)) for cell in self.cells), default=0)
+        body = [f"  {cell.state:<6}  {cell.key!s:<{width}}  {cell.why}".rstrip() for cell in self.cells]
+        return [head, *body, estimate(self).line()]

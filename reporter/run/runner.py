@@ -1,0 +1,146 @@
+"""The main job: run what the plans say, then write the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.run.kept import make_room
+from reporter.run.plan import Plan
+from reporter.run.planner import plan_study
+from reporter.run.progress import Progress
+from reporter.run.versions import versions
+from reporter.store import Store
+
+if TYPE_CHECKING:
+    from reporter.spec import StudyFile
+
+CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    Args:
+        computed: cells computed, or taken over from another study.
+        cached: cells that were done already.
+        failed: cells that failed.
+        pages: the report's pages that were written; empty if they were up to date.
+    """
+
+    computed: int
+    cached: int
+    failed: int
+    pages: tuple[Path, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every cell is done, 1 if some failed."""
+        return 1 if self.failed else 0
+
+
+def run_studies(
+    files: Sequence[StudyFile],
+    out: Path,
+    *,
+    only: Sequence[str] = (),
+    force: bool = False,
+    offline: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run studies one after the other and write their report.
+
+    Args:
+        files: valid studies.
+        out: the results folder.
+        only: names of models, corpora or metrics, to run a part of the studies.
+        force: compute cells that are done, too.
+        offline: never ask a hub.
+        progress: where progress is shown; standard error by default.
+
+    Raises:
+        UsageError: if ``only`` names nothing in a study.
+        ReporterError: if results cannot be written.
+    """
+    progress = progress or Progress()
+    plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+    counts = [_run(plan, out, offline, progress) for plan in plans]
+    computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
+    pages = _report(out, [plan.file.study.study for plan in plans], progress)
+    return Outcome(computed, cached, failed, pages)
+
+
+def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int, int, int]:
+    """Run one plan; return how many cells were computed, cached and failed."""
+    name, store = plan.file.study.study, Store(out / "results.duckdb", waiting=progress.note)
+    cached = plan.count("cached")
+    if cached == len(plan.cells) and _is_known(plan, store):
+        progress.note(f"{name}: nothing to compute, all {cached} cells are done")
+        return 0, cached, 0
+    began = time.perf_counter()
+    said = f"{name}: {plan.count('run')} cells to compute, {cached} done already"
+    progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
+    _put_study(plan, store, started=_now(), finished=None)
+
+    from reporter.run.work import work  # brings torch: not needed where everything is done
+
+    computed, failed = work(plan, out, store, offline, progress)
+    if not plan.partial:
+        store.prune(name, [tuple(cell.key) for cell in plan.cells])
+    seconds = time.perf_counter() - began
+    numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
+    _put_study(plan, store, finished=_now(), seconds=seconds, **numbers)
+    make_room(out / "cache" / "observables", CACHE_BYTES)
+    said = f"{name}: {computed} cells computed, {cached} done already"
+    progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
+    return computed, cached, failed
+
+
+def _is_known(plan: Plan, store: Store) -> bool:
+    """Tell whether the database holds this very text of the study, its last run ended, and nothing besides it."""
+    known = store.study(plan.file.study.study)
+    return known is not None and known.spec_hash == _hash(plan) and known.finished is not None
+
+
+def _hash(plan: Plan) -> str:
+    return hashlib.sha256(plan.file.text.encode()).hexdigest()
+
+
+def _put_study(plan: Plan, store: Store, **more: Any) -> None:
+    study = plan.file.study
+    row = {
+        "study": study.study,
+        "title": study.title,
+        "question": study.question,
+        "spec": plan.file.text,
+        "spec_hash": _hash(plan),
+        "views": json.dumps(study.views),
+        "versions": json.dumps(versions()),
+    }
+    store.put("studies", ["study"], row | more)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ...]:
+    """Render what is older than the database."""
+    database = out / "results.duckdb"
+    pages = [out / "index.html", *(out / study / "index.html" for study in studies)]
+    if all(page.exists() and page.stat().st_mtime >= database.stat().st_mtime for page in pages):
+        progress.note(f"the report is up to date: {pages[-1]}")
+        return ()
+    from reporter.report import render
+
+    began = time.perf_counter()
+    written = tuple(render(database, out, studies))
+    progress.note(f"report: {pages[-1]} ({time.perf_counter() - began:.1f} s)")
+    return written

@@ -1,0 +1,235 @@
+"""Does a plan's work: one model at a time, one checkpoint at a time; a cell is stored the moment it is finished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.models.load import LoadedModel, load
+from reporter.models.pocket import prepare
+from reporter.run.cells import cell_row, compute, describe, pass_columns
+from reporter.run.machine import pick_device
+from reporter.run.passes import Measured, measured
+from reporter.run.plan import FORCED, or_raise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.run.plan import Cell, Plan
+    from reporter.run.progress import Progress
+    from reporter.store import Store
+    from reporter.texts import Texts
+
+
+def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> tuple[int, int]:
+    """Compute the cells of a plan that must run; return how many were computed and how many failed.
+
+    Whatever fails, fails alone: a corpus takes its cells down, a model its cells, a metric one cell.
+
+    Args:
+        plan: the plan.
+        out: the results folder.
+        store: its database.
+        offline: never ask a hub.
+        progress: where progress is shown.
+
+    Raises:
+        ReporterError: if the device is not there or results cannot be written.
+    """
+    return _Worker(plan, out, store, offline, progress).do()
+
+
+class _Worker:
+    def __init__(self, plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> None:
+        self.plan, self.study, self.store = plan, plan.file.study, store
+        self.offline, self.progress = offline, progress
+        self.observables = out / "cache" / "observables"
+        self.device = pick_device(self.study.run.device)
+        self.computed = self.failed = 0
+
+    def do(self) -> tuple[int, int]:
+        for name, texts in self.plan.texts.items():
+            self._put_corpus(name, texts)
+        for cell in self.plan.cells:
+            if cell.state == "failed":
+                self._fail(cell, cell.why)
+        for model, found in self.plan.checkpoints.items():
+            if isinstance(found, Exception):
+                row = {"study": self.study.study, "model": model, "checkpoint": "final"}
+                self.store.put("models", _MODEL_KEY, row | {"status": "failed", "error": describe(found)})
+            else:
+                self._model(model, found)
+        return self.computed, self.failed
+
+    def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
+        todo = [cell for cell in self.plan.cells if cell.key.model == model and cell.state == "run"]
+        if not todo:
+            return
+        try:
+            checkpoints = prepare(checkpoints, self._training_texts, self.progress)
+        except Exception as error:  # a model that cannot be trained must not take the others down
+            for checkpoint in checkpoints:
+                self._put_failed_model(checkpoint, error)
+            for cell in todo:
+                self._fail(cell, describe(error))
+            return
+        for checkpoint in checkpoints:
+            self._checkpoint(checkpoint, [cell for cell in todo if cell.key.checkpoint == checkpoint.name])
+
+    def _training_texts(self, corpus: str) -> Texts:
+        texts = self.plan.texts[corpus]
+        if isinstance(texts, Exception):
+            raise texts
+        return texts
+
+    def _checkpoint(self, checkpoint: Checkpoint, todo: list[Cell]) -> None:
+        @cache
+        def model() -> LoadedModel | Exception:
+            try:
+                return load(checkpoint, self.device, self.offline)
+            except Exception as error:
+                self._put_failed_model(checkpoint, error)
+                return error
+
+        for corpus, group in groupby(todo, key=lambda cell: cell.key.corpus):
+            cells = [cell for cell in group if not self._taken_over(cell, checkpoint)]
+            if not cells:
+                continue
+            try:
+                result = self._measure(checkpoint, corpus, cells, lambda: or_raise(model()))
+            except Exception as error:  # nor must a model that cannot be loaded, or a pass that breaks
+                for cell in cells:
+                    self._fail(cell, describe(error))
+                continue
+            self._compute(checkpoint, cells, result)
+
+    def _taken_over(self, cell: Cell, checkpoint: Checkpoint) -> bool:
+        """Copy a cell's numbers from another study that has them; tell whether there was one."""
+        source = None if cell.why == FORCED else self.store.find(cell.fingerprint)
+        here = (self.study.study, *cell.key)
+        if source is None or tuple(source) == here:
+            return False
+        row = cell_row(cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)
+        row["why"] = f"{cell.why}; taken over from study {source.study}"
+        if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
+            return False
+        names = {"study": self.study.study, "model": checkpoint.model, "checkpoint": checkpoint.name}
+        self.store.copy_row("models", tuple(source[:3]), names | {"step": checkpoint.step})
+        self.computed += 1
+        return True
+
+    def _measure(self, checkpoint: Checkpoint, corpus: str, cells: list[Cell], model: Callable[[], LoadedModel]) -> Measured:
+        wanted: dict[str, int] = {}
+        for cell in cells:
+            for name in self.plan.metrics[cell.key.metric].needs:
+                wanted[name] = max(wanted.get(name, 0), cell.options.sample_size())
+        texts = self.plan.texts[corpus]
+        assert not isinstance(texts, Exception)  # such cells are in the state 'failed'
+        result = measured(
+            cells,
+            wanted,
+            model,
+            texts,
+            self.study.run,
+            self.study.corpora[corpus].max_tokens,
+            self.observables,
+            self.progress,
+        )
+        self._put_model(checkpoint, result)
+        return result
+
+    def _compute(self, checkpoint: Checkpoint, cells: list[Cell], result: Measured) -> None:
+        memo: dict[Any, Any] = {}
+        for place, cell in enumerate(cells):
+            columns = pass_columns(result, caused=place == 0)
+            metric = self.plan.metrics[cell.key.metric]
+            try:
+                done = compute(
+                    cell,
+                    metric,
+                    checkpoint,
+                    self.study.study,
+                    self.study.views,
+                    self.study.run.seed,
+                    result,
+                    memo,
+                )
+            except Exception as error:  # a metric that fails must not take the others down
+                self._fail(cell, describe(error), columns)
+                continue
+            row = cell_row(
+                cell,
+                self.study.study,
+                "done",
+                reasons=json.dumps(done.reasons),
+                seconds=done.seconds,
+                **columns,
+            )
+            self.store.commit_cell(row, done.rows)
+            self.computed += 1
+
+    def _fail(self, cell: Cell, error: str, columns: Mapping[str, Any] | None = None) -> None:
+        self.failed += 1
+        self.progress.note(f"  failed: {cell.key}: {error}")
+        self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
+
+    def _put_corpus(self, name: str, texts: Texts | Exception) -> None:
+        row: dict[str, Any] = {"study": self.study.study, "corpus": name}
+        if isinstance(texts, Exception):
+            row |= {"status": "failed", "error": describe(texts)}
+        else:
+            row |= {
+                "source": texts.source,
+                "location": texts.location,
+                "content_hash": texts.hash,
+                "texts": len(texts),
+                "words": texts.words,
+                "characters": texts.characters,
+                "dropped": texts.dropped,
+                "labels": _label_counts(texts),
+                "status": "done",
+                "error": None,
+            }
+        self.store.put("corpora", ["study", "corpus"], row)
+
+    def _put_model(self, checkpoint: Checkpoint, result: Measured) -> None:
+        facts = result.facts
+        row = _model_row(self.study.study, checkpoint) | facts.anatomy
+        row |= {"device": facts.device, "precision": facts.precision, "precision_deviation": facts.deviation}
+        self.store.put("models", _MODEL_KEY, row | {"status": "done", "error": None})
+
+    def _put_failed_model(self, checkpoint: Checkpoint, error: Exception) -> None:
+        row = _model_row(self.study.study, checkpoint)
+        self.store.put("models", _MODEL_KEY, row | {"status": "failed", "error": describe(error)})
+
+
+_MODEL_KEY = ("study", "model", "checkpoint")
+
+
+def _model_row(study: str, checkpoint: Checkpoint) -> dict[str, Any]:
+    return {
+        "study": study,
+        "model": checkpoint.model,
+        "checkpoint": checkpoint.name,
+        "step": checkpoint.step,
+        "source": checkpoint.source,
+        "location": checkpoint.location,
+        "revision": checkpoint.revision,
+        "fingerprint": checkpoint.fingerprint,
+        "loss": checkpoint.loss,
+        "unigram_entropy": checkpoint.unigram_entropy,
+        "warning": checkpoint.warning or None,
+    }
+
+
+def _label_counts(texts: Texts) -> str | None:
+    if texts.labels is None or texts.label_codes is None:
+        return None
+    codes, counts = np.unique(texts.label_codes, return_counts=True)
+    return json.dumps({texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0})

@@ -1,0 +1,107 @@
+"""From a file to a :class:`~reporter.spec.study.StudyFile`, or to every problem it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from reporter.spec.metrics import Catalogue
+from reporter.spec.part import Complaint, complaints_of
+from reporter.spec.problems import Problem, SpecError, show, show_location
+from reporter.spec.references import contradictions
+from reporter.spec.study import Study, StudyFile
+from reporter.spec.yaml_reader import Document, read_yaml
+
+
+def load_study(path: Path, metrics: Catalogue) -> StudyFile:
+    """Read and check a study.
+
+    Args:
+        path: the YAML file.
+        metrics: each metric's name and the Pydantic model of its options.
+
+    Raises:
+        SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
+            of the file.
+    """
+    text = _read_text(path)
+    document = read_yaml(text)
+    study, complaints = _check(document, metrics)
+    if study is not None:
+        return StudyFile(study, path, text)
+    problems = {
+        Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems
+    }
+    broken = {(problem.line, problem.column) for problem in problems}
+    for complaint in complaints:
+        (line, column), where = document.place(complaint)
+        # A value that YAML itself could not make sense of is not wrong a second time.
+        if (line, column) not in broken:
+            problems.add(Problem(str(path), line, column, where, complaint.message))
+    raise SpecError(sorted(problems, key=lambda p: (p.line, p.column, p.where, p.message)))
+
+
+def load_studies(paths: Sequence[Path], metrics: Catalogue) -> list[StudyFile]:
+    """Read and check several studies, all of them before any complaint.
+
+    Raises:
+        SpecError: the problems of all files together; two studies with one id are a problem, too.
+    """
+    files: list[StudyFile] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            files.append(load_study(path, metrics))
+        except SpecError as error:
+            problems += error.problems
+    owners: dict[str, Path] = {}
+    for file in files:
+        owner = owners.setdefault(file.study.study, file.path)
+        if owner is not file.path:
+            message = f"'{file.study.study}' is the id of {owner}, too; every study needs its own"
+            (line, column), where = read_yaml(file.text).place(Complaint("", ("study",)))
+            problems.append(Problem(str(file.path), line, column, where, message))
+    if problems:
+        raise SpecError(problems)
+    return files
+
+
+def _check(document: Document, metrics: Catalogue) -> tuple[Study | None, list[Complaint]]:
+    if document.data is None and document.problems:
+        return None, []
+    if not isinstance(document.data, dict):
+        message = f"a study is a mapping that begins with 'study: <id>', got {show(document.data)}"
+        return None, [Complaint(message)]
+    try:
+        study = Study.model_validate(document.data, context={"metrics": metrics})
+    except ValidationError as error:
+        # Pydantic looks at references only once all else is right; a reader wants everything at once.
+        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data)]))
+    return (None if document.problems else study), []
+
+
+def _read_text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise _no_text(path, "there is no such file; 'reporter init' writes a study to start from") from None
+    except IsADirectoryError:
+        raise _no_text(path, "is a directory, not a study file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _no_text(path, f"cannot be read: {reason}") from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
+        raise SpecError([Problem(str(path), line, column, "", message)]) from None
+    return text
+
+
+def _no_text(path: Path, message: str) -> SpecError:
+    return SpecError([Problem(str(path), 0, 0, "", message)])

@@ -1,0 +1,252 @@
+"""The base of every part of a study, and how its mistakes become sentences that a person can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from reporter.spec.problems import Location, choices, hint, show, suggest
+
+Anchor = Literal["key", "value", "parent"]
+"""Where a reader's eye belongs: the key itself, its value, or the part that lacks something."""
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A mistake at a place in the study, before it is known which line that is.
+
+    Args:
+        message: what is wrong and what to do.
+        location: the path from the part that is being checked.
+        anchor: what to point at.
+    """
+
+    message: str
+    location: Location = ()
+    anchor: Anchor = "value"
+
+
+def failure(*complaints: Complaint) -> ValidationError:
+    """Return the exception a validator raises; Pydantic puts the enclosing keys before each location."""
+    return ValidationError.from_exception_data("study", [_details(complaint) for complaint in complaints])
+
+
+def complaints_of(error: ValidationError, known: Sequence[str] = ()) -> list[Complaint]:
+    """Translate Pydantic's errors into complaints in plain English.
+
+    Args:
+        error: what validation raised. Complaints that are already inside it come back as they are.
+        known: the keys that the part being checked may have, for "did you mean".
+    """
+    return [_translate(details, known) for details in error.errors(include_url=False)]
+
+
+class Part(BaseModel):
+    """A part of a study: frozen, without unknown keys, and without guessing at what a value might mean.
+
+    Values are strict: ``"600"`` is no number, and neither ``true`` nor ``5.0`` is a whole number. A whole
+    number will do where any number will.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_plain_english(cls, value: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        # Here, and only here, is it known which keys this part may have.
+        try:
+            return handler(value)
+        except ValidationError as error:
+            raise failure(*complaints_of(error, list(cls.model_fields))) from None
+
+
+def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any], Any]:
+    """Return a validator that picks the kind of a part by the key that is present.
+
+    It checks the value against that kind alone, so that no message speaks of the others.
+
+    Args:
+        kinds: the telling key of each kind.
+        example: what a correct value looks like, for the message.
+    """
+
+    def read(value: Any) -> Any:
+        if isinstance(value, tuple(kinds.values())):
+            return value
+        if not isinstance(value, dict):
+            raise failure(Complaint(f"expected a mapping such as {example}, got {show(value)}"))
+        telling = [key for key in value if key in kinds]
+        if not telling:
+            raise failure(_no_kind(value, kinds))
+        # What tells one kind can be an ordinary key of another: a generated corpus has a number of "texts".
+        kind = next((key for key in telling if kinds[key].model_fields.keys() >= set(telling)), None)
+        if kind is None:
+            message = f"'{telling[0]}' and '{telling[1]}' exclude each other; keep one of them"
+            raise failure(Complaint(message, (telling[1],), "key"))
+        try:
+            return kinds[kind].model_validate(value)
+        except ValidationError as error:
+            raise failure(*(_of_other_kind(c, kind, kinds) for c in complaints_of(error))) from None
+
+    return read
+
+
+def check_name(name: str) -> str:
+    """Return ``name`` if models and corpora may have it; it becomes part of file names and of SQL queries."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        raise failure(
+            Complaint(
+                "a name has at most 64 letters, digits, '-', '_' and '.', and begins with a letter or digit",
+                (),
+                "key",
+            )
+        )
+    return name
+
+
+def check_text(text: str) -> str:
+    """Return ``text`` if there is something in it and no control characters (an id, a path, a revision)."""
+    if not text.strip():
+        raise failure(Complaint("must not be empty"))
+    if not text.isprintable():
+        raise failure(Complaint(f"must not contain control characters, got {show(text)}"))
+    return text
+
+
+def _read_path(value: Any) -> Any:
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str):
+        raise failure(Complaint(f"expected a path, as text, got {show(value)}"))
+    try:
+        return Path(check_text(value)).expanduser()
+    except RuntimeError:
+        raise failure(Complaint("cannot tell whose home directory '~' is; write the path out")) from None
+
+
+Name = Annotated[str, AfterValidator(check_name)]
+Text = Annotated[str, AfterValidator(check_text)]
+AsPath = BeforeValidator(_read_path, json_schema_input_type=str)
+AsTuple = Strict(False)
+"""YAML has lists, a frozen value has tuples."""
+
+
+def _details(complaint: Complaint) -> InitErrorDetails:
+    # The message travels as context: Pydantic would take braces in a template for placeholders.
+    error = PydanticCustomError(
+        "study", "{message}", {"message": complaint.message, "anchor": complaint.anchor}
+    )
+    return InitErrorDetails(type=error, loc=complaint.location, input=None)
+
+
+def _no_kind(value: Mapping[str, Any], kinds: Mapping[str, type[Part]]) -> Complaint:
+    for key in value:
+        if not any(key in kind.model_fields for kind in kinds.values()) and (meant := suggest(key, kinds)):
+            return Complaint(f"unknown key; did you mean '{meant}'?", (key,), "key")
+    return Complaint(f"needs one of the keys {choices(list(kinds))}", (), "parent")
+
+
+def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Part]]) -> Complaint:
+    """Say so when an unknown key is right in itself, but belongs to another kind of part."""
+    if len(complaint.location) != 1 or not complaint.message.startswith("unknown key"):
+        return complaint
+    key = complaint.location[0]
+    owners = [other for other, part in kinds.items() if other != kind and key in part.model_fields]
+    if not owners:
+        return complaint
+    return Complaint(
+        f"unknown key beside '{kind}'; it goes with {choices(owners)}", complaint.location, "key"
+    )
+
+
+def _translate(details: ErrorDetails, known: Sequence[str]) -> Complaint:
+    context = details.get("ctx", {})
+    if details["type"] == "study":
+        location, anchor = details["loc"], context["anchor"]
+        if location and location[-1] == "[key]":  # Pydantic's mark for "the key, not its value"
+            location, anchor = location[:-1], "key"
+        return Complaint(context["message"], location, anchor)
+    if details["type"] == "missing":
+        return Complaint("missing key", details["loc"], "parent")
+    if details["type"] == "extra_forbidden":
+        wrong = str(details["loc"][-1])
+        names = known if len(details["loc"]) == 1 else ()
+        return Complaint(f"unknown key{hint(wrong, names, 'known here')}", details["loc"], "key")
+    return Complaint(_sentence(details["type"], details["msg"], details["input"], context), details["loc"])
+
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_LIMITS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("greater than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def _sentence(kind: str, message: str, value: Any, context: Mapping[str, Any]) -> str:
+    if kind in _EXPECTED:
+        expected = _EXPECTED[kind]
+        return f"expected {expected}, got {show(value)}{_about_quotes(expected, value)}"
+    if kind in _LIMITS:
+        words, key = _LIMITS[kind]
+        limit = context[key]
+        if isinstance(limit, float) and limit.is_integer():
+            limit = int(limit)
+        return f"must be {words} {limit}, got {show(value).removeprefix('the number ')}"
+    if kind in ("literal_error", "enum"):
+        allowed = re.findall(r"'([^']*)'", context.get("expected", "")) or [str(context.get("expected", ""))]
+        meant = suggest(value, allowed) if isinstance(value, str) else None
+        ending = f"; did you mean '{meant}'?" if meant else ""
+        return f"expected {choices(allowed)}, got {show(value)}{ending}"
+    if kind == "finite_number":
+        return f"must be a finite number, got {show(value).removeprefix('the number ')}"
+    if kind in ("too_short", "string_too_short") and context.get("min_length") == 1:
+        return "must not be empty"
+    if kind == "value_error":
+        return str(context.get("error", message))
+    return f"{message[:1].lower()}{message[1:]}, got {show(value)}"
+
+
+def _about_quotes(expected: str, value: Any) -> str:
+    if expected == "text" and isinstance(value, bool | int | float):
+        return "; put it in quotes"
+    if "number" in expected and isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+([.][0-9]+)?", value):
+        return "; remove the quotes"
+    return ""
+
+
+def join(complaints: Iterable[Complaint], *before: str | int) -> list[Complaint]:
+    """Put the keys ``before`` in front of every complaint's location."""
+    return [Complaint(c.message, (*before, *c.location), c.anchor) for c in complaints]

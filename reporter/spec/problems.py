@@ -1,0 +1,124 @@
+"""What is wrong with a study: one line for each problem, with file, line and column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from reporter.errors import UsageError
+
+Location = tuple[str | int, ...]
+"""The keys and list indices (from 0) that lead from the top of a study to one of its parts."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a study file.
+
+    Args:
+        file: the file as the user named it.
+        line: counted from 1; 0 where the mistake is not in the text (a missing file).
+        column: counted from 1, in characters.
+        where: the path inside the study, e.g. ``models.gpt2.dtyp``; empty for the file as a whole.
+        message: what is wrong and what to do, in one line.
+    """
+
+    file: str
+    line: int
+    column: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        place = (
+            f"{one_line(self.file)}:{self.line}:{self.column}:" if self.line else f"{one_line(self.file)}:"
+        )
+        return " ".join(
+            part for part in (place, f"{self.where}:" if self.where else "", self.message) if part
+        )
+
+
+class SpecError(UsageError):
+    """A study, or several, cannot be used; the text has one line for each problem.
+
+    Args:
+        problems: every problem found, in the order in which they are printed.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with line breaks, control characters and other invisible ones written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def show_location(location: Location) -> str:
+    """Write ``("metrics", 1, "sample")`` as ``metrics[1].sample``; keys with odd characters are quoted."""
+    shown = ""
+    for part in location:
+        if isinstance(part, int):
+            shown += f"[{part}]"
+        else:
+            plain = re.fullmatch(r"[\w-]+", part) is not None
+            shown += ("." if shown else "") + (part if plain else _quote(part))
+    return shown
+
+
+def show(value: Any) -> str:
+    """Describe a value from a study in a few words: ``text 'ten'``, ``the number 5``, ``a list``."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {_shorten(repr(value))}"
+    if isinstance(value, str):
+        return f"text {_quote(value)}"
+    if isinstance(value, list | tuple):
+        return "a list" if value else "an empty list"
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    return type(value).__name__
+
+
+def choices(names: Sequence[str]) -> str:
+    """Write alternatives as ``'a', 'b' or 'c'``."""
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def suggest(wrong: str, known: Iterable[str]) -> str | None:
+    """Return the known name that ``wrong`` most resembles, or None when none comes close."""
+    by_folded = {name.casefold(): name for name in known}
+    close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def hint(wrong: str, known: Sequence[str], otherwise: str) -> str:
+    """Finish a message about an unknown name: the likeliest meant, or else every name there is.
+
+    Args:
+        wrong: what the study says.
+        known: what it may say.
+        otherwise: introduces the list when nothing comes close, e.g. ``"known here"``.
+    """
+    meant = suggest(wrong, known)
+    if meant is not None:
+        return f"; did you mean '{meant}'?"
+    return f"; {otherwise}: {', '.join(known)}" if known else ""
+
+
+def _quote(text: str) -> str:
+    short = _shorten(text)
+    return f"'{one_line(short)}'" if "'" not in short else one_line(json.dumps(short, ensure_ascii=False))
+
+
+def _shorten(text: str, longest: int = 60) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,67 @@
+"""What must fit together across a study: recipes name corpora, corpora name models, metrics need texts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reporter.spec.part import Complaint
+from reporter.spec.problems import hint
+
+
+def contradictions(study: Any) -> list[Complaint]:
+    """Find references to what is not there, and recipes and corpora that wait for each other.
+
+    Args:
+        study: a ``Study``, or what its file says, whether the rest of it is right or not: a reader wants to
+            hear of everything that is wrong at once.
+    """
+    models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
+    complaints = []
+    for name, model in models.items():
+        corpus = _get(_get(model, "recipe"), "train_on")
+        if isinstance(corpus, str) and corpus not in corpora:
+            message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
+            complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
+    for name, corpus in corpora.items():
+        model = _get(corpus, "vocabulary")
+        if isinstance(model, str) and model not in models:
+            message = f"no model '{model}'{_hint(model, models, 'models')}"
+            complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
+        elif (circle := _circle(name, models, corpora)) is not None:
+            message = f"goes in a circle: {circle}"
+            complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
+    asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
+    if asked and not _get(study, "corpora"):
+        complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
+    return complaints
+
+
+def _circle(start: str, models: dict[str, Any], corpora: dict[str, Any]) -> str | None:
+    """Follow corpus -> vocabulary -> model -> train_on -> corpus; describe the way if it is a circle."""
+    way = [f"corpus '{start}'"]
+    corpus = start
+    for _ in corpora:
+        model = _get(corpora.get(corpus), "vocabulary")
+        if not isinstance(model, str):
+            return None
+        next_corpus = _get(_get(models.get(model), "recipe"), "train_on")
+        if not isinstance(next_corpus, str):
+            return None
+        corpus = next_corpus
+        way += [f"draws the words of model '{model}', which is trained on corpus '{corpus}', which"]
+        if corpus == start:
+            return " ".join(way).removesuffix(", which")
+    return None
+
+
+def _hint(wrong: str, known: dict[str, Any], what: str) -> str:
+    return hint(wrong, list(known), f"{what} of this study") or f"; this study has no {what}"
+
+
+def _mapping(value: Any, key: str) -> dict[str, Any]:
+    found = _get(value, key)
+    return found if isinstance(found, dict) else {}
+
+
+def _get(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

@@ -1,0 +1,37 @@
+"""How a study is run; nothing here changes what is measured."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from reporter.spec.models import LARGEST_SEED
+from reporter.spec.part import Complaint, Part, failure
+from reporter.spec.problems import show
+
+DEVICE = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
+
+
+def _device(value: str) -> str:
+    if not re.fullmatch(DEVICE, value):
+        raise failure(Complaint(f"expected 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got {show(value)}"))
+    return value
+
+
+class RunSpec(Part):
+    """Where and how the forward passes are done."""
+
+    device: Annotated[str, AfterValidator(_device)] = Field(
+        "auto",
+        description="auto (a GPU if there is one), cpu, mps, cuda, or a certain GPU such as cuda:0.",
+        json_schema_extra={"pattern": f"^({DEVICE})$"},
+    )
+    precision: Literal["auto", "mixed", "float32"] = Field(
+        "auto",
+        description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
+    )
+    batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    engine: Literal["local"] = Field("local", description="What runs the shards: this process.")
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")

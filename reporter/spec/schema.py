@@ -1,0 +1,48 @@
+"""The JSON Schema of a study, for editors that complete and check YAML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from reporter.spec.metrics import Catalogue
+from reporter.spec.study import Study
+
+
+def study_schema(metrics: Catalogue) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a study file, with the options of every metric.
+
+    Args:
+        metrics: each metric's name and the Pydantic model of its options.
+    """
+    models: list[type[BaseModel]] = [Study, *metrics.values()]
+    references, together = models_json_schema([(model, "validation") for model in models])
+    definitions = together["$defs"]
+    schema = definitions.pop(references[Study, "validation"]["$ref"].rsplit("/", 1)[1])
+    options = {name: references[model, "validation"] for name, model in metrics.items()}
+    schema["properties"]["metrics"] = {
+        "description": schema["properties"]["metrics"]["description"],
+        "default": "all",
+        "anyOf": [{"const": "all"}, {"type": "array", "minItems": 1, "items": _metric(options)}],
+    }
+    # Keys that a study may have are one thing, Python's names for the classes behind them another.
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study of reporter",
+        "description": schema.pop("description"),
+        **{key: value for key, value in schema.items() if key != "title"},
+        "$defs": definitions,
+    }
+
+
+def _metric(options: dict[str, Any]) -> dict[str, Any]:
+    with_options = {
+        "type": "object",
+        "properties": {name: {"anyOf": [reference, {"type": "null"}]} for name, reference in options.items()},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    return {"anyOf": [{"enum": list(options)}, with_options]}

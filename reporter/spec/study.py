@@ -1,0 +1,95 @@
+"""A study: what to measure on which models and texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from reporter.spec.corpora import CorpusSpec
+from reporter.spec.metrics import MetricChoice, read_metrics
+from reporter.spec.models import ModelSpec
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.problems import show
+from reporter.spec.references import contradictions
+from reporter.spec.run import RunSpec
+
+View = Literal["words", "all", "no-sinks"]
+"""Which tokens count: ordinary ones and sinks, every token, or ordinary ones alone."""
+
+STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
+RESERVED_IDS = ("assets", "cache")
+"""Folders that every run writes beside the studies' own."""
+
+
+def _study_id(value: str) -> str:
+    if not re.fullmatch(STUDY_ID, value):
+        rule = "at most 64 lower-case letters, digits, '-' and '_', the first a letter or digit"
+        raise failure(Complaint(f"expected an id of {rule}, got {show(value)}"))
+    if value in RESERVED_IDS:
+        raise failure(
+            Complaint(f"'{value}' is the name of a folder that every run writes; choose another id")
+        )
+    return value
+
+
+def _no_repeats(views: tuple[View, ...]) -> tuple[View, ...]:
+    for index, view in enumerate(views):
+        if view in views[:index]:
+            raise failure(Complaint(f"view '{view}' is listed twice", (index,)))
+    return views
+
+
+class Study(Part):
+    """One study, as written in its file, with every default filled in."""
+
+    study: Annotated[str, AfterValidator(_study_id)] = Field(
+        description="The study's id; it becomes the report's folder.",
+        json_schema_extra={"pattern": f"^{STUDY_ID}$"},
+    )
+    title: str | None = Field(None, description="The report's heading.")
+    question: str | None = Field(
+        None, description="What the study is to find out; shown first in the report."
+    )
+    models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
+    corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
+    metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics)] = Field(
+        "all",  # read_metrics turns it into every metric of the catalogue
+        validate_default=True,
+        description="'all', or a list of metrics; one with options is written {name: {option: value}}.",
+    )
+    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+        ("words", "all", "no-sinks"),
+        min_length=1,
+        description="Which tokens count; metrics are computed for each view; the first is shown first.",
+    )
+    run: RunSpec = Field(RunSpec(), description="Where and how the forward passes are done.")
+
+    @model_validator(mode="after")
+    def _references_exist(self) -> Study:
+        if complaints := contradictions(self):
+            raise failure(*complaints)
+        return self
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study and the file it was read from.
+
+    Args:
+        study: what the file says.
+        path: the file, as the user named it.
+        text: the file's text, character for character.
+    """
+
+    study: Study
+    path: Path
+    text: str
+
+    @property
+    def folder(self) -> Path:
+        """The folder that relative paths in the study start from."""
+        return self.path.resolve().parent

@@ -1,0 +1,207 @@
+"""Reads YAML as people mean it, and remembers where everything stood.
+
+PyYAML follows YAML 1.1, in which ``no`` is false, ``1e-3`` is text, ``12:30`` is 750, ``010`` is 8, and the
+last of two equal keys wins in silence. Here plain values follow the core schema of YAML 1.2
+(https://yaml.org/spec/1.2.2, section 10.3.2), and equal keys are a mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from yaml.composer import Composer
+from yaml.error import MarkedYAMLError
+from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+from yaml.parser import Parser
+from yaml.reader import Reader, ReaderError
+from yaml.resolver import BaseResolver
+from yaml.scanner import Scanner
+
+from reporter.spec.part import Complaint
+from reporter.spec.problems import Location, one_line, show, show_location
+from reporter.spec.yaml_errors import Position, position_of, syntax, unwanted
+
+_EMPTY = "the file is empty; 'reporter init' writes a study to start from"
+_TAG = "tag:yaml.org,2002:"
+_CORE = (
+    (re.compile(r"null|Null|NULL|~|"), "null"),
+    (re.compile(r"true|True|TRUE|false|False|FALSE"), "bool"),
+    (re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), "int"),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), "float"),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"), "float"),
+)
+
+
+@dataclass
+class Document:
+    """A YAML document as plain Python values, with the place of each.
+
+    Args:
+        data: dicts, lists, text, numbers, booleans, None.
+        places: for each location the positions of its key and of its value; a list item is its own key.
+        problems: what is wrong already, as ``(position, location, message)``.
+    """
+
+    data: Any = None
+    places: dict[Location, tuple[Position, Position]] = field(default_factory=dict)
+    problems: list[tuple[Position, Location, str]] = field(default_factory=list)
+
+    def place(self, complaint: Complaint) -> tuple[Position, str]:
+        """Return the position a complaint should point at and its path in words.
+
+        Parts of the location that the file does not have (the study says ``gpt2: some-id`` where the model
+        has a field ``hub``) are left out.
+        """
+        known = complaint.location
+        while known and known not in self.places:
+            known = known[:-1]
+        key, value = self.places.get(known, ((1, 1), (1, 1)))
+        exists = known == complaint.location
+        if complaint.anchor == "parent":
+            return key, show_location(known if exists else complaint.location)
+        return (key if complaint.anchor == "key" and exists else value), show_location(known)
+
+
+def read_yaml(text: str) -> Document:
+    """Read the one document in ``text``; what is wrong with it stands in ``problems``."""
+    document = Document()
+    if odd := re.search("[\x85\u2028\u2029]", text):
+        # YAML 1.1 ends a line there, YAML 1.2 and every editor do not.
+        document.problems.append((_offset(text, odd.start()), (), unwanted(ord(odd[0]))))
+        return document
+    try:
+        composer = _Composer(text)
+        root = composer.get_single_node()
+        document.problems += composer.aliases
+        if root is not None:
+            document.data = _build(root, (), position_of(root.start_mark), document)
+        if document.data is None and not document.problems:
+            document.problems.append(((1, 1), (), _EMPTY))
+    except ReaderError as error:
+        document.problems.append((_offset(text, error.position), (), unwanted(error.character)))
+    except MarkedYAMLError as error:
+        document.problems.append((*syntax(error),))
+    except RecursionError:
+        document.problems.append(((1, 1), (), "lists and mappings are nested too deeply"))
+    return document
+
+
+class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
+    """PyYAML as far as nodes with marks, with plain scalars resolved by YAML 1.2's core schema."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+        self.aliases: list[tuple[Position, Location, str]] = []
+
+    def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
+        if kind is not ScalarNode:
+            return _TAG + ("map" if kind is MappingNode else "seq")
+        if implicit[0]:
+            for pattern, name in _CORE:
+                if pattern.fullmatch(value):
+                    return _TAG + name
+        return _TAG + "str"
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.get_event()  # type: ignore[no-untyped-call]
+            message = f"aliases (*{one_line(str(event.anchor))}) are not supported; write the value out"
+            self.aliases.append((position_of(event.start_mark), (), message))
+            return ScalarNode(_TAG + "null", "", event.start_mark, event.end_mark)
+        return super().compose_node(parent, index)
+
+
+def _build(node: Node, location: Location, key: Position, document: Document) -> Any:
+    value = position_of(node.start_mark)
+    below = isinstance(node, CollectionNode) and value[0] != key[0]
+    if below or node.start_mark.index == node.end_mark.index:
+        value = key  # a block below its key, or nothing at all: the key is what a reader should look at
+    document.places[location] = (key, value)
+    if isinstance(node, MappingNode) and node.tag == _TAG + "map":
+        return _build_mapping(node, location, document)
+    if isinstance(node, SequenceNode) and node.tag == _TAG + "seq":
+        return [
+            _build(item, (*location, index), position_of(item.start_mark), document)
+            for index, item in enumerate(node.value)
+        ]
+    try:
+        return _scalar(node)
+    except ValueError as error:
+        document.problems.append((value, location, str(error)))
+        return None
+
+
+def _build_mapping(node: MappingNode, location: Location, document: Document) -> dict[str, Any]:
+    built: dict[str, Any] = {}
+    first: dict[str, int] = {}
+    for key_node, value_node in node.value:
+        position = position_of(key_node.start_mark)
+        key = _key(key_node, location, document)
+        if key is None:
+            continue
+        if key in built:
+            message = f"duplicate key; it is already on line {first[key]}"
+            document.problems.append((position, (*location, key), message))
+            continue
+        first[key] = position[0]
+        built[key] = _build(value_node, (*location, key), position, document)
+    return built
+
+
+def _key(node: Node, location: Location, document: Document) -> str | None:
+    position = position_of(node.start_mark)
+    if isinstance(node, CollectionNode):
+        got = show([0]) if isinstance(node, SequenceNode) else show({"": 0})
+        document.problems.append((position, location, f"a key must be text, got {got}"))
+        return None
+    if node.value == "<<" and isinstance(node, ScalarNode) and node.style is None:
+        document.problems.append(
+            (position, location, "merge keys (<<) are not supported; write the keys out")
+        )
+        return None
+    try:
+        key = _scalar(node)
+    except ValueError as error:
+        document.problems.append((position, location, str(error)))
+        return None
+    if not isinstance(key, str):
+        document.problems.append(
+            (position, location, f"a key must be text, got {show(key)}; put it in quotes")
+        )
+        return None
+    return key
+
+
+def _scalar(node: Node) -> Any:
+    """Return the value of a scalar; raise ``ValueError`` with a sentence for people if it has none."""
+    text, kind = node.value, node.tag.removeprefix(_TAG)
+    if not isinstance(node, ScalarNode) or kind not in ("str", "null", "bool", "int", "float"):
+        raise ValueError(f"tags such as {one_line('!' + kind.lstrip('!'))} are not supported")
+    if kind == "str":
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise ValueError("text contains half of a character (a lone surrogate)")
+        return text
+    if not any(name == kind and pattern.fullmatch(text) for pattern, name in _CORE):
+        raise ValueError(f"{show(text)} does not fit the tag !!{kind}")
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "float":
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    if len(text) > 100:
+        raise ValueError("the number is too long")
+    return int(text[2:] if base != 10 else text, base)
+
+
+def _offset(text: str, index: int) -> Position:
+    before = text[:index]
+    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1

@@ -1,0 +1,294 @@
+"""The results of all studies: one file, opened for the moment of a read or a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.errors import UsageError
+from reporter.store.connection import WAIT_SECONDS, opened, transaction
+from reporter.store.keys import CellKey, CellName, CellRecord
+from reporter.store.rows import as_frame, as_records, clean_row, key_of, numbers_of
+from reporter.store.schema import SCHEMA_VERSION, find_table
+from reporter.store.shape import complete, create_file, version_of
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+_IS_CELL = " AND ".join(f"{part} = ?" for part in CellKey._fields)
+# Columns of a number that its cell does not have.
+_NUMBERS_ONLY = ("step", "role")
+
+
+class Store:
+    """The database file of a results folder.
+
+    The file is made by the first write. Nothing is held open between calls, so runs, readers and other
+    programs can take turns; every write is one transaction, so a killed process leaves all of it or nothing.
+    """
+
+    def __init__(
+        self, path: Path, wait_seconds: float = WAIT_SECONDS, waiting: Callable[[str], None] | None = None
+    ) -> None:
+        """Names the file; nothing is opened yet.
+
+        Args:
+            path: The database file.
+            wait_seconds: How long to wait while another process has it open.
+            waiting: Told in one sentence when there is a wait of more than 2 s; default: a logged warning.
+        """
+        self.path = path
+        self._wait_seconds = wait_seconds
+        self._waiting = waiting
+
+    def commit_cell(
+        self, cell: Mapping[str, Any], values: pd.DataFrame | Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """Stores a cell and its numbers, in place of what was known of that cell.
+
+        Args:
+            cell: A row of ``cells``; mappings and lists in it become JSON.
+            values: Rows of ``layer_metrics``; what names the cell (study, model, checkpoint, corpus, metric)
+                may be left out. A number that could not be computed is None, its reason in the cell's row.
+
+        Raises:
+            ValueError: NaN or infinity, an unknown column, a number given twice or belonging to another cell.
+            ReporterError: The file cannot be written.
+        """
+        row = clean_row(find_table("cells"), cell)
+        key = key_of(row)
+        if row.get("status") not in {"done", "failed"}:
+            raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
+        numbers = numbers_of(key, as_records(values))
+        frame = as_frame(find_table("layer_metrics"), numbers) if numbers else None
+        with self._writing() as connection:
+            _delete_cell(connection, key)
+            _insert(connection, "cells", row)
+            if frame is not None:
+                connection.append("layer_metrics", frame, by_name=True)
+
+    def put(self, name: str, key: Sequence[str], row: Mapping[str, Any]) -> None:
+        """Updates the row with this key, or inserts it; columns of an existing row that are not given stay.
+
+        Args:
+            name: A table: ``models``, ``corpora`` or ``studies``.
+            key: The columns that tell its rows apart.
+            row: Values by column, the key's among them; mappings and lists become JSON.
+
+        Raises:
+            ValueError: An unknown table or column, NaN or infinity, or a missing key.
+            ReporterError: The file cannot be written.
+        """
+        cleaned = clean_row(find_table(name), row)
+        missing = [column for column in key if cleaned.get(column) is None]
+        if missing:
+            raise ValueError(f"a row of {name} needs {', '.join(missing)}")
+        where = " AND ".join(f'"{column}" = ?' for column in key)
+        values = [cleaned[column] for column in key]
+        rest = [column for column in cleaned if column not in key]
+        with self._writing() as connection:
+            found = connection.execute(f"SELECT 1 FROM {name} WHERE {where}", values).fetchone()
+            if not found:
+                _insert(connection, name, cleaned)
+            elif rest:
+                settings = ", ".join(f'"{column}" = ?' for column in rest)
+                given = [cleaned[column] for column in rest]
+                connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
+
+    def prune(self, study: str, keep: Collection[tuple[str, str, str, str]]) -> int:
+        """Drops what a study no longer has: cells with their numbers, models and corpora.
+
+        Args:
+            study: The study.
+            keep: Its cells of today: (model, checkpoint, corpus, metric).
+
+        Returns:
+            How many cells were dropped.
+
+        Raises:
+            ReporterError: The file cannot be written.
+        """
+        if not self.path.exists():
+            return 0
+        kept = sorted({tuple(cell) for cell in keep})
+        counts: list[int] = []
+        name = "(model, checkpoint, corpus, metric)"
+        with self._writing() as connection:
+            connection.execute(
+                "CREATE TEMP TABLE kept (model VARCHAR, checkpoint VARCHAR, corpus VARCHAR, metric VARCHAR)"
+            )
+            if kept:
+                connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", kept)
+            for gone in (
+                f"cells WHERE {name} NOT IN (FROM kept)",
+                f"layer_metrics WHERE {name} NOT IN (FROM kept)",
+                "models WHERE (model, checkpoint) NOT IN (SELECT model, checkpoint FROM kept)",
+                "corpora WHERE corpus NOT IN (SELECT corpus FROM kept)",
+            ):
+                dropped = connection.execute(f"DELETE FROM {gone} AND study = ?", [study]).fetchall()
+                counts.append(int(dropped[0][0]))
+        return counts[0]
+
+    def cells(self, study: str) -> dict[CellName, CellRecord]:
+        """Reads what is known of a study's cells.
+
+        Args:
+            study: The study.
+
+        Returns:
+            A record by (model, checkpoint, corpus, metric); empty where there is no file or no such study.
+
+        Raises:
+            ReporterError: The file cannot be read.
+        """
+        rows = self._rows(
+            "SELECT model, checkpoint, corpus, metric, fingerprint, status, error, inputs "
+            "FROM cells WHERE study = ?",
+            [study],
+        )
+        return {CellName(*row[:4]): CellRecord(*row[4:]) for row in rows}
+
+    def find(self, fingerprint: str) -> CellKey | None:
+        """Looks for numbers that were computed before, in any study.
+
+        Args:
+            fingerprint: Hash of everything the numbers depend on.
+
+        Returns:
+            The name of a finished cell with that fingerprint, the latest one; None where there is none.
+
+        Raises:
+            ReporterError: The file cannot be read.
+        """
+        rows = self._rows(
+            f"SELECT {', '.join(CellKey._fields)} FROM cells WHERE fingerprint = ? AND status = 'done' "
+            "ORDER BY finished DESC NULLS LAST, study, model, checkpoint, corpus, metric LIMIT 1",
+            [fingerprint],
+        )
+        return CellKey(*rows[0]) if rows else None
+
+    def copy_cell(self, source: tuple[str, str, str, str, str], to: Mapping[str, Any]) -> bool:
+        """Gives the numbers of one cell to another one, which replaces what was known of that other cell.
+
+        Args:
+            source: (study, model, checkpoint, corpus, metric) of the cell to copy.
+            to: The new cell's name, and further columns of ``cells`` (such as ``why`` or ``finished``) or of
+                ``layer_metrics`` (``step``, ``role``) whose values shall differ from the source's.
+
+        Returns:
+            Whether it was copied; False when the source has gone meanwhile.
+
+        Raises:
+            ValueError: An unknown column, or a cell copied to itself.
+            ReporterError: The file cannot be written.
+        """
+        origin = CellKey(*source)
+        own = clean_row(find_table("cells"), {k: v for k, v in to.items() if k not in _NUMBERS_ONLY})
+        key = key_of(own)
+        if key == origin:
+            raise ValueError(f"cell {tuple(key)} cannot be copied to itself")
+        changed = clean_row(
+            find_table("layer_metrics"), key._asdict() | {k: v for k, v in to.items() if k in _NUMBERS_ONLY}
+        )
+        replaced = ", ".join(f'? AS "{column}"' for column in changed)
+        if not self.path.exists():
+            return False
+        with self._writing() as connection:
+            found = connection.execute(
+                f"SELECT * FROM cells WHERE status = 'done' AND {_IS_CELL}", list(origin)
+            )
+            names = [column[0] for column in found.description]
+            row = found.fetchone()
+            if row is None:
+                return False
+            _delete_cell(connection, key)
+            _insert(connection, "cells", dict(zip(names, row, strict=True)) | own)
+            connection.execute(
+                f"INSERT INTO layer_metrics SELECT * REPLACE ({replaced}) "
+                f"FROM layer_metrics WHERE {_IS_CELL}",
+                [*changed.values(), *origin],
+            )
+        return True
+
+    def frame(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
+        """Reads with one of reporter's own queries; foreign SQL belongs into :func:`reporter.store.query`.
+
+        Args:
+            query: SQL that reads.
+            parameters: Values for its ``?`` or ``$name``.
+
+        Returns:
+            The result; columns named as in the query.
+
+        Raises:
+            UsageError: There are no results yet.
+            ReporterError: The file cannot be read.
+        """
+        with self.reading() as read:
+            return read(query, parameters)
+
+    @contextmanager
+    def reading(self) -> Iterator[Callable[..., pd.DataFrame]]:
+        """Opens the file once for several queries, which then see the same state; writers wait meanwhile.
+
+        Yields:
+            A function like :meth:`frame`.
+
+        Raises:
+            UsageError: There are no results yet.
+            ReporterError: The file cannot be read.
+        """
+        with self._connected() as connection:
+
+            def read(query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
+                frame: pd.DataFrame = connection.execute(query, parameters).df()
+                return frame
+
+            yield read
+
+    def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """A small result without pandas; none where there is no file yet."""
+        if not self.path.exists():
+            return []
+        with self._connected() as connection:
+            return list(connection.execute(query, parameters).fetchall())
+
+    @contextmanager
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The file opened for reading; a file of an older reporter first gets what it lacks."""
+        if not self.path.exists():
+            raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
+        with self._opened(read_only=True) as connection:
+            if version_of(connection, self.path) == SCHEMA_VERSION:
+                yield connection
+                return
+        with self._writing():
+            pass
+        with self._opened(read_only=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The file opened for writing, inside one transaction."""
+        create_file(self.path)
+        with self._opened(read_only=False) as connection:
+            complete(connection, self.path)
+            with transaction(connection):
+                yield connection
+
+    def _opened(self, read_only: bool) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        return opened(self.path, read_only=read_only, wait_seconds=self._wait_seconds, waiting=self._waiting)
+
+
+def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
+    for name in ("layer_metrics", "cells"):
+        connection.execute(f"DELETE FROM {name} WHERE {_IS_CELL}", list(key))
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:
+    columns = ", ".join(f'"{column}"' for column in row)
+    marks = ", ".join("?" for _ in row)
+    connection.execute(f"INSERT INTO {name} ({columns}) VALUES ({marks})", list(row.values()))

@@ -1,0 +1,42 @@
+"""What names a cell, and what the store remembers about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class CellName(NamedTuple):
+    """A cell inside its study."""
+
+    model: str
+    checkpoint: str
+    corpus: str
+    metric: str
+
+
+class CellKey(NamedTuple):
+    """A cell anywhere in the database."""
+
+    study: str
+    model: str
+    checkpoint: str
+    corpus: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class CellRecord:
+    """What is known about a cell that ran.
+
+    Attributes:
+        fingerprint: Hash of everything its numbers depend on.
+        status: ``done`` or ``failed``.
+        error: Why it failed; None where it did not.
+        inputs: JSON object, what the fingerprint is a hash of part by part, to say why a cell must run again.
+    """
+
+    fingerprint: str | None
+    status: str
+    error: str | None
+    inputs: str | None

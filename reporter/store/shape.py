@@ -1,0 +1,137 @@
+"""Giving a file its tables: made once, extended when reporter has grown, refused when it is not ours."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter import __version__
+from reporter.errors import ReporterError
+from reporter.store.connection import opened, transaction
+from reporter.store.schema import SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    import duckdb
+
+# Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
+# An old storage version: people open the file with the DuckDB client they have.
+_NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1.4.0"}
+
+
+def create_file(path: Path) -> None:
+    """Makes the database with all its tables, unless it is there.
+
+    It is built beside its place and then linked into it, so that nobody ever meets a half-made file and the
+    first of two processes wins.
+
+    Args:
+        path: Where the database shall be; missing folders are made.
+
+    Raises:
+        ReporterError: The folder cannot be written.
+    """
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as folder:
+            draft = Path(folder) / path.name
+            with opened(draft, read_only=False, config=_NEW_FILE) as connection:
+                complete(connection, draft)
+            _place(draft, path)
+    except OSError as problem:
+        raise ReporterError(f"{path} cannot be created: {problem.strerror}") from problem
+
+
+def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Adds the tables, columns and comments that a file lacks, in one transaction; nothing is taken away.
+
+    Args:
+        connection: Open for writing.
+        path: The file, for the error's text.
+
+    Raises:
+        ReporterError: A newer reporter or somebody else wrote the file.
+    """
+    version = version_of(connection, path)
+    present = _comments(connection)
+    wanted = {(t.name, None): t.comment for t in TABLES} | {
+        (t.name, column.name): column.comment for t in TABLES for column in t.columns
+    }
+    if version == SCHEMA_VERSION and all(present.get(key) == comment for key, comment in wanted.items()):
+        return
+    with transaction(connection):
+        for statement in _statements(present.keys()):
+            connection.execute(statement)
+        connection.execute("DELETE FROM schema_version")
+        connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
+
+
+def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
+    """Reads which shape a file has.
+
+    Args:
+        connection: Open for reading or writing.
+        path: The file, for the error's text.
+
+    Returns:
+        Its schema version; 0 for a database without any table.
+
+    Raises:
+        ReporterError: A newer reporter or somebody else wrote the file.
+    """
+    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    if not tables:
+        return 0
+    foreign = f"{path} holds tables that reporter did not make; choose another folder for the results"
+    if "schema_version" not in tables:
+        raise ReporterError(foreign)
+    columns = connection.execute("DESCRIBE schema_version").fetchall()
+    rows = connection.execute("SELECT * FROM schema_version").fetchall()
+    if [column[0] for column in columns[:2]] != ["version", "reporter"] or len(rows) != 1:
+        raise ReporterError(foreign)
+    version, written_by = int(rows[0][0]), rows[0][1]
+    if version > SCHEMA_VERSION:
+        raise ReporterError(
+            f"{path} was written by reporter {written_by}, which is newer than this one ({__version__}); "
+            "upgrade reporter, or choose another folder for the results"
+        )
+    return version
+
+
+def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
+    """The statements that bring a file from what is present to the shape of today."""
+    known = set(present)
+    for table in TABLES:
+        if (table.name, None) not in known:
+            columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
+            yield f"CREATE TABLE {table.name} ({columns})"
+        yield f"COMMENT ON TABLE {table.name} IS {_quoted(table.comment)}"
+        for column in table.columns:
+            if (table.name, None) in known and (table.name, column.name) not in known:
+                yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
+            yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {_quoted(column.comment)}'
+
+
+def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | None], str | None]:
+    """What each table (column None) and each column says about itself."""
+    tables = connection.execute("SELECT table_name, NULL, comment FROM duckdb_tables()").fetchall()
+    columns = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
+    return {(table, column): comment for table, column, comment in tables + columns}
+
+
+def _place(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        if not path.exists():
+            draft.rename(path)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,105 @@
+"""Texts from a dataset of a hub, or from a local folder that the ``datasets`` package can read.
+
+``datasets`` is an optional package and is imported only here. It is never asked to run a dataset's own code.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.errors import ReporterError
+from reporter.texts.columns import did_you_mean, require_column
+from reporter.texts.record import Record
+
+if TYPE_CHECKING:
+    from reporter.spec.corpora import DatasetCorpus
+
+_AT_ONCE = 1024  # rows
+
+
+def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[Record]:
+    """Yield the texts of one split's column; None is no text. Class labels are given by name.
+
+    Args:
+        spec: dataset, config, split, revision and columns.
+        folder: the study's folder; a dataset id that names a folder in it is read from there.
+        offline: use only what was fetched before.
+
+    Raises:
+        ReporterError: the package is missing, the dataset cannot be had, or a column or split is missing.
+    """
+    rows = _load(spec, folder, offline)
+    where = f"dataset '{spec.dataset}', split '{spec.split}',"
+    require_column(spec.column, rows.column_names, where)
+    columns = [spec.column]
+    if spec.label is not None:
+        columns.append(require_column(spec.label, rows.column_names, where, "label"))
+    feature = rows.features[columns[-1]]
+    rows = rows.select_columns(list(dict.fromkeys(columns)))
+    for start in range(0, len(rows), _AT_ONCE):
+        batch = rows[start : start + _AT_ONCE]
+        texts = batch[spec.column]
+        labels = [None] * len(texts) if spec.label is None else batch[spec.label]
+        for offset, (text, label) in enumerate(zip(texts, labels, strict=True)):
+            if text is not None and not isinstance(text, str):
+                raise ReporterError(
+                    f"{where} row {start + offset}: the column '{spec.column}' does not hold text but "
+                    f"{type(text).__name__}"
+                )
+            yield Record(text, _label(label, feature))
+
+
+def local_dataset(dataset: str, folder: Path) -> Path | None:
+    """Return the folder that a dataset id names, or None where it names none and so is one of the hub."""
+    path = folder / Path(dataset).expanduser()
+    return path if path.is_dir() else None
+
+
+def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
+    local = local_dataset(spec.dataset, folder)
+    with _offline(offline):
+        try:
+            import datasets
+        except ImportError as error:
+            raise ReporterError(
+                f"'{spec.dataset}' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
+            ) from error
+        datasets.disable_progress_bars()
+        try:
+            return datasets.load_dataset(
+                str(local or spec.dataset),
+                spec.config,
+                split=spec.split,
+                revision=spec.revision,
+                streaming=False,
+            )
+        except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
+            raise ReporterError(_explain(spec, error, offline)) from error
+
+
+def _explain(spec: DatasetCorpus, error: Exception, offline: bool) -> str:
+    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    missing = f"cannot load dataset '{spec.dataset}'"
+    if offline:
+        return f"{missing} offline: only what was fetched before can be used; run once without --offline ({said})"
+    return f"{missing}: {said}"
+
+
+def _label(value: Any, feature: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value
+    if hasattr(feature, "int2str"):
+        # Datasets write -1 where a class label is withheld, as in the test splits of benchmarks.
+        return str(feature.int2str(value)) if value >= 0 else None
+    return str(value)
+
+
+@contextmanager
+def _offline(offline: bool) -> Iterator[None]:
+    yield

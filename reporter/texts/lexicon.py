@@ -1,0 +1,186 @@
+"""The words of the generated language, and which of them go together.
+
+Written for this project. Nouns and verbs come in classes: people write letters, animals chase animals, trees sway.
+Within a class the first word is the most frequent (chance in proportion to 1/rank). No form belongs to two words of
+different kinds ("saw" is left out, "cook" is a verb only), so that a sentence says plainly how it is built.
+
+A plural or past tense that the rules of ``inflection`` would get wrong stands after a slash: ``mouse/mice``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from reporter.texts.inflection import Noun, Verb, nouns, verbs
+
+NounClass = Literal["person", "animal", "food", "text", "tool", "vehicle", "place", "plant", "idea"]
+
+NOUNS: dict[NounClass, tuple[Noun, ...]] = {
+    "person": nouns(
+        """teacher farmer child/children woman/women man/men doctor girl boy friend king queen soldier sailor baker
+        student neighbour singer painter uncle aunt mayor lawyer merchant poet priest thief/thieves tailor shepherd
+        carpenter widow stranger gardener prince princess""",
+        he="man boy king uncle priest prince",
+        she="woman girl queen aunt widow princess",
+    ),
+    "animal": nouns(
+        """dog cat horse bird mouse/mice wolf/wolves cow fox rabbit goat lion bear duck goose/geese pig hen frog donkey
+        eagle snake crow tiger monkey owl turtle beetle squirrel"""
+    ),
+    "food": nouns(
+        """apple cake egg potato/potatoes cherry pear loaf/loaves carrot biscuit onion sausage pie plum tomato/tomatoes
+        pancake nut bean melon sandwich peach berry"""
+    ),
+    "text": nouns(
+        """letter book story song poem message novel diary essay recipe article newspaper legend speech prayer ballad
+        verse"""
+    ),
+    "tool": nouns(
+        """knife/knives key basket rope lamp chair table box bottle ladder bucket axe coat shoe ring clock mirror spoon
+        drum flute candle umbrella wheel hammer brush"""
+    ),
+    "vehicle": nouns("cart boat train wagon ship bicycle truck sledge ferry balloon"),
+    "place": nouns(
+        """house garden river village forest market road kitchen bridge field tower church island harbour school castle
+        valley mountain barn city library meadow lake mill cellar inn"""
+    ),
+    "plant": nouns("tree flower rose oak bush vine willow tulip fern daisy lily shrub thistle"),
+    "idea": nouns("secret answer reason danger mystery rumour custom lesson problem truth"),
+}
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "he": ("tom", "peter", "jonas", "henry", "oscar", "felix", "hugo", "paul"),
+    "she": ("anna", "maria", "clara", "lucy", "nora", "emma", "ida", "sara"),
+}
+
+INTRANSITIVE: dict[NounClass, tuple[Verb, ...]] = {
+    "person": verbs("sleep/slept laugh work wait sing/sang smile arrive cry travel dance pray whisper sneeze stumble"),
+    "animal": verbs("sleep/slept run/ran jump swim/swam hide/hid growl wander escape shiver crawl"),
+    "food": verbs("burn rot/rotted vanish"),
+    "text": verbs("vanish matter"),
+    "tool": verbs("fall/fell break/broke vanish rust"),
+    "vehicle": verbs("arrive stop/stopped turn sink/sank vanish"),
+    "place": verbs("burn crumble flourish"),
+    "plant": verbs("grow/grew bloom wither fall/fell sway"),
+    "idea": verbs("matter vanish remain"),
+}
+
+TRANSITIVE: dict[NounClass, dict[NounClass, tuple[Verb, ...]]] = {
+    "person": {
+        "person": verbs("help thank meet/met greet teach/taught love invite admire marry blame"),
+        "food": verbs("eat/ate bake buy/bought taste slice share"),
+        "text": verbs("write/wrote learn finish copy translate recite tear/tore publish"),
+        "tool": verbs("carry find/found repair lose/lost clean break/broke steal/stole polish buy/bought"),
+        "animal": verbs("feed/fed catch/caught follow lead/led tame"),
+        "place": verbs("visit leave/left enter paint clean love build/built"),
+        "vehicle": verbs("drive/drove push build/built repair paint"),
+        "plant": verbs("water pick trim/trimmed"),
+        "idea": verbs("know/knew explain forget/forgot discover reveal"),
+    },
+    "animal": {
+        "animal": verbs("chase bite/bit hunt watch fear follow"),
+        "food": verbs("eat/ate sniff swallow steal/stole"),
+        "person": verbs("follow love watch bite/bit fear"),
+        "plant": verbs("chew trample eat/ate"),
+        "place": verbs("leave/left enter guard"),
+    },
+    "vehicle": {
+        "place": verbs("reach pass leave/left"),
+        "person": verbs("carry pass"),
+        "tool": verbs("carry"),
+    },
+    "text": {
+        "person": verbs("please bore describe praise"),
+        "idea": verbs("explain reveal mention"),
+        "place": verbs("describe mention praise"),
+    },
+    "plant": {"place": verbs("surround cover shade")},
+    "idea": {"person": verbs("worry haunt surprise")},
+}
+
+GIVING: dict[NounClass, tuple[Verb, ...]] = {
+    "tool": verbs("give/gave lend/lent send/sent"),
+    "food": verbs("give/gave offer sell/sold"),
+    "text": verbs("send/sent show give/gave"),
+    "animal": verbs("show sell/sold"),
+    "vehicle": verbs("sell/sold lend/lent"),
+}
+"""What a person does with a thing, "to" another person."""
+
+SAYING = verbs("say/said think/thought believe know/knew hope claim remember notice")
+"""What a person does "that" something is so."""
+
+WANTING = verbs("want try begin/began need refuse")
+"""What a person or an animal does "to" do something."""
+
+REFLEXIVE: dict[NounClass, tuple[Verb, ...]] = {
+    "person": verbs("wash blame admire defend trust"),
+    "animal": verbs("wash scratch hide/hid"),
+}
+"""What one does to oneself."""
+
+ADJECTIVES: dict[NounClass, tuple[str, ...]] = {
+    "person": ("old", "young", "happy", "tired", "brave", "clever", "angry", "proud", "lonely", "wise", "shy"),
+    "animal": ("hungry", "young", "wild", "lazy", "clever", "angry", "tired", "brave", "small", "gentle"),
+    "food": ("fresh", "sweet", "ripe", "cold", "sour", "delicious"),
+    "text": ("long", "short", "famous", "sad", "boring", "old"),
+    "tool": ("old", "heavy", "new", "broken", "small", "expensive", "red"),
+    "vehicle": ("slow", "new", "old", "green", "heavy", "enormous"),
+    "place": ("old", "quiet", "distant", "dark", "ancient", "narrow", "busy", "beautiful"),
+    "plant": ("tall", "green", "beautiful", "wild", "young"),
+    "idea": ("terrible", "strange", "simple", "old", "important"),
+}
+
+MANNER = (
+    "quietly slowly quickly happily carefully sadly loudly proudly gently eagerly bravely politely secretly patiently"
+).split()
+WHEN = {
+    "past": ("yesterday", "recently", "formerly"),
+    "present": ("today", "now", "nowadays"),
+    "future": ("tomorrow", "soon", "eventually"),
+}
+
+SINGULAR_DETERMINERS = ("the", "a", "this", "every", "my", "that", "her", "his", "each", "another", "our", "their", "no")
+PLURAL_DETERMINERS = ("the", "some", "these", "two", "many", "my", "those", "several", "all", "her", "three", "his", "few")
+INDEFINITE_SINGULAR = ("a", "no", "another", "every")
+INDEFINITE_PLURAL = ("some", "two", "many", "several", "no", "three", "few")
+FREQUENCY = ("often", "always", "never", "sometimes", "rarely")
+CONJUNCTIONS = ("because", "when", "while", "although", "before", "if", "after")
+BESIDE = ("near", "behind", "beside", "under")
+
+_PRONOUNS = "he she it they himself herself itself themselves who which that there"
+_SMALL = "an of in from with about by to and but is are was were does do did not will"
+
+
+def _function_words() -> frozenset[str]:
+    words = {*_PRONOUNS.split(), *_SMALL.split(), *FREQUENCY, *CONJUNCTIONS, *BESIDE}
+    return frozenset(words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL))
+
+
+def _verb_lists() -> list[tuple[Verb, ...]]:
+    lists = [SAYING, WANTING, *INTRANSITIVE.values(), *GIVING.values(), *REFLEXIVE.values()]
+    return lists + [verbs_ for objects in TRANSITIVE.values() for verbs_ in objects.values()]
+
+
+def _content_words() -> frozenset[str]:
+    words = {form for group in NOUNS.values() for noun in group for form in (noun.singular, noun.plural)}
+    words.update(form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past))
+    return frozenset(words.union(MANNER, *NAMES.values(), *ADJECTIVES.values(), *WHEN.values()))
+
+
+FUNCTION_WORDS = _function_words()
+"""Words that hold sentences together: determiners, pronouns, prepositions, conjunctions, auxiliaries."""
+
+CONTENT_WORDS = _content_words()
+"""Words that name things: nouns, names, verbs, adjectives and adverbs of manner and time, in all their forms."""
+
+WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
+"""The whole vocabulary, sorted."""
+
+
+def word_class(word: str) -> Literal["function", "content"] | None:
+    """Return which kind of word this is, whatever its case and the punctuation around it; None if it is unknown."""
+    bare = word.strip(".,").casefold()
+    if bare in FUNCTION_WORDS:
+        return "function"
+    return "content" if bare in CONTENT_WORDS else None

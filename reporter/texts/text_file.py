@@ -1,0 +1,77 @@
+"""Texts from files of plain text: one for each line, paragraph or document."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from reporter.errors import ReporterError
+from reporter.texts.record import Record
+from reporter.texts.utf8 import lines
+
+Unit = Literal["line", "paragraph", "document"]
+
+
+def find_files(path: Path, unit: Unit) -> list[Path]:
+    """Return the files that ``path`` names, sorted: itself, or for documents a folder's ``.txt`` files or a pattern's.
+
+    Args:
+        path: a file; with unit ``document`` also a folder or a pattern such as ``letters/*.txt``.
+        unit: what one text is.
+
+    Raises:
+        ReporterError: nothing is there, or a folder where a file is wanted.
+    """
+    if path.is_dir():
+        if unit != "document":
+            raise ReporterError(
+                f"{path} is a folder; name a file, or write 'unit: document' to make each .txt file in it one text"
+            )
+        found = sorted(file for file in path.glob("*.txt") if file.is_file())
+        if not found:
+            raise ReporterError(f"the folder {path} holds no .txt file")
+        return found
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(path)):
+        if unit != "document":
+            raise ReporterError(
+                f"{path} is a pattern; patterns go with 'unit: document', where each file is one text"
+            )
+        found = sorted(Path(file) for file in glob.glob(str(path), recursive=True) if Path(file).is_file())
+        if found:
+            return found
+        raise ReporterError(f"no file matches {path}")
+    raise ReporterError(f"there is no file {path}")
+
+
+def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
+    """Yield the texts of files in order.
+
+    A blank line (nothing, or white space only) is no text and ends a paragraph. The lines of a paragraph are joined by
+    a space. A document keeps its lines; their ends become line feeds.
+
+    Raises:
+        ReporterError: a file cannot be read or is not UTF-8.
+    """
+    for file in files:
+        if unit == "document":
+            yield Record("".join(line.rstrip("\r\n") + "\n" for line in lines(file)))
+        elif unit == "paragraph":
+            yield from _paragraphs(file)
+        else:
+            yield from (Record(line) for line in lines(file) if line.strip())
+
+
+def _paragraphs(file: Path) -> Iterator[Record]:
+    gathered: list[str] = []
+    for line in lines(file):
+        if line.strip():
+            gathered.append(line.strip())
+        elif gathered:
+            yield Record(" ".join(gathered))
+            gathered = []
+    if gathered:
+        yield Record(" ".join(gathered))

@@ -1,0 +1,133 @@
+"""The texts of one corpus, on disk and memory-mapped: a corpus of any size costs no memory until it is read.
+
+A folder of texts holds ``texts.bin`` (all texts in UTF-8, one after the other), ``offsets.npy`` (int64, where each one
+begins, and the end of the last), ``labels.npy`` (int32 places in the list of label names, -1 for none; only where there
+are labels) and ``meta.json``. Offsets rather than separators, because a text may hold any character.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Source = Literal["inline", "file", "dataset", "generated"]
+
+BLOB, OFFSETS, LABELS, META = "texts.bin", "offsets.npy", "labels.npy", "meta.json"
+_AT_ONCE = 1024  # texts read in one go while iterating
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The texts of one corpus, in order; ``len``, index, ``slice`` and iteration read them from disk.
+
+    Args:
+        name: what the study calls the corpus.
+        source: which kind of source they came from.
+        location: that source as a person would name it: a path, a dataset and its split, a generator and its seed.
+        hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend on the
+            kind of source, so the same texts from a CSV and from Parquet have the same hash.
+        words: words separated by white space, over all texts.
+        characters: Unicode code points, over all texts.
+        dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after ``limit`` were
+            never read and are not counted.
+        labels: the distinct labels in order of first appearance, or None where the corpus has none.
+        folder: where the files are.
+    """
+
+    name: str
+    source: Source
+    location: str
+    hash: str
+    words: int
+    characters: int
+    dropped: int
+    labels: tuple[str, ...] | None
+    folder: Path
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"text {index} of {len(self)}")
+        start, stop = self._offsets[place : place + 2].tolist()
+        return bytes(self._blob[start:stop]).decode("utf-8")
+
+    def slice(self, start: int, stop: int) -> list[str]:
+        """Read texts ``start`` to ``stop`` (exclusive) in one go; an end beyond the last text stops there."""
+        bounds = self._offsets[start : stop + 1].tolist()
+        if len(bounds) < 2:
+            return []
+        first = bounds[0]
+        data = bytes(self._blob[first : bounds[-1]])
+        return [data[a - first : b - first].decode("utf-8") for a, b in zip(bounds, bounds[1:], strict=False)]
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self.slice(start, start + _AT_ONCE)
+
+    def lengths(self) -> Iterator[int]:
+        """Yield each text's length in bytes of UTF-8, without reading the texts."""
+        for start in range(0, len(self), _AT_ONCE):
+            yield from np.diff(self._offsets[start : start + _AT_ONCE + 1]).tolist()
+
+    def label(self, index: int) -> str | None:
+        """Return the label of one text: None where it has none, or where the corpus has no labels."""
+        if self.labels is None or self.label_codes is None:
+            return None
+        code = int(self.label_codes[index])
+        return None if code < 0 else self.labels[code]
+
+    @cached_property
+    def label_codes(self) -> NDArray[np.int32] | None:
+        """Places in ``labels``, -1 for no label, shape (texts,); None where the corpus has no labels."""
+        return None if self.labels is None else np.load(self.folder / LABELS, mmap_mode="r")
+
+    @cached_property
+    def _offsets(self) -> NDArray[np.int64]:
+        offsets: NDArray[np.int64] = np.load(self.folder / OFFSETS, mmap_mode="r")
+        return offsets
+
+    @cached_property
+    def _blob(self) -> NDArray[np.uint8]:
+        return np.memmap(self.folder / BLOB, dtype=np.uint8, mode="r")
+
+
+def open_texts(folder: Path, name: str, source: Source, location: str) -> Texts | None:
+    """Open a finished folder of texts, or return None where there is none or it is damaged.
+
+    The files are mapped at once, so that the texts stay readable should the folder be removed from the cache meanwhile.
+    """
+    try:
+        meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
+        labels = None if meta["labels"] is None else tuple(meta["labels"])
+        texts = Texts(
+            name,
+            source,
+            location,
+            meta["hash"],
+            meta["words"],
+            meta["characters"],
+            meta["dropped"],
+            labels,
+            folder,
+        )
+        whole = len(texts) == meta["texts"] > 0 and len(texts._blob) == meta["bytes"]
+        labelled = texts.label_codes is None or len(texts.label_codes) == meta["texts"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return texts if whole and labelled else None

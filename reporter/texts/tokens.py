@@ -1,0 +1,140 @@
+"""Token ids of a corpus, in shards that can be measured one at a time and batches under a token budget.
+
+A shard is a run of consecutive texts. Where it begins and ends depends on the texts alone, never on the model, the
+batch size or what was measured before, so that a killed run can go on at the last finished one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from reporter.texts.texts import Texts
+
+SHARD_CHARACTERS = 256 * 1024  # about 60,000 tokens: seconds to a minute of work that a kill can cost
+SHARD_TEXTS = 8192
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Texts ``start`` to ``stop`` (exclusive) of a corpus."""
+
+    index: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class TokenisedText:
+    """One text as a model sees it.
+
+    Args:
+        index: its place in the corpus.
+        ids: token ids, shape (tokens,), special tokens included.
+        special: True where the tokenizer added the token, shape (tokens,).
+        cut: whether the text was longer than the limit.
+    """
+
+    index: int
+    ids: NDArray[np.int64]
+    special: NDArray[np.bool_]
+    cut: bool
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """Texts of similar length, right-padded to the longest.
+
+    Args:
+        ids: shape (texts, length); padding repeats ``pad_id`` and never counts.
+        mask: 1 for a token, 0 for padding, shape (texts, length).
+        special: True where the tokenizer added the token, shape (texts, length).
+        texts: place of each row's text in the corpus, shape (texts,).
+    """
+
+    ids: NDArray[np.int64]
+    mask: NDArray[np.int64]
+    special: NDArray[np.bool_]
+    texts: NDArray[np.int64]
+
+
+def shards(texts: Texts) -> list[Shard]:
+    """Cut a corpus into shards of about ``SHARD_CHARACTERS`` characters and at most ``SHARD_TEXTS`` texts."""
+    found: list[Shard] = []
+    start, size = 0, 0
+    for i, length in enumerate(texts.lengths()):
+        if i > start and (size + length > SHARD_CHARACTERS or i - start >= SHARD_TEXTS):
+            found.append(Shard(len(found), start, i))
+            start, size = i, 0
+        size += int(length)
+    if len(texts) > start:
+        found.append(Shard(len(found), start, len(texts)))
+    return found
+
+
+def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> list[TokenisedText]:
+    """Tokenise one shard as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
+
+    Texts that give no token at all are left out.
+    """
+    raw = texts.slice(shard.start, shard.stop)
+    whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
+    result = []
+    for offset, (ids, special) in enumerate(
+        zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)
+    ):
+        cut = len(ids) > max_tokens
+        if cut:
+            # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
+            short = tokenizer(
+                raw[offset],
+                return_special_tokens_mask=True,
+                truncation=True,
+                max_length=max_tokens,
+                verbose=False,
+            )
+            ids, special = short["input_ids"], short["special_tokens_mask"]
+        if ids:
+            result.append(
+                TokenisedText(
+                    shard.start + offset,
+                    np.asarray(ids, dtype=np.int64),
+                    np.asarray(special, dtype=bool),
+                    cut,
+                )
+            )
+    return result
+
+
+def batches(texts: list[TokenisedText], batch_tokens: int, pad_id: int) -> Iterator[TokenBatch]:
+    """Group texts by length into batches of at most ``batch_tokens`` tokens, padding included; longest first.
+
+    The longest come first so that a batch that does not fit into memory fails at once. A text longer than the budget
+    is a batch of its own.
+    """
+    order = sorted(texts, key=lambda text: (-len(text), text.index))
+    start = 0
+    while start < len(order):
+        rows = max(1, batch_tokens // len(order[start]))
+        yield _pad(order[start : start + rows], pad_id)
+        start += rows
+
+
+def _pad(texts: list[TokenisedText], pad_id: int) -> TokenBatch:
+    shape = (len(texts), max(len(text) for text in texts))
+    ids = np.full(shape, pad_id, dtype=np.int64)
+    mask = np.zeros(shape, dtype=np.int64)
+    special = np.zeros(shape, dtype=bool)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)] = text.ids
+        mask[row, : len(text)] = 1
+        special[row, : len(text)] = text.special
+    return TokenBatch(ids, mask, special, np.array([text.index for text in texts], dtype=np.int64))

@@ -1,0 +1,172 @@
+"""What two processes, a killed process and a thousand commits do to the file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import duckdb
+import pytest
+
+from reporter.errors import ReporterError
+from reporter.store import Store, connection
+
+COMMIT_LOOP = """
+import sys
+from pathlib import Path
+from reporter.store import Store
+store, model, count = Store(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+for i in range(count):
+    key = dict(study="s", model=model, checkpoint=f"step{i % 20}", corpus="wiki", metric="motion")
+    rows = [dict(view="words", statistic="norm", site="block", layer=layer, value=float(i)) for layer in range(13)]
+    store.commit_cell(key | dict(status="done", fingerprint=f"{model}{i}"), rows)
+    print(i, flush=True)
+"""
+
+HOLD = """
+import sys, duckdb
+connection = duckdb.connect(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+"""
+
+
+def start(code, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def held(store, cell, numbers):
+    """A store whose file another process has open for writing until its input ends."""
+    store.commit_cell(cell(), numbers())
+    holder = start(HOLD, store.path)
+    assert holder.stdout.readline() == "open\n"
+    yield holder
+    holder.communicate()
+
+
+def test_two_writers_lose_nothing_and_count_nothing_twice(store):
+    writers = [start(COMMIT_LOOP, store.path, model, 20) for model in ("bert", "gpt2")]
+    while any(writer.poll() is None for writer in writers):
+        counts = [len(store.cells("s")) for _ in range(2)]  # a reader gets in between
+        assert counts[0] <= counts[1]
+        time.sleep(0.02)
+    for writer in writers:
+        assert writer.communicate()[0].split() == [str(i) for i in range(20)]
+        assert writer.returncode == 0
+    assert len(store.cells("s")) == 40
+    rows = store.frame("SELECT count(*), count(DISTINCT (model, checkpoint, layer)) FROM layer_metrics")
+    assert rows.iloc[0].tolist() == [520, 520]
+
+
+def test_a_killed_writer_leaves_whole_cells(store):
+    for _ in range(3):
+        writer = start(COMMIT_LOOP, store.path, "bert", 10_000)
+        for _ in range(5):
+            writer.stdout.readline()
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+        assert writer.returncode == -signal.SIGKILL
+        cells = store.frame("SELECT checkpoint, fingerprint FROM cells ORDER BY ALL")
+        assert len(cells) >= 5
+        whole = store.frame(
+            "SELECT checkpoint, 'bert' || max(value)::INTEGER AS fingerprint FROM layer_metrics "
+            "GROUP BY checkpoint HAVING count(*) = 13 AND min(value) = max(value) ORDER BY ALL"
+        )
+        assert cells.values.tolist() == whole.values.tolist()
+
+
+def test_replacing_one_cell_does_not_grow_the_file(store, cell, numbers):
+    sizes = []
+    for i in range(50):
+        store.commit_cell(cell(), numbers(layers=400, value=i / 3))
+        sizes.append(store.path.stat().st_size)
+    assert max(sizes[25:]) <= max(sizes[:25]) * 1.1
+    assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 401
+    assert [file.name for file in store.path.parent.iterdir()] == ["results.duckdb"]
+
+
+def test_whoever_comes_second_waits_and_says_so_once(held, store, cell, monkeypatch):
+    monkeypatch.setattr(connection, "_SAY_AFTER_SECONDS", 0.05)
+    said = []
+
+    def waiting(sentence):
+        said.append(sentence)
+        threading.Timer(0.3, held.stdin.close).start()
+
+    patient = Store(store.path, waiting=waiting)
+    patient.commit_cell(cell(study="t"))
+    assert said == [f"results.duckdb is in use by another process (PID {held.pid}); waiting"]
+    assert len(store.cells("t")) == 1
+
+
+def test_the_wait_is_logged_where_nobody_listens(held, store, monkeypatch, caplog):
+    monkeypatch.setattr(connection, "_SAY_AFTER_SECONDS", 0.0)
+    with caplog.at_level(logging.WARNING), pytest.raises(ReporterError):
+        Store(store.path, wait_seconds=0.1).cells("s")
+    assert [record.message for record in caplog.records] == [
+        f"results.duckdb is in use by another process (PID {held.pid}); waiting"
+    ]
+
+
+@pytest.mark.parametrize("use", ["read", "write"])
+def test_patience_ends_with_one_sentence(held, store, cell, use):
+    hasty = Store(store.path, wait_seconds=0.1)
+    with pytest.raises(ReporterError, match=rf"was in use by another process \(PID {held.pid}\) for 0.1 s"):
+        hasty.cells("s") if use == "read" else hasty.commit_cell(cell())
+
+
+def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    with (
+        duckdb.connect(str(store.path)),
+        pytest.raises(ReporterError, match="open elsewhere in this process"),
+    ):
+        store.cells("s")
+
+
+def test_threads_of_one_process_take_turns(store, cell, numbers):
+    problems = []
+
+    def work(name):
+        try:
+            for i in range(5):
+                store.commit_cell(cell(model=name, checkpoint=str(i)), numbers())
+                store.cells("s")
+        except Exception as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(store.cells("s")) == 20
+
+
+def test_an_interrupted_commit_leaves_the_old_numbers(store, cell, numbers, monkeypatch):
+    store.commit_cell(cell(), numbers())
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reporter.store.database._insert", stop)
+    with pytest.raises(KeyboardInterrupt):
+        store.commit_cell(cell(fingerprint="f2"), numbers(layers=9))
+    assert store.cells("s")[("bert", "final", "wiki", "motion")].fingerprint == "f1"
+    assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 5
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_one_sentence(store, cell):
+    store.path.parent.mkdir()
+    store.path.parent.chmod(0o500)
+    with pytest.raises(ReporterError, match="cannot be created"):
+        store.commit_cell(cell())

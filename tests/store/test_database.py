@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from reporter.errors import UsageError
+from reporter.store import CellKey, CellName, Store
+
+
+def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
+    assert store.cells("s") == {}
+    assert store.find("f1") is None
+    assert store.prune("s", []) == 0
+    with pytest.raises(UsageError, match="no results yet"):
+        store.frame("FROM cells")
+    assert not store.path.parent.exists()
+
+
+def test_a_cell_and_its_numbers_come_back(store, cell, numbers):
+    store.commit_cell(cell(options={"sample": 4096}, error=None, tokens=10), numbers())
+    record = store.cells("s")[("bert", "final", "wiki", "motion")]
+    assert (record.fingerprint, record.status, record.error) == ("f1", "done", None)
+    rows = store.frame("SELECT * FROM layer_metrics ORDER BY layer")
+    assert rows["value"].tolist() == [0.1 * layer for layer in range(5)]
+    assert set(rows["metric"]) == {"motion"} and set(rows["study"]) == {"s"}
+    assert rows["ci_low"].isna().all()
+    assert store.frame("SELECT options FROM cells").iloc[0, 0] == '{"sample": 4096}'
+
+
+def test_the_numbers_of_a_cell_are_replaced_and_others_stay(store, cell, numbers):
+    store.commit_cell(cell(), numbers(layers=4))
+    store.commit_cell(cell(metric="anisotropy"), numbers(layers=2))
+    store.commit_cell(cell(study="other"), numbers(layers=3))
+    store.commit_cell(cell(fingerprint="f2"), numbers(layers=6, value=9.0))
+    counts = store.frame("SELECT study, metric, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL")
+    assert counts.values.tolist() == [["other", "motion", 4], ["s", "anisotropy", 3], ["s", "motion", 7]]
+    assert store.cells("s")[("bert", "final", "wiki", "motion")].fingerprint == "f2"
+
+
+def test_a_failed_cell_has_its_error_and_no_numbers(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    store.commit_cell(cell(status="failed", error="out of memory"))
+    record = store.cells("s")[("bert", "final", "wiki", "motion")]
+    assert (record.status, record.error) == ("failed", "out of memory")
+    assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 0
+    assert store.find("f1") is None
+
+
+def test_a_number_of_the_whole_model_has_no_layer(store, cell, numbers):
+    rows = [*numbers(), numbers()[0] | {"statistic": "rate", "layer": None, "depth": None}]
+    store.commit_cell(cell(), rows)
+    assert store.frame("SELECT statistic FROM layer_metrics WHERE layer IS NULL").values.tolist() == [
+        ["rate"]
+    ]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")])
+@pytest.mark.parametrize("column", ["value", "ci_low", "depth"])
+def test_nan_and_infinity_are_refused_and_nothing_is_written(store, cell, numbers, bad, column):
+    rows = numbers()
+    rows[3][column] = bad
+    with pytest.raises(ValueError, match=rf"layer_metrics\.{column} = .*statistic='norm'.*layer=3"):
+        store.commit_cell(cell(), rows)
+    assert store.cells("s") == {}
+
+
+@pytest.mark.parametrize("name", ["seconds", "tokens"])
+def test_nan_in_a_cell_is_refused(store, cell, name):
+    with pytest.raises(ValueError, match=f"cells.{name}"):
+        store.commit_cell(cell(**{name: float("nan")}))
+
+
+def test_a_frame_of_numbers_is_as_good_as_mappings(store, cell, numbers):
+    rows = [*numbers(), numbers()[0] | {"statistic": "rate", "layer": None, "step": 5}]
+    frame = pd.DataFrame(rows).drop(columns=["ci_low", "ci_high"])
+    assert frame["layer"].dtype == np.float64  # what pandas makes of a missing whole number
+    store.commit_cell(cell(), frame)
+    store.commit_cell(cell(study="t"), rows)
+    of_frame, of_rows = (
+        store.frame(
+            "SELECT * EXCLUDE study FROM layer_metrics WHERE study = ? ORDER BY statistic, layer", [study]
+        )
+        for study in ("s", "t")
+    )
+    pd.testing.assert_frame_equal(of_frame, of_rows)
+    assert len(of_frame) == 6
+
+
+def test_nan_in_a_frame_is_refused_but_missing_is_null(store, cell, numbers):
+    frame = pd.DataFrame(numbers())
+    frame["value"] = [0.0, 1.0, None, 3.0, 4.0]  # float64: NaN and missing look alike
+    with pytest.raises(ValueError, match=r"layer_metrics\.value = nan"):
+        store.commit_cell(cell(), frame)
+    frame["value"] = frame["value"].astype("Float64")
+    store.commit_cell(cell(), frame)
+    assert store.frame("SELECT layer FROM layer_metrics WHERE value IS NULL").values.tolist() == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vaule": 1.0}, "no column vaule"),
+        ({"value": "high"}, "layer_metrics.value"),
+        ({"n": 2.5}, "layer_metrics.n = 2.5: not a whole number"),
+        ({"view": 3}, "layer_metrics.view = 3: not a text"),
+        ({"model": "gpt2"}, "was given for cell"),
+    ],
+)
+def test_wrong_numbers_are_refused(store, cell, numbers, changes, message):
+    with pytest.raises(ValueError, match=message):
+        store.commit_cell(cell(), numbers(**changes))
+    assert not store.path.exists()
+
+
+def test_a_number_given_twice_is_refused(store, cell, numbers):
+    with pytest.raises(ValueError, match="'layer': 0.* comes twice"):
+        store.commit_cell(cell(), [*numbers(), numbers()[0]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"corpus": None}, "needs corpus"),
+        ({"status": "ok"}, "status 'ok'"),
+        ({"colour": 1}, "no column colour"),
+    ],
+)
+def test_wrong_cells_are_refused(store, cell, changes, message):
+    with pytest.raises(ValueError, match=message):
+        store.commit_cell(cell(**changes))
+
+
+def test_put_inserts_then_updates_and_keeps_what_is_not_given(store):
+    store.put("studies", ["study"], {"study": "s", "title": "T", "views": ["words", "all"]})
+    store.put("studies", ["study"], {"study": "t", "title": "U"})
+    store.put("studies", ["study"], {"study": "s", "seconds": 3.5, "cells_run": 2})
+    store.put("studies", ["study"], {"study": "s"})
+    rows = store.frame("SELECT study, title, views, seconds FROM studies ORDER BY study")
+    assert rows.iloc[0].tolist() == ["s", "T", '["words", "all"]', 3.5]
+    assert len(rows) == 2 and rows["title"][1] == "U"
+    store.put("studies", ["study"], {"study": "s", "title": None})
+    assert store.frame("SELECT count(*) FROM studies WHERE title IS NULL").iloc[0, 0] == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "message"),
+    [
+        ("study", {"study": "s"}, "no table 'study'"),
+        ("studies", {"study": "s", "name": "x"}, "no column name"),
+        ("studies", {"title": "x"}, "needs study"),
+        ("studies", {"study": "s", "started": "today"}, "not a datetime"),
+        ("studies", {"study": "s", "versions": {"x": float("nan")}}, "studies.versions"),
+    ],
+)
+def test_put_refuses_what_does_not_fit(store, table, row, message):
+    with pytest.raises(ValueError, match=message):
+        store.put(table, ["study"], row)
+
+
+def test_times_are_stored_in_utc(store):
+    noon = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    store.put("studies", ["study"], {"study": "s", "started": noon, "finished": noon.astimezone(UTC)})
+    started, finished = store.frame("SELECT started, finished FROM studies").iloc[0]
+    assert started == finished == pd.Timestamp("2026-01-01 10:00")
+
+
+def test_prune_drops_what_the_study_no_longer_has(store, cell, numbers):
+    for study in ("s", "other"):
+        for model, corpus in [("bert", "wiki"), ("gpt2", "wiki"), ("gpt2", "tweets")]:
+            store.commit_cell(cell(study=study, model=model, corpus=corpus), numbers())
+            store.put(
+                "models",
+                ["study", "model", "checkpoint"],
+                {"study": study, "model": model, "checkpoint": "final"},
+            )
+            store.put("corpora", ["study", "corpus"], {"study": study, "corpus": corpus})
+    keep = [("bert", "final", "wiki", "motion"), ("bert", "final", "wiki", "to come")]
+    assert store.prune("s", keep) == 2
+    assert store.prune("s", keep) == 0
+    assert set(store.cells("s")) == {CellName("bert", "final", "wiki", "motion")}
+    for table, left in [("layer_metrics", 5), ("models", 1), ("corpora", 1)]:
+        count = store.frame(f"SELECT count(*) FROM {table} WHERE study = 's'").iloc[0, 0]
+        assert count == left, table
+    assert len(store.cells("other")) == 3
+    assert store.frame("SELECT count(*) FROM layer_metrics WHERE study = 'other'").iloc[0, 0] == 15
+    assert store.prune("s", []) == 1
+    assert store.frame("SELECT count(*) FROM models WHERE study = 's'").iloc[0, 0] == 0
+
+
+def test_find_gives_the_latest_finished_cell_of_any_study(store, cell):
+    store.commit_cell(cell(status="failed", finished=datetime(2026, 3, 1)))
+    store.commit_cell(cell(study="a", finished=datetime(2026, 1, 1)))
+    store.commit_cell(cell(study="b", finished=datetime(2026, 2, 1)))
+    assert store.find("f1") == ("b", "bert", "final", "wiki", "motion")
+    assert store.find("f2") is None
+
+
+def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
+    store.commit_cell(cell(why="new", seconds=2.0), numbers(step=1))
+    stale = {"study": "t", "model": "b", "corpus": "w"}
+    store.commit_cell(cell(**stale, fingerprint="old"), numbers(layers=9))
+    target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
+    assert store.copy_cell(
+        CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied", "step": 3}
+    )
+    columns = "view, metric, statistic, site, layer, depth, value, n"
+    same = f"SELECT {columns} FROM layer_metrics WHERE study = 's' EXCEPT ALL SELECT {columns} FROM layer_metrics"
+    assert store.frame(same + " WHERE study = 't'").empty
+    copied = store.frame("SELECT model, corpus, step FROM layer_metrics WHERE study = 't'")
+    assert copied.values.tolist() == [["b", "w", 3]] * 5
+    cells = store.frame("SELECT study, why, seconds, fingerprint FROM cells ORDER BY study").values.tolist()
+    assert cells == [["s", "new", 2.0, "f1"], ["t", "copied", 2.0, "f1"]]
+
+
+def test_copy_of_a_cell_that_has_gone_changes_nothing(store, cell, numbers):
+    source, target = ("gone", "bert", "final", "wiki", "motion"), cell()
+    assert store.copy_cell(source, target) is False
+    store.commit_cell(target, numbers())
+    assert store.copy_cell(source, target) is False
+    assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 5
+    with pytest.raises(ValueError, match="itself"):
+        store.copy_cell(("s", "bert", "final", "wiki", "motion"), target)
+
+
+def test_several_reads_at_once_see_one_state(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    with store.reading() as read:
+        assert len(read("FROM cells WHERE study = $study", {"study": "s"})) == 1
+        assert len(read("FROM layer_metrics WHERE layer > ?", [1])) == 3
+
+
+def test_a_store_is_as_good_as_its_path(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    assert Store(store.path).cells("s") == store.cells("s") != {}

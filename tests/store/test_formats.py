@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from reporter.store import query
+
+
+@pytest.fixture
+def ask(store):
+    store.put("studies", ["study"], {"study": "s"})
+    return lambda sql, form: query(store.path, sql, form)
+
+
+def test_table(ask):
+    sql = (
+        "SELECT * FROM (VALUES ('bert', 0, 0.123456789, NULL), ('größer', 12, 1234567.8, true), "
+        "('日本', -3, 1e-9, false)) AS t (model, layer, value, flag)"
+    )
+    assert ask(sql, "table").splitlines() == [
+        "model   layer        value  flag",
+        "------  -----  -----------  -----",
+        "bert        0     0.123457  NULL",
+        "größer     12  1.23457e+06  true",
+        "日本       -3        1e-09  false",
+        "(3 rows)",
+    ]
+
+
+def test_a_table_cuts_long_texts_and_many_rows(ask):
+    lines = ask(f"SELECT range AS i, '{'x' * 80}' AS t FROM range(2500)", "table").splitlines()
+    assert lines[2] == "   0  " + "x" * 59 + "…"
+    assert len(lines) == 2 + 1000 + 1
+    assert lines[-1] == "(1,000 of 2,500 rows; --format csv or json gives all)"
+    assert ask("SELECT 1 AS i WHERE false", "table").splitlines() == ["i", "-", "(0 rows)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("chr(27) || '[31mred'", r"\x1b[31mred"), ("'a' || chr(10) || 'b'", r"a\nb"), ("chr(8238)", r"\u202e")],
+)
+def test_a_table_cannot_move_the_cursor(ask, text, shown):
+    assert ask(f"SELECT {text} AS t", "table").splitlines()[2] == shown
+
+
+def test_a_column_name_cannot_move_the_cursor(ask):
+    assert ask('SELECT 1 AS "a\x1b[2J"', "table").splitlines()[0] == r"a\x1b[2J"
+
+
+def test_csv_keeps_every_digit_and_every_text(ask):
+    sql = """SELECT 0.1::DOUBLE + 0.2::DOUBLE AS value, 'a,"b"' || chr(13) || chr(10) AS quoted, NULL AS nothing,
+             '' AS empty, TIMESTAMP '2026-01-02 03:04:05.5' AS moment, 1.50::DECIMAL(5, 2) AS price, true AS yes,
+             [1, 2] AS list, {'k': 'é'} AS object"""
+    text = ask(sql, "csv")
+    head, row = csv.reader(io.StringIO(text, newline=""))
+    assert head == "value quoted nothing empty moment price yes list object".split()
+    assert float(row[0]) == 0.1 + 0.2
+    assert row[1:] == [
+        'a,"b"\r\n',
+        "",
+        "",
+        "2026-01-02T03:04:05.500000",
+        "1.50",
+        "true",
+        "[1, 2]",
+        '{"k": "é"}',
+    ]
+    assert ',,"",' in text  # NULL and the empty text differ, as DuckDB reads them
+
+
+def test_csv_keeps_all_rows_and_no_row_is_an_empty_line(ask):
+    lines = ask("SELECT CASE WHEN range % 2 = 0 THEN range END AS i FROM range(2500)", "csv").split("\r\n")
+    assert len(lines) == 2501
+    assert lines[:3] == ["i", "0", '""']
+
+
+def test_json_is_strict_and_typed(ask):
+    sql = """SELECT 'nan'::DOUBLE AS nan, 'inf'::DOUBLE AS inf, 0.1::DOUBLE AS x, 12345678901234567890::HUGEINT AS big,
+             1.5::DECIMAL(5, 2) AS price, DATE '2026-01-02' AS day, TIMESTAMP '2026-01-02 03:04:05' AS moment,
+             NULL AS nothing, false AS no, [1.5, 'nan'::DOUBLE] AS list, MAP {'a': 1} AS map, 1 AS twice, 2 AS twice,
+             '\x1b"é' AS text, INTERVAL 1 DAY AS span, 'ab'::BLOB AS bytes"""
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    (row,) = json.loads(ask(sql, "json"), parse_constant=refuse)
+    assert row == {
+        "nan": None,
+        "inf": None,
+        "x": 0.1,
+        "big": 12345678901234567890,
+        "price": 1.5,
+        "day": "2026-01-02",
+        "moment": "2026-01-02T03:04:05",
+        "nothing": None,
+        "no": False,
+        "list": [1.5, None],
+        "map": {"a": 1},
+        "twice": 1,
+        "twice_1": 2,
+        "text": '\x1b"é',
+        "span": "1 day, 0:00:00",
+        "bytes": "6162",
+    }
+    assert ask("SELECT 1 AS i WHERE false", "json") == "[]"
+    assert len(json.loads(ask("FROM range(2500)", "json"))) == 2500

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from reporter.errors import ReporterError, UsageError
+from reporter.store import query
+
+
+@pytest.fixture
+def filled(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    return store.path
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM layer_metrics",
+        "FROM cells",
+        "WITH best AS (SELECT max(value) AS value FROM layer_metrics) SELECT * FROM best",
+        "DESCRIBE layer_metrics",
+        "SHOW TABLES",
+        "SUMMARIZE layer_metrics",
+        "PIVOT layer_metrics ON layer USING max(value) GROUP BY study",
+        "EXPLAIN SELECT 1",
+        "SELECT comment FROM duckdb_columns() WHERE table_name = 'cells';",
+    ],
+)
+def test_reading_is_allowed(filled, sql):
+    for form in ("table", "csv", "json"):
+        assert query(filled, sql, form)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO cells (study) VALUES ('x')",
+        "UPDATE cells SET study = 'x'",
+        "DELETE FROM cells",
+        "DROP TABLE cells",
+        "ALTER TABLE cells ADD COLUMN x INTEGER",
+        "CREATE TABLE x (a INTEGER)",
+        "CREATE TEMP TABLE x (a INTEGER)",
+        "WITH x AS (DELETE FROM cells RETURNING *) FROM x",
+        "EXPLAIN ANALYZE DELETE FROM cells",
+        "ATTACH ':memory:' AS other",
+        "ATTACH '{folder}/other.duckdb' AS other",
+        "COPY cells TO '{folder}/out.csv'",
+        "EXPLAIN ANALYZE COPY cells TO '{folder}/out.csv'",
+        "EXPORT DATABASE '{folder}/out'",
+        "SELECT * FROM read_csv('{secret}')",
+        "SELECT * FROM read_text('{secret}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "SELECT * FROM '{secret}'",
+        "SELECT * FROM sniff_csv('{secret}')",
+        "SELECT * FROM read_csv('https://example.invalid/x.csv')",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "PRAGMA threads = 4",
+        "SET memory_limit = '100GB'",
+        "SET enable_external_access = true",
+        "RESET memory_limit",
+        "CALL enable_logging()",
+        "CHECKPOINT",
+        "BEGIN",
+        "USE memory",
+        "CREATE SECRET (TYPE s3)",
+        "SELECT * FROM duckdb_secrets()",
+        "SELECT * FROM rows_of_the_caller",
+    ],
+)
+def test_everything_else_is_refused_in_one_line(filled, tmp_path, sql):
+    rows_of_the_caller = [1, 2]  # a variable of the caller must not be taken for a table
+    (tmp_path / "secret.csv").write_text("password\nhunter2\n")
+    before = filled.read_bytes()
+    with pytest.raises(UsageError) as caught:
+        query(filled, sql.format(folder=tmp_path, secret=tmp_path / "secret.csv"))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+    assert "hunter2" not in str(caught.value)
+    assert filled.read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir()} == {"secret.csv", "results"}
+    assert rows_of_the_caller == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELEC 1", 'Parser Error: syntax error at or near "SELEC" (line 1, column 1)'),
+        ("SELECT 1,\n  valu FROM layer_metrics", 'Candidate bindings: "value" (line 2, column 3)'),
+        ("SELECT * FROM layer_metric", 'Did you mean "layer_metrics"? (line 1, column 15)'),
+        ("SELECT " + "1 + " * 100 + "x FROM cells", "(line 1, column 408)"),
+        ("SELECT 1; SELECT 2", "give exactly one SQL statement, not 2"),
+        (" -- nothing", "give exactly one SQL statement, not none"),
+        ("SELECT ?", "Values were not provided"),
+        ("SELECT now() AS t", "write it as t::TIMESTAMP"),
+    ],
+)
+def test_a_wrong_statement_is_one_line_with_its_place(filled, sql, message):
+    with pytest.raises(UsageError) as caught:
+        query(filled, sql)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_long_query_is_stopped(filled):
+    with pytest.raises(ReporterError, match=r"stopped after 0\.2 s"):
+        query(filled, "SELECT count(*) FROM range(1000000000000)", limit_seconds=0.2)
+    with pytest.raises(ReporterError, match=r"stopped after 0\.2 s"):
+        query(filled, "SELECT * FROM range(1000000000000)", limit_seconds=0.2)
+
+
+def test_a_greedy_query_is_stopped(filled, monkeypatch):
+    monkeypatch.setattr("reporter.store.sandbox._MEMORY", "50MB")
+    sql = "SELECT sum(n) FROM (SELECT range % 5000000 AS k, count(*) AS n FROM range(20000000) GROUP BY k)"
+    with pytest.raises(ReporterError, match="more than 50MB of memory"):
+        query(filled, sql)
+    assert [file.name for file in filled.parent.iterdir()] == ["results.duckdb"]
+
+
+def test_a_file_left_by_a_killed_writer_can_be_queried(filled):
+    with duckdb.connect(str(filled)) as writer:
+        writer.execute("SET wal_autocheckpoint = '1GB'")
+        writer.execute("PRAGMA disable_checkpoint_on_shutdown")
+        writer.execute("INSERT INTO studies (study) VALUES ('late')")
+    assert filled.with_name("results.duckdb.wal").exists()
+    assert query(filled, "SELECT study FROM studies", "csv") == "study\r\nlate"
+
+
+def test_no_results_yet(tmp_path):
+    with pytest.raises(UsageError, match="no results yet; run `reporter run STUDY` first"):
+        query(tmp_path / "results.duckdb", "SELECT 1")

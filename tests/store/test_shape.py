@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from reporter.errors import ReporterError
+from reporter.store import Store
+from reporter.store.schema import SCHEMA_VERSION, TABLES
+
+
+def alter(path, *statements):
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_every_table_and_column_is_made_with_its_comment(store):
+    store.put("studies", ["study"], {"study": "s"})
+    tables = store.frame("SELECT table_name, comment FROM duckdb_tables()")
+    assert dict(tables.values) == {table.name: table.comment for table in TABLES}
+    columns = store.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns()")
+    assert {tuple(row) for row in columns.values} == {
+        (table.name, column.name, column.type, column.comment) for table in TABLES for column in table.columns
+    }
+    assert all(comment and comment.strip() for comment in [*tables["comment"], *columns["comment"]])
+
+
+def test_a_small_study_is_a_small_file_that_older_clients_open(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    assert store.path.stat().st_size < 300_000
+    options = store.frame("SELECT tags FROM duckdb_databases() WHERE path IS NOT NULL").iloc[0, 0]
+    assert options["storage_version"] == "v1.4.0+"
+    assert [file.name for file in store.path.parent.iterdir()] == ["results.duckdb"]
+
+
+def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    alter(
+        store.path,
+        "DROP TABLE corpora",
+        "ALTER TABLE cells DROP COLUMN inputs",
+        "COMMENT ON COLUMN cells.study IS 'old words'",
+        f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}",
+    )
+    assert len(store.cells("s")) == 1  # a read is enough
+    assert store.cells("s")[("bert", "final", "wiki", "motion")].inputs is None
+    assert store.frame("FROM corpora").empty
+    comment = store.frame(
+        "SELECT comment FROM duckdb_columns() WHERE (table_name, column_name) = ('cells', 'study')"
+    )
+    assert comment.iloc[0, 0] == "id of the study"
+    assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]
+
+
+def test_a_write_adds_a_column_that_is_missing(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    alter(store.path, "ALTER TABLE layer_metrics DROP COLUMN ci_low")
+    store.commit_cell(cell(study="t"), numbers(ci_low=-1.0))
+    assert store.frame("SELECT DISTINCT study, ci_low FROM layer_metrics ORDER BY 1").fillna(
+        0
+    ).values.tolist() == [
+        ["s", 0],
+        ["t", -1.0],
+    ]
+
+
+def test_a_newer_file_is_refused(store, cell):
+    store.commit_cell(cell())
+    alter(store.path, "UPDATE schema_version SET version = 99, reporter = '9.9'")
+    for use in (
+        lambda: store.commit_cell(cell()),
+        lambda: store.cells("s"),
+        lambda: store.frame("FROM cells"),
+    ):
+        with pytest.raises(ReporterError, match=r"written by reporter 9\.9, which is newer"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "statement", ["CREATE TABLE cells (a INTEGER)", "CREATE TABLE schema_version (a TEXT)"]
+)
+def test_somebody_elses_database_is_refused_and_left_alone(store, cell, statement):
+    store.path.parent.mkdir()
+    alter(store.path, statement)
+    for use in (lambda: store.commit_cell(cell()), lambda: store.cells("s")):
+        with pytest.raises(ReporterError, match="tables that reporter did not make"):
+            use()
+    with duckdb.connect(str(store.path), read_only=True) as connection:
+        assert len(connection.execute("SHOW TABLES").fetchall()) == 1
+
+
+def test_a_database_without_tables_is_filled(store, cell, numbers):
+    store.path.parent.mkdir()
+    alter(store.path, "SELECT 1")
+    assert store.cells("s") == {}
+    store.commit_cell(cell(), numbers())
+    assert len(store.cells("s")) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database " * 1000])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(store, cell, content):
+    store.path.parent.mkdir()
+    store.path.write_bytes(content)
+    for use in (lambda: store.commit_cell(cell()), lambda: store.cells("s")):
+        with pytest.raises(ReporterError, match="is not a DuckDB database; move it away"):
+            use()
+    assert store.path.read_bytes() == content
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, cell):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(ReporterError, match=r"results\.duckdb cannot be created"):
+        Store(tmp_path / "results" / "results.duckdb").commit_cell(cell())
