@@ -270,4 +270,11 @@ def _page(metric: Metric) -> list[str]:
 def _wrapped(text: str, indent: str = "") -> list[str]:
     from textwrap import wrap
 
-    return wrap(text, 100, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent)) or [""]
+    return wrap(
+        text,
+        100,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * bool(indent),
+        break_on_hyphens=False,  # a citation is searched for as it stands
+        break_long_words=False,
+    )

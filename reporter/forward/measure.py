@@ -130,7 +130,7 @@ def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> C
         special=int(sizes[SPECIAL]),
         sinks=int(sizes[SINK]),
         cut_texts=sum(text.cut for text in tokens),
-        short_texts=sum((~text.special).sum() <= 1 for text in tokens),
+        short_texts=sum(int((~text.special).sum()) <= 1 for text in tokens),
         seconds=seconds,
     )
 

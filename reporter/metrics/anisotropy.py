@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -97,9 +99,13 @@ def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(AnisotropyOptions, options)
     for layer in range(seen.layers + 1):
+        sampled = seen.once(("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options))
+        moments = seen.moments(layer)
         yield from _top_share(seen, layer)
-        yield from _top_share_of_batches(seen, layer, options)
-        yield from _mean_cosines(seen, layer, options)
+        yield from _top_share_of_batches(sampled, seen, layer)
+        yield from _mean_cosine("mean_cosine", seen, layer, moments.unit_sum, moments.units)
+        yield from _mean_cosine("mean_cosine_centred", seen, layer, *sampled.centred)
+        yield from _mean_cosine("mean_cosine_standardised", seen, layer, *sampled.standardised)
 
 
 def _top_share(seen: Observed, layer: int) -> Iterator[Value]:
@@ -123,28 +129,56 @@ def _varies(variance: float, n: int, seen: Observed, layer: int) -> bool:
     return bool(variance > 1e-12 * scale)
 
 
-def _top_share_of_batches(seen: Observed, layer: int, options: AnisotropyOptions) -> Iterator[Value]:
-    sample = seen.token_sample(options.sample_size())
-    if len(sample) < 2:
-        yield Value("top_variance_share_batch", layer, None, len(sample), reason="fewer than two tokens")
-        return
+@dataclass(frozen=True)
+class _Sampled:
+    """What the sampled statistics need of a layer.
+
+    Args:
+        n: tokens in all batches together.
+        shares: λ1/Σλ of each batch, NaN for a batch of equal states.
+        size: tokens in a batch.
+        centred: Σu of x − μ over the whole sample, and how many of its states are not zero.
+        standardised: the same of (x − μ)/σ.
+    """
+
+    n: int
+    shares: list[float]
+    size: int
+    centred: tuple[Floats, int]
+    standardised: tuple[Floats, int]
+
+
+def _sampled(seen: Observed, layer: int, options: AnisotropyOptions) -> _Sampled:
+    sample, moments = seen.token_sample(options.sample_size()), seen.moments(layer)
     batches = options.split(len(sample))
-    n = batches[-1].stop
+    states = sample.states(layer).astype(np.float64)
+    shares = [_first_share(states[batch]) for batch in batches]
+    states -= moments.mean
+    deviation = np.sqrt(moments.squares / max(moments.n, 1))
+    varies = deviation > 1e-6 * np.abs(moments.mean)
+    centred = _unit_sum(states)
+    return _Sampled(
+        batches[-1].stop,
+        shares,
+        batches[0].stop,
+        centred,
+        _unit_sum(states[:, varies] / deviation[varies]),
+    )
 
-    def compute() -> list[float]:
-        states = sample.states(layer).astype(np.float64)
-        return [_first_share(states[batch]) for batch in batches]
 
-    shares = seen.once(("batch shares", seen.held, layer, options), compute)
+def _top_share_of_batches(sampled: _Sampled, seen: Observed, layer: int) -> Iterator[Value]:
+    shares, n = sampled.shares, sampled.n
+    if n < 2:
+        yield Value("top_variance_share_batch", layer, None, n, reason="fewer than two tokens")
+        return
     if not np.isfinite(shares).all():
         yield Value("top_variance_share_batch", layer, None, n, reason="all states of a batch are equal")
         return
     mean, spread = float(np.mean(shares)), float(np.std(shares, ddof=1)) if len(shares) > 1 else None
     low, high = (mean - spread, mean + spread) if spread is not None else (None, None)
     yield Value("top_variance_share_batch", layer, mean, n, low, high)
-    size = batches[0].stop
-    floor = _floors.top_variance_share(size, seen.width, seen.seed)
-    yield Value("top_variance_share_batch_floor", layer, floor, size)
+    floor = _floors.top_variance_share(sampled.size, seen.width, seen.seed)
+    yield Value("top_variance_share_batch_floor", layer, floor, sampled.size)
 
 
 def _first_share(x: Floats) -> float:
@@ -165,22 +199,6 @@ def _largest_eigenvalue(symmetric: Floats) -> float:
     return float(
         eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0]
     )
-
-
-def _mean_cosines(seen: Observed, layer: int, options: AnisotropyOptions) -> Iterator[Value]:
-    moments = seen.moments(layer)
-    yield from _mean_cosine("mean_cosine", seen, layer, moments.unit_sum, moments.units)
-    sample = seen.token_sample(options.sample_size())
-
-    def compute() -> list[tuple[Floats, int]]:
-        centred = sample.states(layer).astype(np.float64) - moments.mean
-        deviation = np.sqrt(moments.squares / max(moments.n, 1))
-        varies = deviation > 1e-6 * np.abs(moments.mean)
-        return [_unit_sum(centred), _unit_sum(centred[:, varies] / deviation[varies])]
-
-    centred, standardised = seen.once(("centred units", seen.held, layer, options), compute)
-    yield from _mean_cosine("mean_cosine_centred", seen, layer, *centred)
-    yield from _mean_cosine("mean_cosine_standardised", seen, layer, *standardised)
 
 
 def _unit_sum(x: Floats) -> tuple[Floats, int]:

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import entry_points
 
 from reporter.errors import ReporterError
 from reporter.metrics.base import Compute, Metric, Options, Statistic
@@ -47,4 +48,9 @@ def catalogue() -> dict[str, Metric]:
     for module in pkgutil.iter_modules(room.__path__):
         if module.name not in _NOT_METRICS and not module.name.startswith("_"):
             importlib.import_module(f"reporter.metrics.{module.name}")
+    for entry in entry_points(group="reporter.metrics"):
+        try:
+            entry.load()
+        except Exception as error:  # whatever another package does wrong, say whose it is
+            raise ReporterError(f"the metrics of {entry.value!r} cannot be loaded: {error}") from error
     return dict(sorted(_found.items()))

@@ -42,6 +42,7 @@ class _Kept:
         inside = at < len(self.keys)
         known[inside] = self.keys[at[inside]] == keys[inside]
         self.facts[at[known], COUNT] += facts[known, COUNT]
+        self.facts[at[known], TEXT] = np.minimum(self.facts[at[known], TEXT], facts[known, TEXT])
 
         new = np.flatnonzero(~known)
         merged = np.concatenate([self.keys, keys[new]])
@@ -106,9 +107,13 @@ class TokenSample(Observable):
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             if rows.stop == rows.start:
                 continue
-            distinct, first, count = np.unique(keys[rows], return_index=True, return_counts=True)
+            distinct, first, which, count = np.unique(
+                keys[rows], return_index=True, return_inverse=True, return_counts=True
+            )
             candidates = facts[rows][first]
             candidates[:, COUNT] = count
+            # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
+            np.minimum.at(candidates[:, TEXT], which, batch.texts[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
             self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
 

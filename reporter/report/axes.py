@@ -29,9 +29,9 @@ class Axis:
 def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
     """Choose the axis for some values.
 
-    A bound of the statistic (0 for a share) is the end of the axis unless the values huddle far from it. The floor is
-    drawn as long as that does not squeeze the values to less than half of the height; otherwise ``note`` says where it
-    is.
+    The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper bound where
+    they come near. The floor is drawn as long as that does not squeeze the values to less than half of the height;
+    otherwise ``note`` says where it is.
 
     Args:
         values: everything that must be seen: values and the ends of their intervals; NaN is passed over.
@@ -46,11 +46,10 @@ def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds =
     if low == high:
         pad = abs(low) * 0.1 or 0.5
         low, high = low - pad, high + pad
-    least, most = bounds
-    if least is not None:
-        low = least if least <= low <= least + 1.5 * (high - low) else max(low, least)
-    if most is not None:
-        high = most if most - 0.25 * (high - low) <= high <= most else min(high, most)
+    if bounds[0] is not None and 0 <= low <= 1.5 * (high - low):
+        low = 0.0
+    if bounds[1] is not None:
+        high = bounds[1] if bounds[1] - 0.25 * (high - low) <= high else high
     if not null:
         return Axis(low, high)
     with_floor = min(low, *null), max(high, *null)

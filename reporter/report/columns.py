@@ -11,6 +11,8 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from reporter.report.numbers import is_null
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -52,12 +54,9 @@ def unpack_column(packed: dict[str, Any]) -> list[Any]:
 
 def tidy(value: Any) -> Any:
     """Return a value that JSON can hold: NULL, NaN and infinity become None, whole floats become integers."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    try:
-        number = float(value)
-    except (TypeError, ValueError):  # pandas' NA has no float, a timestamp neither
-        return None if value != value or repr(value) == "<NA>" else str(value)
+    if is_null(value) or isinstance(value, str):
+        return None if is_null(value) else value
+    number = float(value)
     if not math.isfinite(number):
         return None
     if number.is_integer() and abs(number) < 2**53:

@@ -69,21 +69,21 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric]) -> Contents:
+def read_contents(
+    read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False
+) -> Contents:
     """Read one study.
 
     Args:
         read: runs a query.
         study: its row of ``studies``.
         catalogue: the metrics that are installed; numbers of others are shown under their bare names.
+        headlines_only: leave out all other figures; enough for the list of studies.
     """
     name = str(study["study"])
-    names = read(queries.CHECKPOINTS.fill(study=name))
-    checkpoints = [
-        CheckpointName(str(model), str(checkpoint), None if step != step else int(step))
-        for model, checkpoint, step in zip(names["model"], names["checkpoint"], names["step"], strict=True)
-    ]
-    roles = {str(m): str(r) for m, r in zip(names["model"], names["role"], strict=True)}
+    found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
+    checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in found]
+    roles = {row["model"]: str(row["role"]) for row in found}
     scene = Scene(
         study=name,
         styles=style_models(roles),
@@ -92,10 +92,11 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric]) -> Co
         corpora=[str(c) for c in read(queries.CORPUS_NAMES.fill(study=name))["corpus"]],
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
+    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
     return Contents(
         study=study,
         scene=scene,
-        sections=tuple(_sections(read, name, catalogue, tried=[row["metric"] for row in cells])),
+        sections=tuple(sections),
         models=rows_of(read(queries.MODELS.fill(study=name))),
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
@@ -104,11 +105,8 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric]) -> Co
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return a frame as rows in which NULL is None."""
-    frame = frame.astype(object)
-    return [
-        {str(key): None if value is None or value != value else value for key, value in row.items()}
-        for row in frame.where(frame.notna(), None).to_dict("records")
-    ]
+    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows
 
 
 def _views(study: Row, found: list[str]) -> list[str]:
@@ -122,22 +120,28 @@ def _views(study: Row, found: list[str]) -> list[str]:
     return list(dict.fromkeys(map(str, order + rest)))
 
 
-def _sections(read: Read, study: str, catalogue: Mapping[str, Metric], tried: Sequence[str]) -> list[Section]:
+def _sections(
+    read: Read, study: str, catalogue: Mapping[str, Metric], tried: Sequence[str], headlines_only: bool
+) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none."""
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
-    return [_section(read, study, name, found[name], catalogue.get(name)) for name in sorted(found)]
+    return [_section(read, study, name, found[name], catalogue.get(name), headlines_only) for name in sorted(found)]
 
 
-def _section(read: Read, study: str, name: str, rows: dict[str, Row], metric: Metric | None) -> Section:
+def _section(
+    read: Read, study: str, name: str, rows: dict[str, Row], metric: Metric | None, headlines_only: bool
+) -> Section:
     known = metric.statistics if metric else ()
     defined = {statistic.name for statistic in known}
     strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]
     figures: list[Figure] = []
     for statistic in [s for s in known if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]:
+        if headlines_only and not statistic.headline:
+            continue
         figures.append(read_figure(read, study, name, statistic, kind_of(statistic)))
-        if statistic.headline:
+        if statistic.headline and not headlines_only:
             training = read_figure(read, study, name, statistic, training_kind_of(statistic))
             if training.error or (training.frame is not None and len(training.frame)):
                 figures.append(training)

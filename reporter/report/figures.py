@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+from altair.utils.schemapi import debug_mode
 
 from reporter.metrics.base import Statistic
 from reporter.report import queries, shown
@@ -149,7 +150,7 @@ def read_figure(read: Read, study: str, metric: str, statistic: Statistic, kind:
     values = {"study": study, "metric": metric, "statistic": statistic.name}
     sql = kind.query.fill(**values, floor=f"{statistic.name}_floor")
     try:
-        return Figure(name, metric, statistic, kind, sql, whole_columns(read(sql)))
+        return Figure(name, metric, statistic, kind, sql, typed(read(sql)))
     except Exception as error:  # one broken query must not take the page down
         return Figure(name, metric, statistic, kind, sql, error=_told(error))
 
@@ -171,7 +172,9 @@ def draw_figure(figure: Figure, scene: Scene) -> Figure:
             layers = _layers(frame)
         else:
             states = shown.over_moments(frame, statistic, scene.views, scene.moments)
-        spec = bare_spec(figure.kind.draw(frame, statistic, scene.styles, Axis(0, 1)))
+        # Altair's own validation takes longer than all the rest; the tests draw every kind with it
+        with debug_mode(False):
+            spec = bare_spec(figure.kind.draw(frame, statistic, scene.styles, Axis(0, 1)))
     except Exception as error:  # one broken chart must not take the page down
         return replace(figure, error=_told(error))
     return replace(figure, spec=spec, states=states, layers=layers)
@@ -184,20 +187,20 @@ def _told(error: Exception) -> str:
 def bare_spec(chart: Any) -> dict[str, Any]:
     """Return the chart's Vega-Lite without data and theme: the page puts both in.
 
-    The rows are expected under the name ``rows``.
+    The rows are expected under the name ``rows``; ``datasets`` keeps the empty one that rules and notes stand on.
     """
     bare = chart.copy(deep=False)
     bare.data = alt.NamedData(name="rows")
-    spec: dict[str, Any] = bare.to_dict()
-    for key in ("$schema", "config", "datasets"):
+    spec: dict[str, Any] = bare.to_dict(validate=False)
+    for key in ("$schema", "config"):
         spec.pop(key, None)
     return spec
 
 
-def whole_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with its whole numbers as such, NULL or not, so that a CSV says 512 and not 512.0."""
-    kinds = {name: "Int64" for name in queries.INTEGERS if name in frame}
-    return frame.astype(kinds)
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
+    kinds = {name: "Int64" for name in queries.INTEGERS} | {name: "float64" for name in queries.NUMBERS}
+    return frame.astype({name: kind for name, kind in kinds.items() if name in frame})
 
 
 def _layers(frame: pd.DataFrame) -> list[str]:

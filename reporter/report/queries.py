@@ -13,6 +13,7 @@ from reporter.errors import ReporterError
 
 INTEGERS = ("step", "layer", "layers", "n")
 """Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
+NUMBERS = ("depth", "value", "ci_low", "ci_high")
 
 
 @dataclass(frozen=True)

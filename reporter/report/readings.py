@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reporter.report.numbers import short, span
+from reporter.report.numbers import span, whole
 
 
 @dataclass(frozen=True)
 class Course:
-    """One line over depth: where it starts, ends and is highest."""
+    """One line over depth (or over training steps): where it starts, ends and is highest."""
 
     model: str
     role: str
+    start: float
     first: float
+    end: float
     last: float
+    top_at: float
     top: float
-    top_depth: float
 
 
 @dataclass(frozen=True)
@@ -29,32 +31,33 @@ class Point:
     value: float
 
 
-def course(model: str, role: str, depths: Sequence[float], values: Sequence[float]) -> Course | None:
+def course(model: str, role: str, places: Sequence[float], values: Sequence[float]) -> Course | None:
     """Summarise a line; None where it has no values. NaN is passed over.
 
     Args:
         model: name of the model.
         role: its role.
-        depths: relative depth of each value, rising.
+        places: relative depth (or step) of each value, rising.
         values: the values, NaN where there is none.
     """
-    seen = [(depth, value) for depth, value in zip(depths, values, strict=True) if value == value]
+    seen = [(place, value) for place, value in zip(places, values, strict=True) if value == value]
     if not seen:
         return None
-    top_depth, top = max(seen, key=lambda pair: pair[1])
-    return Course(model, role, seen[0][1], seen[-1][1], top, top_depth)
+    return Course(model, role, *seen[0], *seen[-1], *max(seen, key=lambda pair: pair[1]))
 
 
 def read_courses(courses: Sequence[Course]) -> str:
-    """Say where lines start, end and are highest, one clause for each role.
+    """Say where lines start, end and peak, one clause for each role.
 
-    ``bert 0.12 → 0.31, highest 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``
+    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; the peak's value is left out where it is
+    that of an end.
     """
     clauses = []
     for name, group in _by_role(courses):
-        ends = f"{span([c.first for c in group])} → {span([c.last for c in group])}"
-        top, where = span([c.top for c in group]), span([c.top_depth for c in group])
-        clauses.append(f"{name} {ends}, highest {top} at depth {where}")
+        first, last = span([c.first for c in group]), span([c.last for c in group])
+        top, where = span([c.top for c in group]), span([c.top_at for c in group])
+        peak = "peak" if top in (first, last) else f"peak {top}"
+        clauses.append(f"{name} {first} → {last}, {peak} at depth {where}")
     return " · ".join(clauses)
 
 
@@ -63,9 +66,12 @@ def read_points(points: Sequence[Point]) -> str:
     return " · ".join(f"{name} {span([p.value for p in group])}" for name, group in _by_role(points))
 
 
-def read_training(step: int, courses: Sequence[Course]) -> str:
-    """Say how values moved between the first and the last step: ``gpt2 0.05 → 0.41 by step 600``."""
-    return " · ".join(f"{c.model} {short(c.first)} → {short(c.last)}" for c in courses) + f" by step {step:,}"
+def read_training(courses: Sequence[Course]) -> str:
+    """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``."""
+    ordered = [line for _, group in _by_role(courses) for line in group]
+    return " · ".join(
+        f"{c.model} {span([c.first])} → {span([c.last])} (steps {whole(c.start)} to {whole(c.end)})" for c in ordered
+    )
 
 
 def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]]:  # type: ignore[type-arg]

@@ -5,7 +5,8 @@ The page's script only picks rows and looks these up, so that whatever is said a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,73 +40,83 @@ def over_moments(
     frame: pd.DataFrame, statistic: Statistic, views: Sequence[str], moments: Sequence[Moment]
 ) -> dict[str, Shown]:
     """Return a profile's or dot plot's state for each ``view|number of the moment``."""
-    own = frame[frame["statistic"] == statistic.name]
-    floors = frame[frame["statistic"] != statistic.name]
-    keys = ["view", "model", "checkpoint"]
-    values = {key: _numbers(part[VALUES]) for key, part in own.groupby(keys)}
-    nulls = {key: _numbers(part[["value"]]) for key, part in floors.groupby(keys)}
-    summary = _points if "depth" not in frame or not frame["depth"].notna().any() else _courses
-    summaries = {key: summary(part) for key, part in own.groupby(keys)}
-
+    lines = _lines(frame, statistic)
     states = {}
     for view in views:
         for number, moment in enumerate(moments):
-            shown = [(view, model, checkpoint) for model, checkpoint in moment.shown.items()]
+            keys = [(view, model, checkpoint) for model, checkpoint in moment.shown.items()]
+            shown = [line for key in keys for line in lines.get(key, [])]
             reach = axis(
-                [v for key in shown for v in values.get(key, [])],
-                [v for key in shown for v in nulls.get(key, [])],
+                [value for line in shown if not line.is_floor for value in line.numbers],
+                [value for line in shown if line.is_floor for value in line.numbers],
                 statistic.bounds,
             )
             found: dict[str, list[Course | Point]] = {}
-            for key in shown:
-                for corpus, item in summaries.get(key, {}).items():
-                    found.setdefault(corpus, []).append(item)
+            for line in shown:
+                if not line.is_floor and (summary := line.summary()):
+                    found.setdefault(line.corpus, []).append(summary)
             states[f"{view}|{number}"] = Shown(reach, {corpus: _read(items) for corpus, items in found.items()})
     return states
 
 
 def over_layers(frame: pd.DataFrame, statistic: Statistic, views: Sequence[str]) -> dict[str, Shown]:
     """Return a training chart's state for each ``view|layer``; layer is ``mean`` for the average over layers."""
-    layers = frame["layer"].map(lambda layer: MEAN if layer != layer else str(int(layer)))
+    layers = frame["layer"].astype("string").fillna(MEAN)
+    lines: dict[str, dict[tuple[str, str, str], list[tuple[float, float]]]] = {}
+    columns = (frame[name] for name in ("view", "corpus", "role", "model", "step", "value"))
+    for layer, view, corpus, role, model, step, value in zip(layers, *columns, strict=True):
+        line = lines.setdefault(f"{view}|{layer}", {}).setdefault((corpus, str(role), model), [])
+        line.append((step, value))
     states = {}
-    for (view, layer), part in frame.groupby([frame["view"], layers]):
-        if view not in views:
+    for state, own in lines.items():
+        if state.partition("|")[0] not in views:
             continue
-        readings = {}
-        for corpus, rows in part.groupby("corpus"):
-            lines = [
-                line
-                for (role, model), own in rows.groupby(["role", "model"], dropna=False)
-                if (line := course(str(model), str(role), list(own["step"]), list(own["value"])))
-            ]
-            readings[str(corpus)] = read_training(int(rows["step"].max()), lines) if lines else ""
-        states[f"{view}|{layer}"] = Shown(axis(_numbers(part[["value"]]), (), statistic.bounds), readings)
+        found: dict[str, list[Course]] = {}
+        for (corpus, role, model), points in own.items():
+            if summary := course(model, role, *zip(*points, strict=True)):
+                found.setdefault(corpus, []).append(summary)
+        reach = axis([value for points in own.values() for _, value in points], (), statistic.bounds)
+        states[state] = Shown(reach, {corpus: read_training(courses) for corpus, courses in found.items()})
     return states
 
 
-def _numbers(part: pd.DataFrame) -> list[float]:
-    return [float(value) for column in part for value in part[column].dropna()]
+@dataclass
+class _Line:
+    """What one model shows on one corpus: its values over depth, or its single number."""
+
+    model: str
+    role: str
+    corpus: str
+    is_floor: bool
+    depths: list[float]
+    values: list[float]
+    numbers: list[float]
+
+    def summary(self) -> Course | Point | None:
+        if any(depth == depth for depth in self.depths):
+            return course(self.model, self.role, self.depths, self.values)
+        seen = [value for value in self.values if value == value]
+        return Point(self.model, self.role, seen[0]) if seen else None
 
 
-def _courses(part: pd.DataFrame) -> Mapping[str, Course | Point]:
-    found: dict[str, Course | Point] = {}
-    for corpus, rows in part.groupby("corpus"):
-        first = rows.iloc[0]
-        line = course(
-            str(first["model"]),
-            str(first["role"]),
-            [float(depth) for depth in rows["depth"]],
-            [float(value) for value in rows["value"]],
-        )
-        if line:
-            found[str(corpus)] = line
+def _lines(frame: pd.DataFrame, statistic: Statistic) -> dict[tuple[str, str, str], list[_Line]]:
+    """Gather rows into lines, by view, model and checkpoint. Plain loops: pandas' groups would take seconds."""
+    names = ["view", "model", "checkpoint", "corpus", "statistic", "role", *VALUES]
+    depths = list(frame["depth"]) if "depth" in frame else [math.nan] * len(frame)
+    lines: dict[tuple[str, ...], _Line] = {}
+    for row, depth in zip(zip(*(list(frame[name]) for name in names), strict=True), depths, strict=True):
+        view, model, checkpoint, corpus, name, role, value, low, high = row
+        key = (view, model, checkpoint, corpus, name)
+        if key not in lines:
+            lines[key] = _Line(model, str(role), corpus, name != statistic.name, [], [], [])
+        line = lines[key]
+        line.depths.append(depth)
+        line.values.append(value)
+        line.numbers += [value, low, high]
+    found: dict[tuple[str, str, str], list[_Line]] = {}
+    for (view, model, checkpoint, _, _), line in lines.items():
+        found.setdefault((view, model, checkpoint), []).append(line)
     return found
-
-
-def _points(part: pd.DataFrame) -> Mapping[str, Course | Point]:
-    rows = part[part["value"].notna()]
-    columns = zip(rows["corpus"], rows["model"], rows["role"], rows["value"], strict=True)
-    return {str(corpus): Point(str(model), str(role), float(value)) for corpus, model, role, value in columns}
 
 
 def _read(items: Sequence[Course | Point]) -> str:

@@ -42,7 +42,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
         rows = rows_of(read(queries.STUDIES.text))
         wanted = _wanted(database, [str(row["study"]) for row in rows], studies)
         known = catalogue()
-        found = [read_contents(read, row, known) for row in rows]
+        found = [read_contents(read, row, known, headlines_only=row["study"] not in wanted) for row in rows]
     try:
         return _write(out, found, wanted)
     except OSError as error:

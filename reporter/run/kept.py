@@ -74,7 +74,9 @@ class Kept:
     def facts(self) -> PassFacts | None:
         """Return what is known of the pass, None before it was finished once."""
         found = _read(self.folder / "facts.json")
-        return None if found is None else PassFacts(**{**found, "counts": Counts(**found["counts"])})
+        if found is None:
+            return None
+        return PassFacts(**{**found["facts"], "counts": Counts(**found["facts"]["counts"])})
 
     def missing(self, wanted: Wanted) -> list[str]:
         """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""
@@ -103,7 +105,7 @@ class Kept:
             (self.folder / f"{name}.json").unlink(missing_ok=True)
             observable.save(self.folder / f"{name}.safetensors")
             _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
-        _write(self.folder / "facts.json", {**asdict(facts), "of_pass": self._of_pass})
+        _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._of_pass})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
 
     def _unfinished(self, wanted: Wanted) -> Path:

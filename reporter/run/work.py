@@ -56,9 +56,9 @@ class _Worker:
     def do(self) -> tuple[int, int]:
         for name, texts in self.plan.texts.items():
             self._put_corpus(name, texts)
-        for cell in self.plan.cells:
-            if cell.state == "failed":
-                self._fail(cell, cell.why)
+        lost = [cell for cell in self.plan.cells if cell.state == "failed"]
+        for why, cells in groupby(lost, key=lambda cell: cell.why):
+            self._fail(list(cells), why)
         for model, found in self.plan.checkpoints.items():
             if isinstance(found, Exception):
                 row = {"study": self.study.study, "model": model, "checkpoint": "final"}
@@ -76,8 +76,7 @@ class _Worker:
         except Exception as error:  # a model that cannot be trained must not take the others down
             for checkpoint in checkpoints:
                 self._put_failed_model(checkpoint, error)
-            for cell in todo:
-                self._fail(cell, describe(error))
+            self._fail(todo, describe(error))
             return
         for checkpoint in checkpoints:
             self._checkpoint(checkpoint, [cell for cell in todo if cell.key.checkpoint == checkpoint.name])
@@ -104,8 +103,7 @@ class _Worker:
             try:
                 result = self._measure(checkpoint, corpus, cells, lambda: or_raise(model()))
             except Exception as error:  # nor must a model that cannot be loaded, or a pass that breaks
-                for cell in cells:
-                    self._fail(cell, describe(error))
+                self._fail(cells, describe(error))
                 continue
             self._compute(checkpoint, cells, result)
 
@@ -119,8 +117,12 @@ class _Worker:
         row["why"] = f"{cell.why}; taken over from study {source.study}"
         if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
             return False
-        names = {"study": self.study.study, "model": checkpoint.model, "checkpoint": checkpoint.name}
-        self.store.copy_row("models", tuple(source[:3]), names | {"step": checkpoint.step})
+        there = self.store.frame(
+            "SELECT * FROM models WHERE study = ? AND model = ? AND checkpoint = ?", list(source[:3])
+        )
+        for measured_there in there.astype(object).where(there.notna(), None).to_dict("records"):
+            row = measured_there | _model_row(self.study.study, checkpoint)
+            self.store.put("models", _MODEL_KEY, row)
         self.computed += 1
         return True
 
@@ -161,7 +163,7 @@ class _Worker:
                     memo,
                 )
             except Exception as error:  # a metric that fails must not take the others down
-                self._fail(cell, describe(error), columns)
+                self._fail([cell], describe(error), columns)
                 continue
             row = cell_row(
                 cell,
@@ -174,10 +176,14 @@ class _Worker:
             self.store.commit_cell(row, done.rows)
             self.computed += 1
 
-    def _fail(self, cell: Cell, error: str, columns: Mapping[str, Any] | None = None) -> None:
-        self.failed += 1
-        self.progress.note(f"  failed: {cell.key}: {error}")
-        self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
+    def _fail(self, cells: list[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
+        """Store cells that failed for one reason, and say so once."""
+        self.failed += len(cells)
+        more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+        self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
+        for cell in cells:
+            row = cell_row(cell, self.study.study, "failed", error=error, **(columns or {}))
+            self.store.commit_cell(row)
 
     def _put_corpus(self, name: str, texts: Texts | Exception) -> None:
         row: dict[str, Any] = {"study": self.study.study, "corpus": name}

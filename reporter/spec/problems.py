@@ -34,12 +34,9 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        place = (
-            f"{one_line(self.file)}:{self.line}:{self.column}:" if self.line else f"{one_line(self.file)}:"
-        )
-        return " ".join(
-            part for part in (place, f"{self.where}:" if self.where else "", self.message) if part
-        )
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        # Names and messages can carry what the study says, and that can be anything.
+        return one_line(": ".join(part for part in (place, self.where, self.message) if part))
 
 
 class SpecError(UsageError):

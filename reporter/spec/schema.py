@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pydantic import BaseModel
@@ -27,13 +28,14 @@ def study_schema(metrics: Catalogue) -> dict[str, Any]:
         "default": "all",
         "anyOf": [{"const": "all"}, {"type": "array", "minItems": 1, "items": _metric(options)}],
     }
-    # Keys that a study may have are one thing, Python's names for the classes behind them another.
+    # What exists only in Python (the choice of a metric) leaves definitions that nobody refers to.
+    text = json.dumps([schema, definitions])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A study of reporter",
         "description": schema.pop("description"),
         **{key: value for key, value in schema.items() if key != "title"},
-        "$defs": definitions,
+        "$defs": {name: found for name, found in definitions.items() if f'"#/$defs/{name}"' in text},
     }
 
 

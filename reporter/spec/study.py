@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -56,7 +56,9 @@ class Study(Part):
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
     corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
-    metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics)] = Field(
+    metrics: Annotated[
+        tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)
+    ] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
         description="'all', or a list of metrics; one with options is written {name: {option: value}}.",
@@ -66,7 +68,10 @@ class Study(Part):
         min_length=1,
         description="Which tokens count; metrics are computed for each view; the first is shown first.",
     )
-    run: RunSpec = Field(RunSpec(), description="Where and how the forward passes are done.")
+    run: RunSpec = Field(
+        default_factory=RunSpec,
+        description="Device, precision, batches and seed; what is measured stays the same.",
+    )
 
     @model_validator(mode="after")
     def _references_exist(self) -> Study:

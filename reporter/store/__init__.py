@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reporter.store.database import Store
-from reporter.store.keys import CellKey, CellName, CellRecord
+from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
 from reporter.store.sandbox import query
 
-__all__ = ["CellKey", "CellName", "CellRecord", "Store", "query"]
+__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "query"]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.errors import UsageError
-from reporter.store.connection import WAIT_SECONDS, opened, transaction
-from reporter.store.keys import CellKey, CellName, CellRecord
+from reporter.store.connection import WAIT_SECONDS
+from reporter.store.file import DatabaseFile
+from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
 from reporter.store.rows import as_frame, as_records, clean_row, key_of, numbers_of
-from reporter.store.schema import SCHEMA_VERSION, find_table
-from reporter.store.shape import complete, create_file, version_of
+from reporter.store.schema import find_table
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-_IS_CELL = " AND ".join(f"{part} = ?" for part in CellKey._fields)
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
 
@@ -41,8 +39,7 @@ class Store:
             waiting: Told in one sentence when there is a wait of more than 2 s; default: a logged warning.
         """
         self.path = path
-        self._wait_seconds = wait_seconds
-        self._waiting = waiting
+        self._file = DatabaseFile(path, wait_seconds, waiting)
 
     def commit_cell(
         self, cell: Mapping[str, Any], values: pd.DataFrame | Sequence[Mapping[str, Any]] = ()
@@ -64,7 +61,7 @@ class Store:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
         numbers = numbers_of(key, as_records(values))
         frame = as_frame(find_table("layer_metrics"), numbers) if numbers else None
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             _delete_cell(connection, key)
             _insert(connection, "cells", row)
             if frame is not None:
@@ -83,13 +80,9 @@ class Store:
             ReporterError: The file cannot be written.
         """
         cleaned = clean_row(find_table(name), row)
-        missing = [column for column in key if cleaned.get(column) is None]
-        if missing:
-            raise ValueError(f"a row of {name} needs {', '.join(missing)}")
-        where = " AND ".join(f'"{column}" = ?' for column in key)
-        values = [cleaned[column] for column in key]
+        where, values = _is(key), _values(name, key, cleaned)
         rest = [column for column in cleaned if column not in key]
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             found = connection.execute(f"SELECT 1 FROM {name} WHERE {where}", values).fetchone()
             if not found:
                 _insert(connection, name, cleaned)
@@ -98,7 +91,7 @@ class Store:
                 given = [cleaned[column] for column in rest]
                 connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
 
-    def prune(self, study: str, keep: Collection[tuple[str, str, str, str]]) -> int:
+    def prune(self, study: str, keep: Collection[tuple[str, ...]]) -> int:
         """Drops what a study no longer has: cells with their numbers, models and corpora.
 
         Args:
@@ -111,12 +104,12 @@ class Store:
         Raises:
             ReporterError: The file cannot be written.
         """
-        if not self.path.exists():
+        if not self._file.exists():
             return 0
         kept = sorted({tuple(cell) for cell in keep})
         counts: list[int] = []
         name = "(model, checkpoint, corpus, metric)"
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             connection.execute(
                 "CREATE TEMP TABLE kept (model VARCHAR, checkpoint VARCHAR, corpus VARCHAR, metric VARCHAR)"
             )
@@ -150,6 +143,21 @@ class Store:
             [study],
         )
         return {CellName(*row[:4]): CellRecord(*row[4:]) for row in rows}
+
+    def study(self, study: str) -> StudyRecord | None:
+        """Reads what is known of a study.
+
+        Args:
+            study: The study.
+
+        Returns:
+            Its record; None where it never ran.
+
+        Raises:
+            ReporterError: The file cannot be read.
+        """
+        rows = self._rows("SELECT spec_hash, finished FROM studies WHERE study = ?", [study])
+        return StudyRecord(*rows[0]) if rows else None
 
     def find(self, fingerprint: str) -> CellKey | None:
         """Looks for numbers that were computed before, in any study.
@@ -194,23 +202,47 @@ class Store:
             find_table("layer_metrics"), key._asdict() | {k: v for k, v in to.items() if k in _NUMBERS_ONLY}
         )
         replaced = ", ".join(f'? AS "{column}"' for column in changed)
-        if not self.path.exists():
+        if not self._file.exists():
             return False
-        with self._writing() as connection:
-            found = connection.execute(
-                f"SELECT * FROM cells WHERE status = 'done' AND {_IS_CELL}", list(origin)
-            )
-            names = [column[0] for column in found.description]
-            row = found.fetchone()
-            if row is None:
+        with self._file.writing() as connection:
+            row = _row(connection, "cells", origin)
+            if row is None or row["status"] != "done":
                 return False
             _delete_cell(connection, key)
-            _insert(connection, "cells", dict(zip(names, row, strict=True)) | own)
+            _insert(connection, "cells", row | own)
             connection.execute(
                 f"INSERT INTO layer_metrics SELECT * REPLACE ({replaced}) "
-                f"FROM layer_metrics WHERE {_IS_CELL}",
+                f"FROM layer_metrics WHERE {_is(CellKey._fields)}",
                 [*changed.values(), *origin],
             )
+        return True
+
+    def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
+        """Gives one row's values to another key of the same table, in place of the row that is there.
+
+        Args:
+            name: A table: ``models`` or ``corpora``.
+            source: The key of the row to copy: (study, model, checkpoint) or (study, corpus).
+            to: The new key, and further columns whose values shall differ from the source's.
+
+        Returns:
+            Whether it was copied; False when the source is not there.
+
+        Raises:
+            ValueError: An unknown table or column, or a missing key.
+            ReporterError: The file cannot be written.
+        """
+        changed = clean_row(find_table(name), to)
+        columns = find_table(name).key
+        key = _values(name, columns, changed)
+        if not self._file.exists():
+            return False
+        with self._file.writing() as connection:
+            row = _row(connection, name, source)
+            if row is None:
+                return False
+            connection.execute(f"DELETE FROM {name} WHERE {_is(columns)}", key)
+            _insert(connection, name, row | changed)
         return True
 
     def frame(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
@@ -241,7 +273,7 @@ class Store:
             UsageError: There are no results yet.
             ReporterError: The file cannot be read.
         """
-        with self._connected() as connection:
+        with self._file.reading() as connection:
 
             def read(query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
                 frame: pd.DataFrame = connection.execute(query, parameters).df()
@@ -251,41 +283,34 @@ class Store:
 
     def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         """A small result without pandas; none where there is no file yet."""
-        if not self.path.exists():
+        if not self._file.exists():
             return []
-        with self._connected() as connection:
+        with self._file.reading() as connection:
             return list(connection.execute(query, parameters).fetchall())
 
-    @contextmanager
-    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The file opened for reading; a file of an older reporter first gets what it lacks."""
-        if not self.path.exists():
-            raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
-        with self._opened(read_only=True) as connection:
-            if version_of(connection, self.path) == SCHEMA_VERSION:
-                yield connection
-                return
-        with self._writing():
-            pass
-        with self._opened(read_only=True) as connection:
-            yield connection
 
-    @contextmanager
-    def _writing(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The file opened for writing, inside one transaction."""
-        create_file(self.path)
-        with self._opened(read_only=False) as connection:
-            complete(connection, self.path)
-            with transaction(connection):
-                yield connection
+def _is(columns: Iterable[str]) -> str:
+    """The condition that a row has a given key."""
+    return " AND ".join(f'"{column}" = ?' for column in columns)
 
-    def _opened(self, read_only: bool) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-        return opened(self.path, read_only=read_only, wait_seconds=self._wait_seconds, waiting=self._waiting)
+
+def _values(name: str, columns: Sequence[str], row: Mapping[str, Any]) -> list[Any]:
+    missing = [column for column in columns if row.get(column) is None]
+    if missing:
+        raise ValueError(f"a row of {name} needs {', '.join(missing)}")
+    return [row[column] for column in columns]
+
+
+def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -> dict[str, Any] | None:
+    found = connection.execute(f"SELECT * FROM {name} WHERE {_is(find_table(name).key)}", list(key))
+    columns = [column[0] for column in found.description]
+    row = found.fetchone()
+    return None if row is None else dict(zip(columns, row, strict=True))
 
 
 def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
     for name in ("layer_metrics", "cells"):
-        connection.execute(f"DELETE FROM {name} WHERE {_IS_CELL}", list(key))
+        connection.execute(f"DELETE FROM {name} WHERE {_is(CellKey._fields)}", list(key))
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 
 
@@ -40,3 +41,16 @@ class CellRecord:
     status: str
     error: str | None
     inputs: str | None
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What is known about a study that ran.
+
+    Attributes:
+        spec_hash: SHA-256 of its spec at the last run.
+        finished: End of the last run, UTC; None where it still runs or was killed.
+    """
+
+    spec_hash: str | None
+    finished: datetime | None

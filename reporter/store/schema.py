@@ -20,10 +20,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table and what one of its rows is."""
+    """A table, what one of its rows is, and the columns that tell its rows apart."""
 
     name: str
     comment: str
+    key: tuple[str, ...]
     columns: tuple[Column, ...]
 
 
@@ -40,6 +41,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "layer_metrics",
         "One number: a statistic of one model checkpoint on one corpus under one view, at one layer.",
+        ("study", "model", "checkpoint", "corpus", "metric", "view", "statistic", "site", "layer"),
         (
             _STUDY,
             _MODEL,
@@ -73,6 +75,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",
+        ("study", "model", "checkpoint"),
         (
             _STUDY,
             _MODEL,
@@ -130,6 +133,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "corpora",
         "One corpus: where its texts came from and what was kept.",
+        ("study", "corpus"),
         (
             _STUDY,
             _CORPUS,
@@ -148,6 +152,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "cells",
         "One unit of work: a metric of a model checkpoint on a corpus.",
+        ("study", "model", "checkpoint", "corpus", "metric"),
         (
             _STUDY,
             _MODEL,
@@ -203,6 +208,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "studies",
         "One study: its text and its last run.",
+        ("study",),
         (
             _STUDY,
             Column("title", "VARCHAR", "title"),
@@ -228,6 +234,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         "schema_version",
         "Which shape these tables have, so that another version of reporter knows whether it can use them.",
+        ("version",),
         (
             Column("version", "INTEGER", "version of the tables; an older reporter refuses a newer one"),
             Column("reporter", "VARCHAR", "version of reporter that shaped them"),

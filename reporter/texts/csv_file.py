@@ -1,7 +1,7 @@
 """Texts from a column of a CSV or TSV file (also gzipped), one row at a time.
 
-The standard library's reader rather than DuckDB's: it holds one row where DuckDB holds the file (500 MB for one of
-480 MB), keeps every character, and knows the line of whatever is wrong.
+The standard library's reader rather than DuckDB's: it holds one row where DuckDB holds the file (500 MB for
+one of 480 MB), keeps every character, and knows the line of whatever is wrong.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ _DELIMITERS = (",", ";", "\t", "|")
 
 
 def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> Iterator[Record]:
-    """Yield the texts of a column; the first row names the columns, ``"`` quotes, ``""`` is a quote in quotes.
+    """Yield the texts of a column. The first row names the columns.
 
     Args:
         path: the file.
         column: holds the texts.
         label: holds the labels, or None.
-        tabs: whether tabs separate the columns; otherwise the first of ``, ; tab |`` that the first row holds does.
+        tabs: whether tabs separate the columns; otherwise the first of ``, ; tab |`` that the first row holds
+            does.
 
     Raises:
         ReporterError: the file cannot be read, a column is missing, or a row is malformed; with its line.

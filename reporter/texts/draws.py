@@ -1,13 +1,14 @@
 """Random choices that stay the same from one version of NumPy to the next.
 
-Only ``Generator.integers`` over the whole range of 32 bits is used: raw output of PCG64, which NumPy keeps stable.
-Everything else is arithmetic on Python integers.
+Only ``Generator.integers`` over the whole range of 32 bits is used: raw output of PCG64, which NumPy keeps
+stable. Everything else is arithmetic on Python integers.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -48,6 +49,11 @@ class Draws:
         """Return one item, each as likely."""
         return items[self.below(len(items))]
 
+    def by_rank(self, items: Sequence[T]) -> T:
+        """Return one item, with a chance in proportion to 1/rank (Zipf's law): the first is the most frequent."""
+        upto = _zipf(len(items))
+        return items[bisect_right(upto, self.below(upto[-1]))]
+
 
 class Weighted(Generic[T]):
     """Items with integer weights, one of which can be drawn.
@@ -58,13 +64,15 @@ class Weighted(Generic[T]):
 
     def __init__(self, weights: Mapping[T, int]) -> None:
         self.items = tuple(weights)
-        self._upto = list(accumulate(weights.values()))
+        self.weights = tuple(weights.values())
+        self._upto = list(accumulate(self.weights))
 
     def draw(self, draws: Draws) -> T:
         """Return one item, with a chance in proportion to its weight."""
         return self.items[bisect_right(self._upto, draws.below(self._upto[-1]))]
 
 
-def zipf(items: Sequence[T]) -> Weighted[T]:
-    """Return the items with weights in proportion to 1/rank: the first is the most frequent."""
-    return Weighted({item: 1_000_000 // rank for rank, item in enumerate(items, 1)})
+@cache
+def _zipf(items: int) -> tuple[int, ...]:
+    """Return cumulative weights in proportion to 1/rank, shape (items,)."""
+    return tuple(accumulate(1_000_000 // rank for rank in range(1, items + 1)))

@@ -54,6 +54,6 @@ class Filter:
         return self.missing + self.empty + self.short + self.long
 
     def explain(self) -> str:
-        """Say how many texts were read and why none was kept: "read 3 texts: 1 empty, 2 shorter than min_words"."""
+        """Say how many texts were read and why none was kept: "read 3 texts: 1 empty, 2 shorter …"."""
         reasons = [phrase.format(n) for part, phrase in _PARTS.items() if (n := getattr(self, part))]
         return f"read {self.dropped} texts" + (": " + ", ".join(reasons) if reasons else "")

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
-from reporter.texts.columns import did_you_mean, require_column
+from reporter.texts.columns import require_column
 from reporter.texts.record import Record
 
 if TYPE_CHECKING:
@@ -34,23 +33,22 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     """
     rows = _load(spec, folder, offline)
     where = f"dataset '{spec.dataset}', split '{spec.split}',"
-    require_column(spec.column, rows.column_names, where)
-    columns = [spec.column]
+    columns = [require_column(spec.column, rows.column_names, where)]
     if spec.label is not None:
         columns.append(require_column(spec.label, rows.column_names, where, "label"))
-    feature = rows.features[columns[-1]]
-    rows = rows.select_columns(list(dict.fromkeys(columns)))
+    label_of = None if spec.label is None else rows.features[spec.label]
+    rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
     for start in range(0, len(rows), _AT_ONCE):
         batch = rows[start : start + _AT_ONCE]
         texts = batch[spec.column]
         labels = [None] * len(texts) if spec.label is None else batch[spec.label]
-        for offset, (text, label) in enumerate(zip(texts, labels, strict=True)):
+        for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
             if text is not None and not isinstance(text, str):
+                kind = type(text).__name__
                 raise ReporterError(
-                    f"{where} row {start + offset}: the column '{spec.column}' does not hold text but "
-                    f"{type(text).__name__}"
+                    f"{where} row {row}: the column '{spec.column}' holds not text but {kind}"
                 )
-            yield Record(text, _label(label, feature))
+            yield Record(text, _label(label, label_of))
 
 
 def local_dataset(dataset: str, folder: Path) -> Path | None:
@@ -60,15 +58,18 @@ def local_dataset(dataset: str, folder: Path) -> Path | None:
 
 
 def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise ReporterError(
+            f"'{spec.dataset}' is a hub dataset; that needs the optional package: "
+            "pip install 'reporter[datasets]'"
+        ) from error
     local = local_dataset(spec.dataset, folder)
-    with _offline(offline):
-        try:
-            import datasets
-        except ImportError as error:
-            raise ReporterError(
-                f"'{spec.dataset}' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
-            ) from error
-        datasets.disable_progress_bars()
+    with ExitStack() as stack:
+        stack.enter_context(_without_bars(datasets))
+        if offline:
+            stack.enter_context(_offline(datasets))
         try:
             return datasets.load_dataset(
                 str(local or spec.dataset),
@@ -83,16 +84,16 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
 
 def _explain(spec: DatasetCorpus, error: Exception, offline: bool) -> str:
     said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    missing = f"cannot load dataset '{spec.dataset}'"
     if offline:
-        return f"{missing} offline: only what was fetched before can be used; run once without --offline ({said})"
-    return f"{missing}: {said}"
+        return (
+            f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
+            f"run once without --offline ({said})"
+        )
+    return f"cannot load dataset '{spec.dataset}': {said}"
 
 
 def _label(value: Any, feature: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
+    if value is None or isinstance(value, str):
         return value
     if hasattr(feature, "int2str"):
         # Datasets write -1 where a class label is withheld, as in the test splits of benchmarks.
@@ -101,5 +102,31 @@ def _label(value: Any, feature: Any) -> str | None:
 
 
 @contextmanager
-def _offline(offline: bool) -> Iterator[None]:
-    yield
+def _without_bars(datasets: Any) -> Iterator[None]:
+    """Keep progress bars out of the program's own output."""
+    shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
+
+
+@contextmanager
+def _offline(datasets: Any) -> Iterator[None]:
+    """Keep ``datasets`` and the hub client under it off the network.
+
+    Both read their environment variable once, when they are imported, which may have been long ago.
+    """
+    from huggingface_hub import constants
+
+    places = (datasets.config, constants)
+    before = [place.HF_HUB_OFFLINE for place in places]
+    for place in places:
+        place.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            place.HF_HUB_OFFLINE = value

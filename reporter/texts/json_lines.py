@@ -21,7 +21,8 @@ def read_json_lines(path: Path, column: str | None, label: str | None) -> Iterat
         label: the key that holds the labels, or None; numbers and booleans are taken as they are written.
 
     Raises:
-        ReporterError: the file cannot be read, a line is no JSON object, a text is no string, or a key is nowhere.
+        ReporterError: the file cannot be read, a line is no JSON object, a text is no string, or a key is
+            nowhere.
     """
     keys: dict[str, None] = {}  # in order of appearance: objects need not have the same keys
     for number, line in enumerate(lines(path), 1):

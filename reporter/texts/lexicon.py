@@ -1,8 +1,9 @@
 """The words of the generated language, and which of them go together.
 
-Written for this project. Nouns and verbs come in classes: people write letters, animals chase animals, trees sway.
-Within a class the first word is the most frequent (chance in proportion to 1/rank). No form belongs to two words of
-different kinds ("saw" is left out, "cook" is a verb only), so that a sentence says plainly how it is built.
+Written for this project. Nouns and verbs come in classes: people write letters, animals chase animals, trees
+sway. Within a class the first word is the most frequent (chance in proportion to 1/rank). No form belongs to
+two words of different kinds ("saw" is left out, "cook" is a verb only), so that a sentence says plainly how
+it is built.
 
 A plural or past tense that the rules of ``inflection`` would get wrong stands after a slash: ``mouse/mice``.
 """
@@ -17,32 +18,32 @@ NounClass = Literal["person", "animal", "food", "text", "tool", "vehicle", "plac
 
 NOUNS: dict[NounClass, tuple[Noun, ...]] = {
     "person": nouns(
-        """teacher farmer child/children woman/women man/men doctor girl boy friend king queen soldier sailor baker
-        student neighbour singer painter uncle aunt mayor lawyer merchant poet priest thief/thieves tailor shepherd
-        carpenter widow stranger gardener prince princess""",
+        """teacher farmer child/children woman/women man/men doctor girl boy friend king queen soldier sailor
+        baker student neighbour singer painter uncle aunt mayor lawyer merchant poet priest thief/thieves
+        tailor shepherd carpenter widow stranger gardener prince princess""",
         he="man boy king uncle priest prince",
         she="woman girl queen aunt widow princess",
     ),
     "animal": nouns(
-        """dog cat horse bird mouse/mice wolf/wolves cow fox rabbit goat lion bear duck goose/geese pig hen frog donkey
-        eagle snake crow tiger monkey owl turtle beetle squirrel"""
+        """dog cat horse bird mouse/mice wolf/wolves cow fox rabbit goat lion bear duck goose/geese pig hen
+        frog donkey eagle snake crow tiger monkey owl turtle beetle squirrel"""
     ),
     "food": nouns(
-        """apple cake egg potato/potatoes cherry pear loaf/loaves carrot biscuit onion sausage pie plum tomato/tomatoes
-        pancake nut bean melon sandwich peach berry"""
+        """apple cake egg potato/potatoes cherry pear loaf/loaves carrot biscuit onion sausage pie plum
+        tomato/tomatoes pancake nut bean melon sandwich peach berry"""
     ),
     "text": nouns(
-        """letter book story song poem message novel diary essay recipe article newspaper legend speech prayer ballad
-        verse"""
+        """letter book story song poem message novel diary essay recipe article newspaper legend speech prayer
+        ballad verse"""
     ),
     "tool": nouns(
-        """knife/knives key basket rope lamp chair table box bottle ladder bucket axe coat shoe ring clock mirror spoon
-        drum flute candle umbrella wheel hammer brush"""
+        """knife/knives key basket rope lamp chair table box bottle ladder bucket axe coat shoe ring clock
+        mirror spoon drum flute candle umbrella wheel hammer brush"""
     ),
     "vehicle": nouns("cart boat train wagon ship bicycle truck sledge ferry balloon"),
     "place": nouns(
-        """house garden river village forest market road kitchen bridge field tower church island harbour school castle
-        valley mountain barn city library meadow lake mill cellar inn"""
+        """house garden river village forest market road kitchen bridge field tower church island harbour
+        school castle valley mountain barn city library meadow lake mill cellar inn"""
     ),
     "plant": nouns("tree flower rose oak bush vine willow tulip fern daisy lily shrub thistle"),
     "idea": nouns("secret answer reason danger mystery rumour custom lesson problem truth"),
@@ -54,7 +55,10 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 
 INTRANSITIVE: dict[NounClass, tuple[Verb, ...]] = {
-    "person": verbs("sleep/slept laugh work wait sing/sang smile arrive cry travel dance pray whisper sneeze stumble"),
+    "person": verbs(
+        """sleep/slept laugh work wait sing/sang smile arrive cry travel/travelled dance pray whisper sneeze
+        stumble"""
+    ),
     "animal": verbs("sleep/slept run/ran jump swim/swam hide/hid growl wander escape shiver crawl"),
     "food": verbs("burn rot/rotted vanish"),
     "text": verbs("vanish matter"),
@@ -120,7 +124,19 @@ REFLEXIVE: dict[NounClass, tuple[Verb, ...]] = {
 """What one does to oneself."""
 
 ADJECTIVES: dict[NounClass, tuple[str, ...]] = {
-    "person": ("old", "young", "happy", "tired", "brave", "clever", "angry", "proud", "lonely", "wise", "shy"),
+    "person": (
+        "old",
+        "young",
+        "happy",
+        "tired",
+        "brave",
+        "clever",
+        "angry",
+        "proud",
+        "lonely",
+        "wise",
+        "shy",
+    ),
     "animal": ("hungry", "young", "wild", "lazy", "clever", "angry", "tired", "brave", "small", "gentle"),
     "food": ("fresh", "sweet", "ripe", "cold", "sour", "delicious"),
     "text": ("long", "short", "famous", "sad", "boring", "old"),
@@ -132,16 +148,45 @@ ADJECTIVES: dict[NounClass, tuple[str, ...]] = {
 }
 
 MANNER = (
-    "quietly slowly quickly happily carefully sadly loudly proudly gently eagerly bravely politely secretly patiently"
-).split()
+    *("quietly", "slowly", "quickly", "happily", "carefully", "sadly", "loudly"),
+    *("proudly", "gently", "eagerly", "bravely", "politely", "secretly", "patiently"),
+)
 WHEN = {
     "past": ("yesterday", "recently", "formerly"),
     "present": ("today", "now", "nowadays"),
     "future": ("tomorrow", "soon", "eventually"),
 }
 
-SINGULAR_DETERMINERS = ("the", "a", "this", "every", "my", "that", "her", "his", "each", "another", "our", "their", "no")
-PLURAL_DETERMINERS = ("the", "some", "these", "two", "many", "my", "those", "several", "all", "her", "three", "his", "few")
+SINGULAR_DETERMINERS = (
+    "the",
+    "a",
+    "this",
+    "every",
+    "my",
+    "that",
+    "her",
+    "his",
+    "each",
+    "another",
+    "our",
+    "their",
+    "no",
+)
+PLURAL_DETERMINERS = (
+    "the",
+    "some",
+    "these",
+    "two",
+    "many",
+    "my",
+    "those",
+    "several",
+    "all",
+    "her",
+    "three",
+    "his",
+    "few",
+)
 INDEFINITE_SINGULAR = ("a", "no", "another", "every")
 INDEFINITE_PLURAL = ("some", "two", "many", "several", "no", "three", "few")
 FREQUENCY = ("often", "always", "never", "sometimes", "rarely")
@@ -149,12 +194,14 @@ CONJUNCTIONS = ("because", "when", "while", "although", "before", "if", "after")
 BESIDE = ("near", "behind", "beside", "under")
 
 _PRONOUNS = "he she it they himself herself itself themselves who which that there"
-_SMALL = "an of in from with about by to and but is are was were does do did not will"
+_SMALL = "an of in from with about by to and but is are was were does do did not will be"
 
 
 def _function_words() -> frozenset[str]:
     words = {*_PRONOUNS.split(), *_SMALL.split(), *FREQUENCY, *CONJUNCTIONS, *BESIDE}
-    return frozenset(words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL))
+    return frozenset(
+        words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL)
+    )
 
 
 def _verb_lists() -> list[tuple[Verb, ...]]:
@@ -164,7 +211,9 @@ def _verb_lists() -> list[tuple[Verb, ...]]:
 
 def _content_words() -> frozenset[str]:
     words = {form for group in NOUNS.values() for noun in group for form in (noun.singular, noun.plural)}
-    words.update(form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past))
+    words.update(
+        form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past)
+    )
     return frozenset(words.union(MANNER, *NAMES.values(), *ADJECTIVES.values(), *WHEN.values()))
 
 
@@ -172,14 +221,14 @@ FUNCTION_WORDS = _function_words()
 """Words that hold sentences together: determiners, pronouns, prepositions, conjunctions, auxiliaries."""
 
 CONTENT_WORDS = _content_words()
-"""Words that name things: nouns, names, verbs, adjectives and adverbs of manner and time, in all their forms."""
+"""Words that name things: nouns, names, verbs, adjectives, adverbs of manner and time, in all their forms."""
 
 WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
 """The whole vocabulary, sorted."""
 
 
 def word_class(word: str) -> Literal["function", "content"] | None:
-    """Return which kind of word this is, whatever its case and the punctuation around it; None if it is unknown."""
+    """Return which kind of word this is, whatever its case and punctuation; None if it is unknown."""
     bare = word.strip(".,").casefold()
     if bare in FUNCTION_WORDS:
         return "function"

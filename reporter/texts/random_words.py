@@ -1,7 +1,7 @@
 """Texts without structure: words drawn independently, so that a model has nothing to go on but the words.
 
-Source: Lee 2024 (convergence of hidden states to the final layer): k words drawn uniformly from the vocabulary, k
-itself uniform, set against sentences of a grammar.
+Source: Lee 2024 (convergence of hidden states to the final layer): k words drawn uniformly from the
+vocabulary, k itself uniform, set against sentences of a grammar.
 """
 
 from __future__ import annotations

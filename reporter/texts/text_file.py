@@ -15,10 +15,11 @@ Unit = Literal["line", "paragraph", "document"]
 
 
 def find_files(path: Path, unit: Unit) -> list[Path]:
-    """Return the files that ``path`` names, sorted: itself, or for documents a folder's ``.txt`` files or a pattern's.
+    """Return the files that a path names, sorted.
 
     Args:
-        path: a file; with unit ``document`` also a folder or a pattern such as ``letters/*.txt``.
+        path: a file; with unit ``document`` also a folder, for its ``.txt`` files, or a pattern such as
+            ``letters/*.txt``.
         unit: what one text is.
 
     Raises:
@@ -27,7 +28,8 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
     if path.is_dir():
         if unit != "document":
             raise ReporterError(
-                f"{path} is a folder; name a file, or write 'unit: document' to make each .txt file in it one text"
+                f"{path} is a folder; name a file, or write 'unit: document' "
+                "to make each .txt file in it one text"
             )
         found = sorted(file for file in path.glob("*.txt") if file.is_file())
         if not found:
@@ -40,18 +42,25 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
             raise ReporterError(
                 f"{path} is a pattern; patterns go with 'unit: document', where each file is one text"
             )
-        found = sorted(Path(file) for file in glob.glob(str(path), recursive=True) if Path(file).is_file())
+        found = sorted(file for file in _matching(path) if file.is_file())
         if found:
             return found
         raise ReporterError(f"no file matches {path}")
     raise ReporterError(f"there is no file {path}")
 
 
+def _matching(pattern: Path) -> Iterator[Path]:
+    """Yield what matches a pattern; the part of it before the first ``*``, ``?`` or ``[`` is a folder."""
+    parts = pattern.parts
+    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    return Path(*parts[:first]).glob(str(Path(*parts[first:])))
+
+
 def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
     """Yield the texts of files in order.
 
-    A blank line (nothing, or white space only) is no text and ends a paragraph. The lines of a paragraph are joined by
-    a space. A document keeps its lines; their ends become line feeds.
+    A blank line (nothing, or white space only) is no text and ends a paragraph. The lines of a paragraph are
+    joined by a space. A document keeps its lines; their ends become line feeds.
 
     Raises:
         ReporterError: a file cannot be read or is not UTF-8.

@@ -1,8 +1,9 @@
 """The texts of one corpus, on disk and memory-mapped: a corpus of any size costs no memory until it is read.
 
-A folder of texts holds ``texts.bin`` (all texts in UTF-8, one after the other), ``offsets.npy`` (int64, where each one
-begins, and the end of the last), ``labels.npy`` (int32 places in the list of label names, -1 for none; only where there
-are labels) and ``meta.json``. Offsets rather than separators, because a text may hold any character.
+A folder of texts holds ``texts.bin`` (all texts in UTF-8, one after the other), ``offsets.npy`` (int64, where
+each one begins, and the end of the last), ``labels.npy`` (int32 places in the list of label names, -1 for
+none; only where there are labels) and ``meta.json``. Offsets rather than separators, because a text may hold
+any character.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -30,13 +32,14 @@ class Texts:
     Args:
         name: what the study calls the corpus.
         source: which kind of source they came from.
-        location: that source as a person would name it: a path, a dataset and its split, a generator and its seed.
-        hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend on the
-            kind of source, so the same texts from a CSV and from Parquet have the same hash.
+        location: that source as a person would name it: a path, a dataset and its split, a generator and its
+            seed.
+        hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend
+            on the kind of source, so the same texts from a CSV and from Parquet have the same hash.
         words: words separated by white space, over all texts.
         characters: Unicode code points, over all texts.
-        dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after ``limit`` were
-            never read and are not counted.
+        dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after
+            ``limit`` were never read and are not counted.
         labels: the distinct labels in order of first appearance, or None where the corpus has none.
         folder: where the files are.
     """
@@ -74,7 +77,7 @@ class Texts:
             return []
         first = bounds[0]
         data = bytes(self._blob[first : bounds[-1]])
-        return [data[a - first : b - first].decode("utf-8") for a, b in zip(bounds, bounds[1:], strict=False)]
+        return [data[a - first : b - first].decode("utf-8") for a, b in pairwise(bounds)]
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _AT_ONCE):
@@ -110,7 +113,8 @@ class Texts:
 def open_texts(folder: Path, name: str, source: Source, location: str) -> Texts | None:
     """Open a finished folder of texts, or return None where there is none or it is damaged.
 
-    The files are mapped at once, so that the texts stay readable should the folder be removed from the cache meanwhile.
+    The files are mapped at once, so that the texts stay readable should the folder be removed from the cache
+    meanwhile.
     """
     try:
         meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))

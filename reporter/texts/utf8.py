@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from reporter.errors import ReporterError
 
@@ -39,7 +39,9 @@ def lines(path: Path) -> Iterator[str]:
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading bytes, unpacking ``.gz``."""
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+    if path.suffix.lower() == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
 
 
 def unreadable(path: Path, error: OSError) -> ReporterError:
@@ -56,8 +58,8 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ReporterError(
-                f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; save the file "
-                "as UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8 if it came from Windows"
+                f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
+                "save the file as UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8 if it came from Windows"
             ) from error
         offset += len(raw)
         if number == 1:

@@ -1,13 +1,13 @@
 """Writes a folder of texts one text at a time: memory holds one text and small buffers, whatever the corpus.
 
-A folder is filled under a temporary name and renamed when finished, so that a killed build never looks finished.
+A folder is filled under a temporary name and renamed when finished, so that a killed build never looks
+finished.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from array import array
@@ -128,8 +128,8 @@ class TextsWriter:
         except UnicodeEncodeError as error:
             half = f"U+{ord(text[error.start]):04X}"
             raise ReporterError(
-                f"text {self.texts + 1} of those kept holds half a character ({half}, a lone surrogate) at position "
-                f"{error.start}; repair it at its source"
+                f"text {self.texts + 1} of those kept holds half a character ({half}, a lone surrogate) "
+                f"at position {error.start}; repair it at its source"
             ) from error
         self._blob.write(data)
         self._bytes += len(data)
@@ -142,7 +142,7 @@ class TextsWriter:
             self._add_label(self._labels, label)
 
     def finish(self, dropped: int) -> None:
-        """Complete the files and give the folder its name; a folder that another process finished first is kept."""
+        """Complete the files and give the folder its name; one that another process finished first is kept."""
         self._offsets.finish()
         if self._labels is not None:
             self._labels.finish()
@@ -159,7 +159,7 @@ class TextsWriter:
         (self._temporary / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
         self._temporary.chmod(0o755)  # mkdtemp's folders are closed to everybody else
         try:
-            os.replace(self._temporary, self._folder)
+            self._temporary.replace(self._folder)
         except OSError:
             if not (self._folder / META).exists():
                 raise

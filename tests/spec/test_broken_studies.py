@@ -1,6 +1,6 @@
 """Broken studies and the exact lines a user reads.
 
-In the texts below ``»`` stands where the line and column of a message must point; it is taken out before reading.
+In the texts below ``»`` stands where a message must point to; it is taken out before the text is read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from collections.abc import Callable
 import pytest
 
 MODEL = "study: s\nmodels:\n  m: gpt2\n"
-RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\ncorpora:\n  c: {texts: [a]}\n"
+RECIPE = (
+    "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\n"
+    "corpora:\n  c: {texts: [a]}\n"
+)
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = "unknown key; known here: study, title, question, models, corpora, metrics, views, run"

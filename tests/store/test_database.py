@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from reporter.errors import UsageError
-from reporter.store import CellKey, CellName, Store
+from reporter.store import CellKey, CellName, Store, StudyRecord
 
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
@@ -116,7 +116,7 @@ def test_wrong_numbers_are_refused(store, cell, numbers, changes, message):
 
 
 def test_a_number_given_twice_is_refused(store, cell, numbers):
-    with pytest.raises(ValueError, match="'layer': 0.* comes twice"):
+    with pytest.raises(ValueError, match=r"'layer': 0.* comes twice"):
         store.commit_cell(cell(), [*numbers(), numbers()[0]])
 
 
@@ -207,8 +207,8 @@ def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
         CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied", "step": 3}
     )
     columns = "view, metric, statistic, site, layer, depth, value, n"
-    same = f"SELECT {columns} FROM layer_metrics WHERE study = 's' EXCEPT ALL SELECT {columns} FROM layer_metrics"
-    assert store.frame(same + " WHERE study = 't'").empty
+    of = f"SELECT {columns} FROM layer_metrics WHERE study = "
+    assert store.frame(f"{of} 's' EXCEPT ALL {of} 't'").empty
     copied = store.frame("SELECT model, corpus, step FROM layer_metrics WHERE study = 't'")
     assert copied.values.tolist() == [["b", "w", 3]] * 5
     cells = store.frame("SELECT study, why, seconds, fingerprint FROM cells ORDER BY study").values.tolist()
@@ -223,6 +223,33 @@ def test_copy_of_a_cell_that_has_gone_changes_nothing(store, cell, numbers):
     assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 5
     with pytest.raises(ValueError, match="itself"):
         store.copy_cell(("s", "bert", "final", "wiki", "motion"), target)
+
+
+def test_a_row_is_copied_under_another_key(store):
+    keys = ["study", "model", "checkpoint"]
+    target = {"study": "t", "model": "b", "checkpoint": "final"}
+    assert store.copy_row("models", ("s", "bert", "final"), target) is False
+    source = {"study": "s", "model": "bert", "checkpoint": "final"}
+    store.put("models", keys, source | {"family": "bert", "layers": 12, "step": 1})
+    store.put("models", keys, target | {"family": "gpt2", "width": 64})
+    assert store.copy_row("models", ("gone", "bert", "final"), target) is False
+    assert store.copy_row("models", ("s", "bert", "final"), target | {"step": 5}) is True
+    rows = store.frame("SELECT study, model, family, layers, width, step FROM models ORDER BY study")
+    assert rows.astype(object).where(rows.notna(), None).values.tolist() == [
+        ["s", "bert", "bert", 12, None, 1],
+        ["t", "b", "bert", 12, None, 5],
+    ]
+    with pytest.raises(ValueError, match="a row of models needs checkpoint"):
+        store.copy_row("models", ("s", "bert", "final"), {"study": "t", "model": "b"})
+
+
+def test_what_is_known_of_a_study(store):
+    assert store.study("s") is None
+    store.put("studies", ["study"], {"study": "s", "spec_hash": "h", "finished": None})
+    assert store.study("s") == StudyRecord("h", None)
+    store.put("studies", ["study"], {"study": "s", "finished": datetime(2026, 1, 1, tzinfo=UTC)})
+    assert store.study("s") == StudyRecord("h", datetime(2026, 1, 1))
+    assert store.study("t") is None
 
 
 def test_several_reads_at_once_see_one_state(store, cell, numbers):

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ROW = 24
+"""Height of one model, in pixels."""
+
+
 def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
     """Draw one number for each model.
 
@@ -31,7 +35,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
     present = set(frame["model"])
     order = [name for name in styles.names if name in present]
     x = alt.X(
-        "value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(format="~g", grid=True, tickCount=5)
+        "value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(grid=True, tickCount=5)
     )
     y = alt.Y(
         "model:N",
@@ -64,7 +68,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
         tooltip=_tooltip(frame, statistic),
     )
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=alt.Step(24))
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=ROW * max(1, len(order)))
 
 
 def _tooltip(frame: pd.DataFrame, statistic: Statistic) -> list[Any]:

@@ -51,7 +51,7 @@ def dash(styles: Styles) -> Any:
 
 def lit(on: float, off: float) -> Any:
     """Opacity of a model that is highlighted, or of all where none is; and of the others."""
-    return alt.condition(_LIT, alt.value(on), alt.value(off))
+    return alt.OpacityValue(off, condition={"test": _LIT, "value": on})
 
 
 def is_statistic(name: str) -> str:

@@ -34,9 +34,9 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         "depth:Q",
         title=TITLES.get(statistic.per, "relative depth"),
         scale=alt.Scale(domain=[0, 1], nice=False),
-        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format="~g", grid=False),
+        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
     )
-    y = alt.Y("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(format="~g"))
+    y = alt.Y("value:Q", title=None, scale=parts.value_scale())
     layers = [
         alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
     ]
@@ -64,7 +64,7 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         tooltip=_tooltip(frame, statistic),
     )
     chart = alt.layer(*layers, line, points, parts.floor_note(), data=frame)
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=190)
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
 
 
 def _has_floor(frame: pd.DataFrame, statistic: Statistic) -> bool:

@@ -12,7 +12,7 @@ def _config(surface: str, ink: str, quiet: str, grid: str) -> dict[str, Any]:
         "background": surface,
         "font": FONT,
         "padding": {"left": 2, "right": 6, "top": 6, "bottom": 2},
-        "autosize": {"type": "fit", "contains": "padding"},
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "view": {"stroke": None},
         "axis": {
             "labelColor": quiet,

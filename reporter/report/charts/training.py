@@ -42,7 +42,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
         ),
         axis=alt.Axis(values=ticks(steps), format="~s", grid=False, labelOverlap="greedy"),
     )
-    y = alt.Y("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(format="~g"))
+    y = alt.Y("value:Q", title=None, scale=parts.value_scale())
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
     line = alt.Chart().mark_line(strokeWidth=2, strokeCap="round", strokeJoin="round", clip=True)
     points = alt.Chart().mark_point(filled=True, size=42)
@@ -61,7 +61,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
         ),
         data=frame,
     )
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=190)
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
 
 
 def ticks(steps: Sequence[int]) -> list[int]:

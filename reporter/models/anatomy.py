@@ -1,0 +1,157 @@
+"""What a model is, measured on a few tokens: role, depth, where it normalises, and whether the hooks tell the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from reporter.errors import ReporterError
+from reporter.models.blocks import Blocks, find_blocks, relative
+from reporter.models.capture import Capture
+from reporter.models.inputs import Inputs, config_limit
+from reporter.models.norms import NormPlacement, norm_placement
+from reporter.models.positions import measured_limit
+from reporter.models.trace import Trace, same, trace
+
+Role = Literal["encoder", "decoder"]
+
+PADDING_TOLERANCE = 1e-3  # relative, per token, in float32: other kernels for another shape, nothing more
+_INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """What was measured of a loaded model.
+
+    Args:
+        family: transformers' ``model_type``.
+        role: ``decoder`` where no token sees a later one, ``encoder`` where tokens do.
+        layers: number of blocks L, counted while they ran.
+        width: dimension d of the states.
+        parameters: number of weights, without a vocabulary head.
+        vocabulary_size: rows of the input embedding.
+        max_tokens: the longest input; None where there is no limit.
+        positions: ``added`` where the state that enters the first block depends on the token's position.
+        norm_placement: ``post``: a block ends with a norm; ``pre``: its parts normalise what they read;
+            ``sandwich``: they also normalise what they add; ``inner``: they normalise only what they add;
+            ``none``: no norm was seen.
+        last_hidden_state: what the model itself returns last: ``block``, the output of block L, or ``final``, that
+            output after a closing norm or projection.
+        self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
+    """
+
+    family: str
+    role: Role
+    layers: int
+    width: int
+    parameters: int
+    vocabulary_size: int
+    max_tokens: int | None
+    positions: Literal["added", "not-added"]
+    norm_placement: NormPlacement
+    last_hidden_state: Literal["block", "final"]
+    self_test: float
+
+
+def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs]:
+    """Measure a model, hook its blocks and test the hooks.
+
+    Args:
+        module: the model without its vocabulary head, in evaluation mode.
+        tokenizer: its tokenizer; only the ids of special tokens are asked for.
+
+    Returns:
+        what was measured, the installed hooks, and how the model wants its inputs.
+
+    Raises:
+        ReporterError: if the blocks cannot be found, or the captured states are not what they should be.
+    """
+    inputs = Inputs(module, tokenizer)
+    ids = inputs.random_ids(texts=2)
+    seen = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
+    blocks = find_blocks(seen, (ids.shape[0], ids.shape[1]))
+    capture = Capture(blocks)
+
+    def states(ids: Tensor, mask: Tensor | None = None) -> list[Tensor]:
+        capture.clear()
+        with torch.inference_mode():
+            module(**inputs(ids, torch.ones_like(ids) if mask is None else mask))
+        return capture.take()
+
+    added = _positions_are_added(states(inputs.repeated_id()))
+    role = _role(states(ids), states(inputs.with_other_last_token(ids)))
+    _check_padding(states, ids, inputs.pad_id)
+    own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
+    config = module.config
+    anatomy = Anatomy(
+        family=str(config.model_type),
+        role=role,
+        layers=len(blocks.calls),
+        width=blocks.states[0].shape[-1],
+        parameters=sum(p.numel() for p in module.parameters()),
+        vocabulary_size=inputs.vocabulary_size,
+        max_tokens=own_limit if own_limit is not None else config_limit(config),
+        positions="added" if added else "not-added",
+        norm_placement=norm_placement(seen, blocks),
+        last_hidden_state=_last_hidden_state(seen, blocks),
+        self_test=blocks.deviation,
+    )
+    return anatomy, capture, inputs
+
+
+def _positions_are_added(states: list[Tensor]) -> bool:
+    """Tell whether one token has different states before the first block, depending on where it stands."""
+    x = states[0]
+    return bool(relative(x, x[:, :1].expand_as(x)).max() > _noise(x))
+
+
+def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
+    """Change the last token of each text: where earlier states change with it, tokens see later ones."""
+    moved = torch.stack(
+        [(relative(x, y)[:, :-1] > _noise(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
+    ).any(dim=0)
+    if moved.all():
+        return "encoder"
+    if not moved.any():
+        return "decoder"
+    raise ReporterError("in one text its tokens see later ones, in another they do not")
+
+
+def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
+    """Pad the second text on the right and compare it with itself alone."""
+    length = max(1, ids.shape[1] // 2)
+    padded, mask = ids.clone(), torch.ones_like(ids)
+    padded[1, length:], mask[1, length:] = pad_id, 0
+    batched, alone = states(padded, mask), states(ids[1:, :length])
+    worst = max(
+        relative(b[1:, :length], a).max().item() for b, a in zip(batched, alone, strict=True)
+    )
+    tolerance = PADDING_TOLERANCE if batched[0].dtype == torch.float32 else 0.1
+    if not worst <= tolerance:
+        raise ReporterError(
+            f"padding on the right changes the states of real tokens by up to {worst:.1e} (relative), "
+            "although it is masked"
+        )
+
+
+def _last_hidden_state(seen: Trace, blocks: Blocks) -> Literal["block", "final"]:
+    """Follow what the last block returned through the modules after it to what the model returned."""
+    last = getattr(seen.result, "last_hidden_state", None)
+    if not isinstance(last, Tensor):
+        raise ReporterError("it returns no last_hidden_state")
+    reached = [blocks.states[-1]]
+    if same(last, reached[0]):
+        return "block"
+    for call in seen.calls:
+        if call.start > blocks.calls[-1].end and any(same(p.tensor, x) for p in call.inputs for x in reached):
+            reached += [p.tensor for p in call.outputs]
+    if any(same(last, x) for x in reached):
+        return "final"
+    raise ReporterError("its last_hidden_state is neither what its last block returned nor a norm or projection of it")
+
+
+def _noise(x: Tensor) -> float:
+    return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)

@@ -1,0 +1,150 @@
+"""Finds a model's blocks by following the data, not by a table of names.
+
+Blocks are elements of a list of modules that are called one after the other, each on what the one before returned:
+``layers.0``, ``layers.1``, … in most models, or one shared module again and again (ALBERT). Inside a block there may be
+such chains, too (a list of feed-forward networks), and so the chain that agrees with the model's own hidden states is
+taken, and of several the outermost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from reporter.errors import ReporterError
+from reporter.models.trace import Call, Passed, Slot, Trace, same
+
+TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a model, as they ran.
+
+    Args:
+        calls: their calls in order; L of them.
+        input_slot: where a block takes the states.
+        output_slot: where among its results it returns them.
+        states: what entered each block and what the last one returned: L + 1 tensors (texts, length, width).
+        deviation: the largest relative deviation of ``states[:-1]`` from the model's own hidden states.
+        overwritten: whether the model writes into these tensors after they were passed on.
+    """
+
+    calls: tuple[Call, ...]
+    input_slot: Slot
+    output_slot: Slot
+    states: tuple[Tensor, ...]
+    deviation: float
+    overwritten: bool
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The module of each call; the same one several times where blocks share their weights."""
+        return tuple(call.module for call in self.calls)
+
+
+def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
+    """Find the blocks in a traced forward pass.
+
+    Args:
+        seen: a pass with ``output_hidden_states=True``.
+        shape: texts and tokens of its input.
+
+    Raises:
+        ReporterError: if there is no chain of blocks whose states are the model's own hidden states; the message
+            says what was found.
+    """
+    own = getattr(seen.result, "hidden_states", None)
+    if not own or not all(isinstance(h, Tensor) for h in own):
+        raise ReporterError("it does not return hidden_states, so that its blocks cannot be checked")
+    families: dict[str, list[Call]] = {}
+    for call in seen.calls:
+        if call.name.rpartition(".")[2].isdecimal():
+            families.setdefault(re.sub(r"\d+", "*", call.name), []).append(call)
+    chains = {name: chain for name, calls in families.items() if (chain := _chain(calls, seen, shape, own))}
+    fitting = [c for c in chains.values() if len(c.calls) == len(own) - 1 and c.deviation <= TOLERANCE]
+    if not fitting:
+        raise ReporterError(_nothing_fits(chains, len(own)))
+    return min(fitting, key=lambda chain: chain.calls[0].start)
+
+
+def _chain(
+    calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence[Tensor]
+) -> Blocks | None:
+    """Return the calls as a chain, or None where one does not pass states on to the next."""
+    if any(b.start < a.end for a, b in zip(calls, calls[1:], strict=False)):
+        return None  # one inside the other
+    entering: list[Passed] = []
+    for before, after in zip(calls, calls[1:], strict=False):
+        link = _link(before, after, seen, shape)
+        if link is None:
+            return None
+        entering.append(link)
+    returned = next((p for p in calls[-1].outputs if _is_state(p.tensor, shape)), None)
+    if returned is None:
+        return None
+    first = _first_input(calls[0], entering[0].slot if entering else None, returned.tensor, shape)
+    if first is None or any(p.slot != first.slot for p in entering):
+        return None
+    passed = [first, *entering, returned]
+    states = tuple(p.tensor for p in passed)
+    if len({state.shape for state in states}) != 1:
+        return None
+    deviation = max((_deviation(x, h) for x, h in zip(states[:-1], own, strict=False)), default=0.0)
+    return Blocks(
+        tuple(calls), first.slot, returned.slot, states, deviation, any(p.changed_later for p in passed)
+    )
+
+
+def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:
+    """Return the argument of ``after`` that came from ``before``, at once or through one module between them."""
+    made = [p.tensor for p in before.outputs if _is_state(p.tensor, shape)]
+    for taken in after.inputs:
+        if _is_state(taken.tensor, shape) and any(same(taken.tensor, x) for x in made):
+            return taken
+    for between in seen.calls:  # DeBERTa has a convolution there
+        if before.end < between.start and between.end < after.start:
+            fed = any(same(p.tensor, x) for p in between.inputs for x in made)
+            for taken in after.inputs if fed else ():
+                if _is_state(taken.tensor, shape) and any(same(taken.tensor, p.tensor) for p in between.outputs):
+                    return taken
+    return None
+
+
+def _first_input(call: Call, slot: Slot | None, like: Tensor, shape: tuple[int, int]) -> Passed | None:
+    for taken in call.inputs:
+        if (slot is None or taken.slot == slot) and _is_state(taken.tensor, shape):
+            if taken.tensor.shape == like.shape:
+                return taken
+    return None
+
+
+def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
+    return x.dim() == 3 and tuple(x.shape[:2]) == shape
+
+
+def _deviation(x: Tensor, own: Tensor) -> float:
+    """Return max over tokens of ‖x − own‖ / ‖own‖."""
+    if x.shape != own.shape:
+        return torch.inf
+    return relative(x, own).max().item()
+
+
+def relative(x: Tensor, reference: Tensor) -> Tensor:
+    """Return ‖x − reference‖ / ‖reference‖ for each token: (texts, length, width) to (texts, length), in float32."""
+    difference = (x.float() - reference.float()).norm(dim=-1)
+    return difference / reference.float().norm(dim=-1).clamp_min(torch.finfo(torch.float32).tiny)
+
+
+def _nothing_fits(chains: dict[str, Blocks], own: int) -> str:
+    if not chains:
+        return f"it returns {own} hidden states, but none of its lists of modules passes states on from one to the next"
+    name, chain = max(chains.items(), key=lambda item: len(item[1].calls))
+    said = f"its {len(chain.calls)} modules {name} look like blocks"
+    if len(chain.calls) != own - 1:
+        return f"{said}, but it returns {own} hidden states instead of {len(chain.calls) + 1}"
+    return f"{said}, but their states differ from its own hidden states by up to {chain.deviation:.1e} (relative)"

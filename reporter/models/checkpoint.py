@@ -1,0 +1,73 @@
+"""One state of one model: where its weights are, and what identifies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from reporter.spec.models import Recipe
+    from reporter.texts.texts import Texts
+
+Source = Literal["hub", "path", "recipe"]
+
+FINAL = "final"
+"""The name of a model's only checkpoint."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One state of one model, found but not loaded.
+
+    Args:
+        model: what the study calls the model.
+        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder or ``step-50``.
+        step: the training step; None where it is not known.
+        source: where the weights come from.
+        location: that source as a person would name it: a hub id, the path as written, or ``bert on corpus 'x'``.
+        path: the model's folder; for a hub model its folder in the local hub cache, where that is known to be there;
+            for a recipe the folder that its training fills.
+        hub: the hub id.
+        revision: the commit of a hub model; a hash of the files or of the recipe otherwise.
+        subfolder: the checkpoint's folder inside ``path``.
+        dtype: the precision in which weights are loaded; ``auto`` is the one they were saved in.
+        trust_remote_code: whether the model's own Python code may run.
+        allow_pickle: whether weights may be read from pickle.
+        fingerprint: identity of weights, tokenizer and how they are loaded. Numbers are cached under it.
+        recipe: how a recipe model is made.
+        loss: of a trained recipe model, on texts held out of its training, in nats per predicted token.
+        unigram_entropy: of the tokens that a recipe model is trained to predict, in nats: the loss of a model that
+            knows how often each token occurs and nothing else.
+        warning: what a reader must know before believing this checkpoint's numbers; mostly empty.
+        training_texts: the texts a recipe model is trained on.
+    """
+
+    model: str
+    name: str
+    step: int | None
+    source: Source
+    location: str
+    path: Path | None
+    hub: str | None
+    revision: str | None
+    subfolder: str | None
+    dtype: str
+    trust_remote_code: bool
+    allow_pickle: bool
+    fingerprint: str
+    recipe: Recipe | None = None
+    loss: float | None = None
+    unigram_entropy: float | None = None
+    warning: str = ""
+    training_texts: Texts | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        """How messages call it: ``model 'bert'``, with its checkpoint where there are several."""
+        return f"model '{self.model}'" + ("" if self.name == FINAL else f", checkpoint '{self.name}'")
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its files are, or will be after training; None for a hub model that is not in the local cache."""
+        return None if self.path is None else self.path / (self.subfolder or "")

@@ -1,0 +1,65 @@
+"""Where a block normalises: measured by comparing what its norms read and return with what the block does."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from reporter.models.blocks import Blocks
+from reporter.models.trace import Call, Trace, same
+
+NormPlacement = Literal["pre", "post", "sandwich", "inner", "none"]
+
+
+def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
+    """Return where the norms of the last block are. (A first block may lack one, as in ModernBERT.)
+
+    With x what enters the block, y what it returns, and a norm N taking in(N) to out(N):
+
+    - ``post``: y = out(N) for some norm, so the residual stream itself is normalised;
+    - ``sandwich``: y = in(P) + out(N) with P another norm before N: a part reads the stream through a norm, and what
+      it adds goes through a second one;
+    - ``inner``: y − out(N) − out(M) = x for two norms: only what is added is normalised;
+    - ``pre``: none of these, but there are norms; ``none``: there are none.
+
+    Args:
+        seen: the traced pass.
+        blocks: its blocks.
+    """
+    block = blocks.calls[-1]
+    entered, returned = blocks.states[-2], blocks.states[-1]
+    norms = [call for call in seen.calls if block.contains(call) and _is_norm(call, returned)]
+    if not norms:
+        return "none"
+    if any(same(_out(norm), returned) for norm in norms):
+        return "post"
+    for norm in norms:
+        before = returned - _out(norm).reshape_as(returned)
+        if any(_close(_in(other).reshape_as(returned), before) for other in norms if other.start < norm.start):
+            return "sandwich"
+        for other in norms:
+            if other is not norm and _close(entered, before - _out(other).reshape_as(returned)):
+                return "inner"
+    return "pre"
+
+
+def _is_norm(call: Call, states: Tensor) -> bool:
+    if "norm" not in type(call.module).__name__.lower() or not call.inputs or not call.outputs:
+        return False
+    return _in(call).numel() == _out(call).numel() == states.numel()
+
+
+def _in(norm: Call) -> Tensor:
+    return norm.inputs[0].tensor
+
+
+def _out(norm: Call) -> Tensor:
+    return norm.outputs[0].tensor
+
+
+def _close(a: Tensor, b: Tensor) -> bool:
+    # Sums in another order: equal up to a few roundings of the largest number.
+    tolerance = 16 * torch.finfo(a.dtype).eps * a.abs().max().item()
+    return torch.allclose(a.float(), b.float(), rtol=0.0, atol=tolerance)

@@ -1,0 +1,161 @@
+"""Trains the recipe models that are not in the cache, and keeps their checkpoints so that a kill leaves no half ones.
+
+A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training, which makes
+checkpoints count, is written last. A training that was killed starts again from its seed: pocket models train in
+seconds, and the same seed gives the same weights.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from reporter.errors import ReporterError
+from reporter.models.pocket_tokenizer import ensure_tokenizer
+from reporter.models.quiet import quiet
+from reporter.models.recipe import with_record
+from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, write_record
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.texts.texts import Texts
+
+_CURVE_POINTS = 100
+
+
+class Step(Protocol):
+    """A step of known length, being shown."""
+
+    def advance(self, amount: int) -> None:
+        """Say that ``amount`` more units are done."""
+
+
+class Progress(Protocol):
+    """Where progress is shown."""
+
+    def step(self, name: str, total: int, unit: str) -> AbstractContextManager[Step]:
+        """Show one step while it runs."""
+
+
+def prepare(
+    checkpoints: Sequence[Checkpoint], texts: Callable[[str], Texts], progress: Progress
+) -> tuple[Checkpoint, ...]:
+    """Train what must be trained, and return the checkpoints with their losses filled in.
+
+    Args:
+        checkpoints: of one model; those that are not from a recipe come back as they are.
+        texts: gives the texts of a corpus.
+        progress: where the training is shown.
+
+    Raises:
+        ReporterError: if the texts cannot be trained on, the training diverges, or the cache cannot be written.
+    """
+    if not checkpoints or checkpoints[0].recipe is None:
+        return tuple(checkpoints)
+    first = checkpoints[0]
+    assert first.path is not None and first.recipe is not None
+    record = read_record(first.path)
+    if record is None or not {c.step for c in checkpoints} <= record.losses.keys():
+        from filelock import FileLock
+
+        corpus = texts(first.recipe.train_on)
+        try:
+            first.path.mkdir(parents=True, exist_ok=True)
+            with FileLock(first.path.with_suffix(".lock")):  # a second run waits, and then finds it done
+                record = _train(checkpoints, corpus, progress)
+        except OSError as error:
+            raise ReporterError(f"model '{first.model}': cannot write to {first.path}: {error.strerror}") from error
+        except ReporterError as error:
+            raise ReporterError(f"model '{first.model}': {error}") from error
+    return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
+
+
+def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) -> TrainingRecord:
+    first = checkpoints[0]
+    assert first.path is not None and first.recipe is not None
+    before = read_record(first.path)
+    wanted = {c.step for c in checkpoints if c.step is not None}
+    if before is not None and wanted <= before.losses.keys():
+        return before
+    _remove_unfinished(first.path)
+    tokenizer = ensure_tokenizer(first)
+    from tokenizers import Tokenizer
+
+    from reporter.models.pocket_training import Training
+
+    began = time.perf_counter()
+    training = Training(
+        first.recipe,
+        texts,
+        tokenizer,
+        Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size(),
+    )
+    losses: dict[int, float] = {}
+    train_losses: list[float] = []
+    last = max(wanted)
+    with progress.step(f"training {first.model}", last, "steps") as bar, quiet():
+        for state in training.states(last):
+            if state.train_loss is not None:
+                train_losses.append(state.train_loss)
+                bar.advance(1)
+            if state.step in wanted:
+                losses[state.step] = _finite(training.held_out_loss(state.model), state.step)
+                _save(state.model, tokenizer, first.path / step_folder(state.step))
+    record = TrainingRecord(
+        recipe=first.recipe.model_dump(mode="json"),
+        texts=texts.hash,
+        unigram_entropy=training.stream.entropy(),
+        losses={**(before.losses if before else {}), **losses},
+        curve=_curve(train_losses),
+        training_tokens=len(training.stream.tokens),
+        held_out_texts=training.held_out_texts,
+        seconds=time.perf_counter() - began,
+        versions=_versions(),
+    )
+    write_record(first.path, record)
+    return record
+
+
+def _save(model: Any, tokenizer: Path, folder: Path) -> None:
+    if is_saved(folder):
+        return  # from an earlier training of the same recipe, which may be measured at this moment
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
+    model.save_pretrained(temporary)
+    for file in tokenizer.iterdir():
+        shutil.copyfile(file, temporary / file.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def _remove_unfinished(folder: Path) -> None:
+    for leftover in folder.glob("unfinished-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _finite(loss: float, step: int) -> float:
+    if not loss < float("inf"):
+        raise ReporterError(f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate")
+    return loss
+
+
+def _curve(losses: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """Thin a loss per step out to at most ``_CURVE_POINTS`` means."""
+    size = max(1, -(-len(losses) // _CURVE_POINTS))
+    parts = [losses[i : i + size] for i in range(0, len(losses), size)]
+    return tuple((min((i + 1) * size, len(losses)), sum(part) / len(part)) for i, part in enumerate(parts))
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import version
+
+    import torch
+
+    found = {name: version(name) for name in ("torch", "transformers", "tokenizers")}
+    return {"python": platform.python_version(), **found, "threads": str(torch.get_num_threads())}

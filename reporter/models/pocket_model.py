@@ -1,0 +1,108 @@
+"""The untrained models that recipes make, with transformers' own classes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from reporter.models.pocket_tokenizer import SPECIAL_TOKENS
+
+if TYPE_CHECKING:
+    from reporter.spec.models import Recipe
+
+
+def new_model(recipe: Recipe, vocabulary_size: int) -> Any:
+    """Return a model with random weights and a head that predicts tokens; the recipe's seed decides the weights.
+
+    The first weights have a standard deviation of 1/√width. The customary 0.02 is made for a width of 768 and more:
+    with it a narrow encoder never learns more than how often each token occurs. There is no dropout, as pocket models
+    are too small to overfit, and the table of positions is as long as the recipe's context, so that no position is
+    ever measured that was not trained.
+
+    Args:
+        recipe: architecture, size, context and seed.
+        vocabulary_size: of its tokenizer.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        return _BUILDERS[recipe.architecture](recipe, vocabulary_size)
+
+
+def is_encoder(recipe: Recipe) -> bool:
+    """Tell whether the recipe's architecture learns by filling in masked tokens, rather than by guessing the next."""
+    return "mask" in SPECIAL_TOKENS[recipe.architecture].roles
+
+
+def _bert(recipe: Recipe, vocabulary_size: int) -> Any:
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context))
+
+
+def _roberta(recipe: Recipe, vocabulary_size: int) -> Any:
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    offset = SPECIAL_TOKENS["roberta"].id("pad") + 1  # RoBERTa counts positions from there
+    more = {"max_position_embeddings": recipe.context + offset, "type_vocab_size": 1}
+    more |= {"bos_token_id": SPECIAL_TOKENS["roberta"].id("cls"), "eos_token_id": SPECIAL_TOKENS["roberta"].id("sep")}
+    return RobertaForMaskedLM(RobertaConfig(**_encoder(recipe, vocabulary_size), **more))
+
+
+def _gpt2(recipe: Recipe, vocabulary_size: int) -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    eos = SPECIAL_TOKENS["gpt2"].id("eos")
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocabulary_size,
+            n_embd=recipe.width,
+            n_layer=recipe.layers,
+            n_head=recipe.heads,
+            n_positions=recipe.context,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            initializer_range=1 / math.sqrt(recipe.width),
+            bos_token_id=eos,
+            eos_token_id=eos,
+        )
+    )
+
+
+def _llama(recipe: Recipe, vocabulary_size: int) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    eos = SPECIAL_TOKENS["llama"].id("eos")
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=vocabulary_size,
+            hidden_size=recipe.width,
+            intermediate_size=8 * recipe.width // 3,
+            num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads,
+            max_position_embeddings=recipe.context,
+            initializer_range=1 / math.sqrt(recipe.width),
+            tie_word_embeddings=True,
+            bos_token_id=eos,
+            eos_token_id=eos,
+        )
+    )
+
+
+def _encoder(recipe: Recipe, vocabulary_size: int) -> dict[str, Any]:
+    return {
+        "vocab_size": vocabulary_size,
+        "hidden_size": recipe.width,
+        "num_hidden_layers": recipe.layers,
+        "num_attention_heads": recipe.heads,
+        "intermediate_size": 4 * recipe.width,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "initializer_range": 1 / math.sqrt(recipe.width),
+        "pad_token_id": SPECIAL_TOKENS[recipe.architecture].id("pad"),
+    }
+
+
+_BUILDERS = {"bert": _bert, "roberta": _roberta, "gpt2": _gpt2, "llama": _llama}

@@ -1,0 +1,99 @@
+"""Finds the checkpoints of a study's model and what identifies each, without loading anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.errors import ReporterError
+from reporter.models.checkpoint import FINAL, Checkpoint
+from reporter.models.file_hashes import fingerprint, hash_files
+from reporter.models.model_folder import (
+    code_files,
+    config_file,
+    tokenizer_files,
+    tokenizer_folder,
+    weight_files,
+)
+from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel
+
+if TYPE_CHECKING:
+    from reporter.spec.models import ModelSpec
+    from reporter.texts.texts import Texts
+
+TextsOf = Callable[[str], "Texts"]
+
+
+def resolve(
+    name: str, spec: ModelSpec, folder: Path, cache: Path, texts: TextsOf, offline: bool
+) -> tuple[Checkpoint, ...]:
+    """Return the checkpoints of one model, in the order of the study. Imports neither torch nor transformers.
+
+    Args:
+        name: what the study calls the model.
+        spec: what the study says of it.
+        folder: the study's folder, from which relative paths start.
+        cache: the folder of caches; recipe models are in ``cache/models``.
+        texts: gives the texts of a corpus, for recipes.
+        offline: never ask a hub.
+
+    Raises:
+        ReporterError: if files are missing, or a hub model cannot be found.
+    """
+    try:
+        if isinstance(spec, PathModel):
+            return _of_path(name, spec, folder, cache)
+        if isinstance(spec, HubModel):
+            from reporter.models.hub import resolve_hub  # its import takes as long as all the rest
+
+            return resolve_hub(name, spec, offline)
+        assert isinstance(spec, RecipeModel)
+        from reporter.models.recipe import resolve_recipe
+
+        return resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on))
+    except ReporterError as error:
+        raise ReporterError(f"model '{name}': {error}") from error
+
+
+def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Checkpoint, ...]:
+    root = folder / spec.path.expanduser()
+    wanted = spec.checkpoints or (CheckpointSpec(name="", step=None),)
+    found = []
+    for one in wanted:
+        print_ = _path_fingerprint(root, one.name, spec, cache)
+        found.append(
+            Checkpoint(
+                model=name,
+                name=one.name if len(wanted) > 1 else FINAL,
+                step=one.step,
+                source="path",
+                location=str(spec.path / one.name),
+                path=root,
+                hub=None,
+                revision=print_,
+                subfolder=one.name or None,
+                dtype=spec.dtype,
+                trust_remote_code=spec.trust_remote_code,
+                allow_pickle=spec.allow_pickle,
+                fingerprint=print_,
+            )
+        )
+    return tuple(found)
+
+
+def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) -> str:
+    folder = root / subfolder
+    files = [config_file(folder), *weight_files(folder, spec.allow_pickle)]
+    if spec.trust_remote_code:
+        files += code_files(folder)
+        tokenizer = tokenizer_files(folder) or tokenizer_files(root)
+    else:
+        tokenizer = tokenizer_files(tokenizer_folder([folder, root]))
+    return fingerprint(
+        {
+            "model": hash_files(files, cache),
+            "tokenizer": hash_files(tokenizer, cache),
+            "dtype": spec.dtype,
+        }
+    )

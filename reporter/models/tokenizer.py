@@ -1,0 +1,42 @@
+"""Loads a checkpoint's tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.errors import ReporterError
+from reporter.models.model_folder import tokenizer_folder
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+
+
+def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
+    """Return the tokenizer of the model in ``folder``, padding on the right.
+
+    A checkpoint in a sub-folder without a tokenizer has that of the folder above.
+
+    Raises:
+        ReporterError: if there is none, or it cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    root = checkpoint.path or folder
+    place = folder if checkpoint.trust_remote_code else tokenizer_folder([folder, root])
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            str(place),
+            trust_remote_code=checkpoint.trust_remote_code,
+            local_files_only=not checkpoint.trust_remote_code,
+        )
+    except Exception as error:
+        raise ReporterError(f"its tokenizer in {place} cannot be read: {_one_line(error)}") from error
+    # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
+    tokenizer.padding_side = "right"
+    tokenizer.truncation_side = "right"
+    return tokenizer
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

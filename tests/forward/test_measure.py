@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.errors import ReporterError
+from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision
+
+VARIANTS = [
+    dict(role="encoder", special=True, positions=True, sinks=True),
+    dict(role="encoder", special=False, positions=False, sinks=False),
+    dict(role="decoder", special=False, positions=True, sinks=True),
+    dict(role="decoder", special=True, positions=False, sinks=False),
+]
+
+
+@pytest.fixture(params=VARIANTS, ids=lambda variant: "-".join(str(v) for v in variant.values()))
+def model(request):
+    return FakeModel(**request.param)
+
+
+class Collector:
+    """Keeps every token that passes by."""
+
+    def __init__(self):
+        self.rows, self.seen = [], []
+
+    def start(self, batch):
+        self.states = []
+
+    def observe(self, layer):
+        assert layer.index == len(self.states)
+        assert layer.states.dtype == torch.float32
+        torch.testing.assert_close(layer.norms, layer.states.norm(dim=1))
+        self.states.append(layer.states.double().numpy())
+
+    def finish(self, batch):
+        assert len(self.states) == len(batch.states)
+        columns = (batch.texts, batch.positions, batch.token_ids, batch.strata)
+        for i, facts in enumerate(zip(*columns, batch.contexts, batch.embedding_contexts, strict=True)):
+            self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
+
+
+def collect(model, texts, max_tokens=256, batch_tokens=64):
+    collector = Collector()
+    for _ in measure(model, texts, [collector], Settings(max_tokens, batch_tokens, 0, "float32")):
+        pass
+    return sorted(collector.rows, key=lambda row: row[:2])
+
+
+def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
+    texts = made_up_texts(80, longest=12)
+    rows = collect(model, texts)
+    expected = all_tokens(
+        model.reference, texts, model.tokenizer, decoder=model.role == "decoder", positions=model.positions
+    )
+    assert [row[0] for row in rows] == expected.texts.tolist()
+    assert [row[1] for row in rows] == expected.positions.tolist()
+    assert [row[2] for row in rows] == expected.ids.tolist()
+    strata = np.where(expected.special, 1, np.where(expected.sink, 2, 0))
+    assert [row[3] for row in rows] == strata.tolist()
+    states = np.stack([row[6] for row in rows], axis=1)
+    np.testing.assert_allclose(states, np.stack(expected.states), rtol=1e-4, atol=1e-5)
+    # Contexts are equal iff the model saw the same thing.
+    for keys, seen in ((4, expected.contexts), (5, expected.embedding_contexts)):
+        found = [row[keys] for row in rows]
+        assert len(set(found)) == len(set(seen)) == len(set(zip(found, seen, strict=True)))
+
+
+def test_the_norm_rule_finds_sinks_away_from_position_0():
+    model = FakeModel(role="decoder", special=False)
+    rows = collect(model, FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7", "1 2 4 5"]))
+    assert [(row[1], row[2]) for row in rows if row[3] == 2] == [
+        (0, FIRST_WORD + 1),
+        (3, FIRST_WORD + SINK_WORD),
+        (0, FIRST_WORD + 1),
+    ]
+
+
+def relative(a, b):
+    scale = max(abs(a), abs(b))
+    return 0.0 if scale < 1e-7 else abs(a - b) / scale
+
+
+def assert_same(a, b, within=1e-5):
+    assert a.keys() == b.keys()
+    for key, value in a.items():
+        other = b[key]
+        assert (value.value is None) == (other.value is None), key
+        assert value.n == other.n, key
+        for x, y in zip(
+            (value.value, value.ci_low, value.ci_high),
+            (other.value, other.ci_low, other.ci_high),
+            strict=True,
+        ):
+            # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there.
+            assert x is None or relative(x, y) < within or abs(x - y) < within * 1e-2, (key, x, y)
+
+
+def test_batch_size_and_shards_change_no_number(model, observe, values):
+    texts = made_up_texts(60)
+    usual, counts = observe(model, texts, batch_tokens=512)
+    for how in (
+        dict(batch_tokens=32),
+        dict(batch_tokens=16384),
+        dict(batch_tokens=1),
+        dict(batch_tokens=100, shard_characters=1),
+        dict(batch_tokens=512, shard_characters=300),
+    ):
+        other, again = observe(model, texts, **how)
+        assert {**asdict(again), "seconds": 0} == {**asdict(counts), "seconds": 0}
+        for view in ("words", "all", "no-sinks"):
+            assert_same(values(model, usual, 60, view), values(model, other, 60, view))
+
+
+def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path):
+    texts = made_up_texts(60)
+    how = dict(batch_tokens=64, shard_characters=400)
+    whole, counts = observe(model, texts, **how)
+    first, some = observe(model, texts, shards=2, **how)
+    for name, observable in first.items():
+        observable.save(tmp_path / name)
+    resumed = {name: type(first[name]).load(tmp_path / name) for name in first}
+    resumed, rest = observe(model, texts, observables=resumed, first_shard=2, **how)
+    second, _ = observe(model, texts, first_shard=2, **how)
+    for name in first:  # the other way round, too
+        second[name].merge(first[name])
+    total = some + rest
+    assert {**asdict(total), "seconds": 0} == {**asdict(counts), "seconds": 0}
+    assert 0 < some.texts < counts.texts
+    for name, observable in whole.items():
+        for key, tensor in observable.tensors().items():
+            for found in (resumed[name].tensors()[key], second[name].tensors()[key]):
+                torch.testing.assert_close(found, tensor, rtol=1e-9, atol=1e-9)
+    for view in ("words", "no-sinks"):
+        assert_same(values(model, whole, 60, view), values(model, second, 60, view), within=1e-9)
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_states_that_are_not_finite_say_where(observe, layer, poison):
+    def spoil(states):
+        for x in states:
+            if x.shape[1] == 9:  # the one longest text
+                states[layer][:, 4, 1] = poison
+        return states
+
+    texts = FakeTexts(["1 2", "3 4 5", "1 2 3 4 5 6 7", "8"])
+    with pytest.raises(ReporterError, match=f"layer {layer}, text 2 of corpus 'made-up', token 4;"):
+        observe(FakeModel(change=spoil), texts)
+
+
+def test_padding_that_is_not_finite_is_nobodys_business(observe, values):
+    class Careless(FakeModel):
+        def states(self, input_ids, attention_mask):
+            padding = (attention_mask == 0)[..., None]
+            return [x.masked_fill(padding, torch.nan) for x in super().states(input_ids, attention_mask)]
+
+    texts = made_up_texts(20)
+    for role in ("encoder", "decoder"):
+        a, b = (observe(kind(role=role), texts)[0] for kind in (Careless, FakeModel))
+        assert_same(values(FakeModel(), a, 20), values(FakeModel(), b, 20))
+
+
+def test_counts_of_cut_short_and_empty_texts(observe):
+    texts = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
+    _, counts = observe(FakeModel(role="encoder", special=True, sinks=False), texts, max_tokens=5)
+    assert (counts.texts, counts.cut_texts, counts.short_texts) == (5, 2, 2)
+    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (5 + 2 + 3 + 4 + 5, 10, 9, 0)
+    _, counts = observe(FakeModel(role="decoder", special=False, sinks=False), texts, max_tokens=5)
+    assert (counts.texts, counts.cut_texts, counts.short_texts) == (4, 1, 1)
+    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (13, 0, 9, 4)
+
+
+def test_counts_can_be_written_as_json(observe):
+    _, counts = observe(FakeModel(), FakeTexts(["1", "2 3", ""]))
+    assert Counts(**json.loads(json.dumps(asdict(counts)))) == counts
+
+
+def test_the_models_own_limit_counts(observe):
+    model = FakeModel(max_tokens=4, sinks=False)
+    assert longest(256, model) == 4 and longest(3, model) == 3 and longest(256, FakeModel()) == 256
+    _, counts = observe(model, FakeTexts(["1 2 4 5 6 7", "1 2"]))
+    assert (counts.tokens, counts.cut_texts) == (8, 1)
+
+
+def test_a_text_longer_than_the_budget_goes_alone(observe, values):
+    model = FakeModel()
+    texts = FakeTexts(["1 2", " ".join("4 5 6 7" for _ in range(40)), "5"])
+    a, counts = observe(model, texts, batch_tokens=10)
+    assert counts.tokens == 4 + 162 + 3
+    assert_same(values(model, a, 3), values(model, observe(model, texts, batch_tokens=10**6)[0], 3))
+
+
+def test_one_token_texts(observe, values):
+    model = FakeModel(role="decoder", special=False, sinks=False)
+    observables, counts = observe(model, FakeTexts(["1", "2", "4", "1"]))
+    assert (counts.tokens, counts.sinks, counts.short_texts) == (4, 4, 4)
+    found = values(model, observables, 4, "words")
+    assert found["convergence.similarity", 0].n == 4
+    assert found["intrinsic_dimension.duplicates", 1].value == pytest.approx(0.25)
+    assert all(value.value is None for value in values(model, observables, 4, "no-sinks").values())
+
+
+def test_a_tick_for_each_text_and_shards_in_order():
+    texts, ticks = made_up_texts(50), []
+    settings = Settings(256, 64, 0, "float32")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
+        steps = list(measure(FakeModel(), texts, [], settings, tick=ticks.append))
+        late = list(measure(FakeModel(), texts, [], settings, first_shard=2))
+    assert sum(ticks) == 50
+    assert len(ticks) > len(steps) > 3
+    assert [shard.index for shard, _ in steps] == list(range(len(steps)))
+    assert [shard for shard, _ in late] == [shard for shard, _ in steps][2:]
+
+
+def test_padding_uses_an_id_that_the_model_has(observe):
+    model = FakeModel(special=False)
+    model.tokenizer.pad_token_id = 10_000  # beyond the embedding: a tokenizer with an added pad token
+    model.tokenizer.eos_token_id = None
+    assert observe(model, FakeTexts(["1 2 4", "1"]))[1].tokens == 4
+
+
+def test_precision_is_settled_on_the_first_texts():
+    model = FakeModel()
+    assert settle_precision("float32", model, made_up_texts(3), 256).precision == "float32"
+    assert settle_precision("mixed", model, made_up_texts(3), 256).deviation is not None
+    silent = FakeModel(special=False)
+    assert settle_precision("mixed", silent, FakeTexts(["", ""]), 256).precision == "float32"

@@ -1,0 +1,53 @@
+"""Batches of hidden states without a model behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def make_batch():
+    """Return a function that makes a batch from states and facts in any order of rows."""
+
+    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None):
+        """``states`` is (layers + 1, tokens, width); ``strata`` one of 0, 1, 2 for each token."""
+        import torch
+
+        from reporter.forward.hidden_batch import HiddenBatch
+
+        texts = np.asarray(texts, dtype=np.int64)
+        count = len(texts)
+        positions = np.arange(count) if positions is None else np.asarray(positions, dtype=np.int64)
+        strata = np.zeros(count, dtype=np.int64) if strata is None else np.asarray(strata)
+        token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
+        contexts = positions if contexts is None else np.asarray(contexts)
+        order = np.argsort(strata, kind="stable")
+        tensors = [torch.tensor(x[order], dtype=torch.float32) for x in np.asarray(states)]
+        return HiddenBatch(
+            states=tensors,
+            norms=torch.stack([x.norm(dim=-1) for x in tensors]),
+            token_ids=token_ids[order],
+            texts=texts[order],
+            positions=positions[order],
+            contexts=contexts.astype(np.uint64)[order],
+            embedding_contexts=token_ids.astype(np.uint64)[order],
+            sizes=tuple(np.bincount(strata, minlength=3).tolist()),
+        )
+
+    return make
+
+
+@pytest.fixture
+def feed():
+    """Return a function that shows batches to an observable, as the pass does, and returns it."""
+
+    def run(observable, *batches):
+        for batch in batches:
+            observable.start(batch)
+            for layer in batch.layers():
+                observable.observe(layer)
+            observable.finish(batch)
+        return observable
+
+    return run

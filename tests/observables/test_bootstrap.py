@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import bootstrap
+
+from reporter.metrics._intervals import percentile_interval
+from reporter.observables.bootstrap import REPLICATES, poisson_weights
+from reporter.observables.text_sums import QUANTITIES, TextSums
+
+
+def test_weights_are_poisson_with_mean_1():
+    weights = poisson_weights(np.arange(2000), seed=0).astype(float)
+    assert weights.shape == (2000, REPLICATES)
+    count = weights.size
+    assert weights.mean() == pytest.approx(1, abs=5 / np.sqrt(count))
+    assert weights.var() == pytest.approx(1, abs=5 * np.sqrt(3 / count) + 1e-3)
+    for k, probability in enumerate(np.exp(-1) / np.array([1, 1, 2, 6, 24, 120])):
+        assert (weights == k).mean() == pytest.approx(probability, abs=5e-4)
+
+
+def test_weights_are_independent_over_texts_and_replicates():
+    weights = poisson_weights(np.arange(1000), seed=0).astype(float) - 1
+    for matrix in (weights, weights.T):
+        correlation = matrix @ matrix.T / matrix.shape[1]
+        np.fill_diagonal(correlation, 0)
+        # Of half a million correlations with deviation 1/√1000 hardly one exceeds 5.5 of them by chance.
+        assert np.abs(correlation).max() < 7 / np.sqrt(1000)
+        assert (correlation**2).mean() == pytest.approx(1 / 1000, rel=0.05)
+
+
+def test_a_texts_weights_are_its_own():
+    whole = poisson_weights(np.arange(100), seed=4)
+    some = poisson_weights(np.array([70, 3]), seed=4)
+    assert (some == whole[[70, 3]]).all()
+    assert (poisson_weights(np.arange(100), seed=5) != whole).mean() > 0.5
+    assert poisson_weights(np.zeros(0, dtype=np.int64), seed=0).shape == (0, REPLICATES)
+
+
+@pytest.mark.parametrize("texts", [100, 400])
+def test_intervals_are_as_wide_as_those_of_the_textbook(texts):
+    ratios = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        counts = rng.integers(1, 40, texts).astype(float)
+        sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(
+            counts
+        ) * rng.standard_normal(texts)
+        weights = poisson_weights(np.arange(texts), seed).astype(float).T
+        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        expected = bootstrap.interval(sums, counts, seed=seed)
+        ratios.append((high - low) / (expected[1] - expected[0]))
+        centre, other = (high + low) / 2, sum(expected) / 2
+        assert abs(centre - other) < 0.15 * (high - low)
+    assert np.abs(np.array(ratios) - 1).max() < 0.15
+    assert np.mean(ratios) == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize(("texts", "least"), [(30, 0.85), (100, 0.89)])
+def test_95_percent_intervals_cover_the_truth(texts, least):
+    """200 corpora with a known mean; texts are lognormal in length and differ in level."""
+    hits = 0
+    for seed in range(200):
+        rng = np.random.default_rng(1000 + seed)
+        counts = np.ceil(rng.lognormal(2, 0.5, texts))
+        sums = counts * (0.3 + 0.2 * rng.standard_normal(texts)) + np.sqrt(counts) * rng.standard_normal(
+            texts
+        )
+        weights = poisson_weights(np.arange(texts), seed).astype(float).T
+        low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
+        hits += low <= 0.3 <= high
+    assert least <= hits / 200 <= 0.985
+
+
+def test_intervals_need_two_texts_and_replicates_that_drew_any():
+    assert percentile_interval(np.arange(10.0), texts=1) == (None, None)
+    assert percentile_interval(np.array([np.nan] * 6 + [1.0] * 4), texts=5) == (None, None)
+    assert percentile_interval(np.array([np.nan] * 4 + [1.0] * 6), texts=5) == (1.0, 1.0)
+    assert percentile_interval(np.arange(0, 1001.0), texts=5) == (25.0, 975.0)
+
+
+def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
+    """Against sums text by text, in two batches that tear the strata of a text apart."""
+    rng = np.random.default_rng(0)
+    texts = np.repeat(np.arange(30), rng.integers(1, 6, 30))
+    strata = rng.choice(3, len(texts))
+    states = rng.standard_normal((3, len(texts), 8))
+    kept = TextSums(2, seed=9)
+    for half in (texts < 15, texts >= 15):
+        rows = np.flatnonzero(half)
+        feed(kept, make_batch(states[:, rows], texts[rows], strata=strata[rows]))
+    norms = np.linalg.norm(states, axis=2)
+    weights = poisson_weights(np.arange(30), seed=9).astype(float)
+    at = QUANTITIES.index("norm")
+    for layer in range(3):
+        for stratum in range(3):
+            inside = strata == stratum
+            sums, counts = (
+                np.bincount(texts[inside], values, 30)
+                for values in (norms[layer, inside], np.ones(inside.sum()))
+            )
+            assert kept.counts[layer, stratum, at] == inside.sum()
+            assert kept.sums[layer, stratum, at] == pytest.approx(sums.sum(), rel=1e-6)
+            np.testing.assert_allclose(
+                kept.replicate_sums[:, layer, stratum, at], weights.T @ sums, rtol=1e-5, atol=1e-5
+            )
+            assert np.array_equal(kept.replicate_counts[:, layer, stratum, at], weights.T @ counts)

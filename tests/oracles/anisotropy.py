@@ -1,0 +1,29 @@
+"""Anisotropy by brute force: eigenvalues of numpy.cov, and a sum over all pairs of tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def top_variance_share(x):
+    eigenvalues = np.linalg.eigvalsh(np.atleast_2d(np.cov(x.T, bias=True)))
+    return eigenvalues[-1] / eigenvalues.sum()
+
+
+def mean_cosine(x):
+    """Mean over all ordered pairs of different rows, (n, n) cosines and all."""
+    units = x / np.linalg.norm(x, axis=1, keepdims=True)
+    cosines = units @ units.T
+    np.fill_diagonal(cosines, 0)
+    return cosines.sum() / (len(x) * (len(x) - 1))
+
+
+def anisotropy(x):
+    """Return {statistic: value} of one layer's states, shape (n, d); the sample is taken to be everything."""
+    return {
+        "top_variance_share": top_variance_share(x),
+        "top_variance_share_batch": top_variance_share(x),
+        "mean_cosine": mean_cosine(x),
+        "mean_cosine_centred": mean_cosine(x - x.mean(axis=0)),
+        "mean_cosine_standardised": mean_cosine((x - x.mean(axis=0)) / x.std(axis=0)),
+    }

@@ -1,0 +1,137 @@
+"""A tiny deterministic model with the face of a loaded one, and the same model text by text in NumPy float64.
+
+Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. Word ``SINK_WORD`` is multiplied by
+30 in block 2, which makes it a sink by its norm. Each block mixes the mean of what a token may look at (the whole text
+in an encoder, the prefix in a decoder) into the token.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+
+PAD, EDGE, FIRST_WORD = 0, 1, 2
+SINK_WORD = 3
+WORDS = 40
+
+
+class FakeTokenizer:
+    pad_token_id = PAD
+    eos_token_id = EDGE
+
+    def __init__(self, special: bool) -> None:
+        self.special = special
+
+    def __call__(self, texts, truncation=False, max_length=None, **_):
+        one = isinstance(texts, str)
+        ids, marks = [], []
+        for text in [texts] if one else texts:
+            words = [FIRST_WORD + int(word) for word in text.split()]
+            if self.special:
+                if truncation:
+                    words = words[: max_length - 2]
+                ids.append([EDGE, *words, EDGE])
+                marks.append([1, *[0] * len(words), 1])
+            else:
+                if truncation:
+                    words = words[:max_length]
+                ids.append(words)
+                marks.append([0] * len(words))
+        return {"input_ids": ids[0] if one else ids, "special_tokens_mask": marks[0] if one else marks}
+
+
+class FakeModel:
+    """See the module. ``change`` may rewrite the list of states, to make degenerate ones."""
+
+    def __init__(
+        self,
+        role="encoder",
+        layers=3,
+        width=16,
+        special=True,
+        positions=True,
+        sinks=True,
+        seed=0,
+        max_tokens=None,
+        change=None,
+    ):
+        import torch
+
+        rng = np.random.default_rng(seed)
+        self.role, self.layers, self.width = role, layers, width
+        self.special, self.positions, self.sinks, self.change = special, positions, sinks, change
+        self.embeddings = (rng.standard_normal((FIRST_WORD + WORDS, width)) + 0.5).astype(np.float32)
+        self.position_vectors = (rng.standard_normal((300, width)) * 0.3 * positions).astype(np.float32)
+        self.weights = [
+            (rng.standard_normal((width, width)) / width**0.5).astype(np.float32) for _ in range(layers)
+        ]
+        self.tokenizer = FakeTokenizer(special)
+        self.device = torch.device("cpu")
+        self.anatomy = SimpleNamespace(
+            role=role,
+            layers=layers,
+            width=width,
+            max_tokens=max_tokens,
+            vocabulary_size=FIRST_WORD + WORDS,
+            positions="added" if positions else "not-added",
+        )
+
+    def states(self, input_ids, attention_mask):
+        import torch
+
+        ids, mask = input_ids, attention_mask.float()[..., None]
+        embeddings, positions = torch.from_numpy(self.embeddings), torch.from_numpy(self.position_vectors)
+        x = embeddings[ids] + positions[: ids.shape[1]]
+        found = [x]
+        for block, weight in enumerate(self.weights, 1):
+            if self.role == "decoder":
+                mixed = (x * mask).cumsum(1) / mask.cumsum(1)
+            else:
+                mixed = (x * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
+            x = x + torch.tanh(x @ torch.from_numpy(weight) + mixed)
+            if self.sinks and block == 2:
+                x = x * torch.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[..., None]
+            found.append(x)
+        return self.change(found) if self.change else found
+
+    def reference(self, ids):
+        """Return the L + 1 states of one text, each (tokens, width) in float64."""
+        ids = np.asarray(ids)
+        x = self.embeddings[ids].astype(np.float64) + self.position_vectors[: len(ids)]
+        found = [x]
+        for block, weight in enumerate(self.weights, 1):
+            mixed = np.stack(
+                [x[: t + 1].mean(0) if self.role == "decoder" else x.mean(0) for t in range(len(ids))]
+            )
+            x = x + np.tanh(x @ weight.astype(np.float64) + mixed)
+            if self.sinks and block == 2:
+                x = x * np.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[:, None]
+            found.append(x)
+        return found
+
+
+class FakeTexts(list):
+    """Texts with the face of ``reporter.texts.Texts``."""
+
+    name = "made-up"
+
+    def lengths(self):
+        return [len(text) for text in self]
+
+    def slice(self, start, stop):
+        return list(self)[start:stop]
+
+
+def made_up_texts(count, seed=0, longest=20, shortest=1, words=WORDS):
+    """Return texts of random words; a tenth repeat an earlier text, so that an encoder has duplicates too."""
+    rng = np.random.default_rng(seed)
+    texts = []
+    for _ in range(count):
+        if texts and rng.random() < 0.1:
+            texts.append(texts[rng.integers(len(texts))])
+        else:
+            length = rng.integers(shortest, longest + 1)
+            # Cubed, so that words are as uneven as in real text and a decoder meets the same prefixes again.
+            texts.append(" ".join(str(int(words * u**3)) for u in rng.random(length)))
+    return FakeTexts(texts)

@@ -1,0 +1,42 @@
+"""TwoNN from scikit-learn's exact neighbours, and scikit-dimension's own TwoNN.
+
+scikit-dimension 0.5.0 (``skdim/id/_TwoNN.py``) takes F_i = i/N for i = 1…int(0.9·N), with N the number of points whose
+first neighbour is not at distance 0, and fits without intercept: the same convention as ours, so the two must agree to
+rounding. Its ``method="mle"`` with ``discard_fraction=0`` is (N − 1)/Σ log μ, again ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def neighbour_distances(x, k=2):
+    """Return the distances to the k nearest other rows, shape (n, k), in float64 by scikit-learn's k-d tree."""
+    from sklearn.neighbors import KDTree
+
+    return KDTree(np.asarray(x, dtype=np.float64)).query(x, k + 1)[0][:, 1:]
+
+
+def twonn(x):
+    """Slope through the origin of −log(1 − F) on log μ, by numpy.linalg.lstsq."""
+    x = np.asarray(x, dtype=np.float64)
+    distances = neighbour_distances(x - x.mean(axis=0))
+    ratios = np.sort(distances[:, 1] / distances[:, 0])
+    count = len(ratios)
+    kept = (9 * count) // 10
+    survival = 1 - np.arange(1, kept + 1) / count
+    return float(np.linalg.lstsq(np.log(ratios[:kept])[:, None], -np.log(survival), rcond=None)[0][0])
+
+
+def twonn_ml(x):
+    distances = neighbour_distances(x)
+    return (len(x) - 1) / np.log(distances[:, 1] / distances[:, 0]).sum()
+
+
+def scikit_dimension(x, method="linear"):
+    from skdim.id import TwoNN
+
+    discard = 0.1 if method == "linear" else 0.0
+    return float(
+        TwoNN(discard_fraction=discard, method=method).fit(np.asarray(x, dtype=np.float64)).dimension_
+    )

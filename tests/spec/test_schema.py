@@ -1,0 +1,98 @@
+"""The schema that editors use says the same as the program."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from reporter.spec import Study, study_schema
+from reporter.spec.yaml_reader import read_yaml
+
+TEXTS = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+GOOD = [
+    "study: s\nmodels: {m: gpt2}\n",
+    "study: s\nmodels: {m: {hub: gpt2, checkpoints: [step1, {revision: main, step: 2}]}}\n",
+    "study: s\nmodels: {m: {path: ./x, checkpoints: [a-1, {folder: b}]}}\n",
+    "study: s\n"
+    "models: {m: {recipe: {architecture: bert, steps: 5, train_on: c, checkpoints: [0, 5]}}}\n"
+    "corpora: {c: {generate: grammar, words: [1, 9]}, d: {texts: [a]}, e: {file: x}, f: {dataset: y}}\n"
+    "metrics: [convergence, {intrinsic_dimension: {sample: 64}}, anisotropy:]\n"
+    "views: [all]\nrun: {device: 'cuda:1', precision: mixed}\n",
+    TEXTS + "metrics: all\n",
+]
+BAD = [
+    "study: S\nmodels: {m: gpt2}\n",
+    "study: s\n",
+    "study: s\nmodels: {}\n",
+    "study: s\nmodels: {m: 5}\n",
+    "study: s\nmodels: {m: {hub: gpt2, dtyp: auto}}\n",
+    "study: s\nmodels: {m: {hub: gpt2, dtype: float23}}\n",
+    "study: s\nmodels: {m: gpt2}\npairs: {}\n",
+    "study: s\nmodels: {m: gpt2}\nviews: [sinks]\n",
+    "study: s\nmodels: {m: gpt2}\nrun: {device: gpu}\n",
+    "study: s\nmodels: {m: gpt2}\nrun: {batch_tokens: 0}\n",
+    TEXTS + "metrics: [anisotropi]\n",
+    TEXTS + "metrics: [{intrinsic_dimension: {sampel: 64}}]\n",
+    TEXTS + "metrics: [{intrinsic_dimension: {sample: 3}}]\n",
+    "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: []}}\n",
+    "study: s\nmodels: {m: gpt2}\ncorpora: {c: {generate: grammar, words: [1, 2, 3]}}\n",
+]
+
+
+@pytest.fixture(scope="module")
+def schema(catalogue: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    return study_schema(catalogue)
+
+
+def test_it_is_a_schema_and_plain_json(schema: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert json.loads(json.dumps(schema)) == schema
+    assert next(iter(schema)) == "$schema"
+    assert schema["title"]
+    assert schema["description"]
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_what_the_program_takes_the_schema_takes(
+    schema: dict[str, Any], load: Callable[[str], Study], text: str
+) -> None:
+    load(text)
+    jsonschema.validate(read_yaml(text).data, schema)
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_the_schema_refuses_the_program_refuses(
+    schema: dict[str, Any], complain: Callable[[str], list[str]], text: str
+) -> None:
+    assert complain(text)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(read_yaml(text).data, schema)
+
+
+def test_every_key_of_a_study_is_described(schema: dict[str, Any]) -> None:
+    parts = [schema, *schema["$defs"].values()]
+    silent = [
+        f"{part.get('title')}.{key}"
+        for part in parts
+        for key, value in part.get("properties", {}).items()
+        if not value.get("description")
+    ]
+    assert silent == []
+
+
+def test_every_metric_and_its_options_are_there(schema: dict[str, Any]) -> None:
+    names, with_options = schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"]
+    assert names["enum"] == ["anisotropy", "convergence", "intrinsic_dimension"]
+    reference = with_options["properties"]["intrinsic_dimension"]["anyOf"][0]["$ref"]
+    assert schema["$defs"][reference.removeprefix("#/$defs/")]["properties"]["sample"]["minimum"] == 32
+
+
+def test_every_definition_is_used(schema: dict[str, Any]) -> None:
+    used = set(re.findall(r'"#/[$]defs/(\w+)"', json.dumps(schema)))
+    assert used == set(schema["$defs"])

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from reporter.errors import UsageError
+from reporter.spec import SpecError, Study, load_studies, load_study
+from reporter.spec.run import RunSpec
+
+Load = Callable[[str | bytes], Study]
+Catalogue = Mapping[str, type[BaseModel]]
+WITH_TEXTS = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+
+
+def test_the_smallest_study(load: Load) -> None:
+    study = load("study: s\nmodels: {m: gpt2}\n")
+    assert (study.title, study.question, study.corpora) == (None, None, {})
+    assert study.views == ("words", "all", "no-sinks")
+    assert study.run == RunSpec()
+    assert [choice.name for choice in study.metrics] == ["anisotropy", "convergence", "intrinsic_dimension"]
+
+
+def test_all_metrics_by_name(load: Load) -> None:
+    assert load(WITH_TEXTS + "metrics: all\n").metrics == load(WITH_TEXTS).metrics
+
+
+def test_metrics_keep_their_order_and_get_their_options(load: Load) -> None:
+    study = load(
+        WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n"
+    )
+    assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
+    assert study.metrics[1].options.model_dump() == {
+        "sample": 64,
+        "target": "block",
+        "scales": (4,),
+        "share": 0.9,
+    }
+
+
+def test_options_survive_serialisation(load: Load) -> None:
+    dumped = load(WITH_TEXTS + "metrics: [{intrinsic_dimension: {sample: 64}}]\n").model_dump(mode="json")
+    assert dumped["metrics"][0]["options"]["sample"] == 64
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu", "mps", "cuda", "cuda:3"])
+def test_devices(load: Load, device: str) -> None:
+    assert load(f"study: s\nmodels: {{m: gpt2}}\nrun: {{device: '{device}'}}\n").run.device == device
+
+
+def test_a_file_remembers_its_text_and_folder(
+    tmp_path: Path, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "study: s\r\nmodels: {m: gpt2}\r\ntitle: é\r\n"
+    (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    monkeypatch.chdir(tmp_path)
+    file = load_study(Path("a.yaml"), catalogue)
+    assert file.text == text
+    assert file.path == Path("a.yaml")
+    assert file.folder == tmp_path.resolve()
+    assert file.study.title == "é"
+
+
+def test_what_is_no_file_is_said_without_a_line(tmp_path: Path, catalogue: Catalogue) -> None:
+    for path, reason in [(tmp_path / "none.yaml", "there is no such file"), (tmp_path, "is a directory")]:
+        with pytest.raises(SpecError) as caught:
+            load_study(path, catalogue)
+        assert str(caught.value).startswith(f"{path}: {reason}")
+        assert isinstance(caught.value, UsageError)
+
+
+def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, catalogue: Catalogue) -> None:
+    paths = [tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")]
+    for path, text in zip(paths, ["study: S\nmodels: {m: gpt2}\n", WITH_TEXTS, "study: t\n"], strict=True):
+        path.write_text(text)
+    with pytest.raises(SpecError) as caught:
+        load_studies(paths, catalogue)
+    assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
+
+
+def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogue) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text(WITH_TEXTS)
+    two.write_text("# again\n" + WITH_TEXTS)
+    with pytest.raises(SpecError) as caught:
+        load_studies([one, two], catalogue)
+    assert str(caught.value) == f"{two}:2:8: study: 's' is the id of {one}, too; every study needs its own"

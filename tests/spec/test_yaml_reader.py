@@ -1,0 +1,127 @@
+"""YAML's own traps, closed."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.spec.part import Complaint
+from reporter.spec.yaml_reader import read_yaml
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("1e-3", 0.001),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("-1.5E+2", -150.0),
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("Off", "Off"),
+        ("y", "y"),
+        ("true", True),
+        ("False", False),
+        ("12:30", "12:30"),
+        ("1:2:3.5", "1:2:3.5"),
+        ("2024-01-31", "2024-01-31"),
+        ("2001-12-14t21:59:43.10-05:00", "2001-12-14t21:59:43.10-05:00"),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("0b11", "0b11"),
+        ("1_000", "1_000"),
+        ("-7", -7),
+        ("+7", 7),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("'1'", "1"),
+        ('"true"', "true"),
+        ("=", "="),
+        ("1.2.3", "1.2.3"),
+        ("1e", "1e"),
+        (".inf", math.inf),
+        ("-.Inf", -math.inf),
+        ("!!str 12", "12"),
+        ("!!float 3", 3.0),
+    ],
+)
+def test_plain_values_follow_yaml_1_2(written: str, meant: object) -> None:
+    document = read_yaml(f"key: {written}\n")
+    assert document.problems == []
+    assert document.data == {"key": meant}
+    assert type(document.data["key"]) is type(meant)
+
+
+def test_not_a_number_is_a_number() -> None:
+    assert math.isnan(read_yaml("key: .nan\n").data["key"])
+
+
+def test_keys_are_text_as_written() -> None:
+    assert read_yaml("no: 1\non: 2\n2024-01-31: 3\n'5': 4\n").data == {
+        "no": 1,
+        "on": 2,
+        "2024-01-31": 3,
+        "5": 4,
+    }
+
+
+def test_the_first_of_two_equal_keys_is_kept_and_the_second_is_a_problem() -> None:
+    document = read_yaml("a: 1\nb: {c: 1, c: 2}\n'a': 3\n")
+    assert document.data == {"a": 1, "b": {"c": 1}}
+    assert [(position, location) for position, location, _ in document.problems] == [
+        ((2, 11), ("b", "c")),
+        ((3, 1), ("a",)),
+    ]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_move_nothing() -> None:
+    document = read_yaml("a: 1\r\nb:\r\n  c: 2\r\n")
+    assert document.place(Complaint("", ("b", "c"), "key"))[0] == (3, 3)
+
+
+def test_places_of_keys_values_and_parents() -> None:
+    document = read_yaml("a:\n  b: [x, y]\n  c:\n    d: 1\n  e:\n")
+    place = {
+        (location, anchor): document.place(Complaint("", location, anchor))
+        for location in [("a", "b"), ("a", "b", 1), ("a", "c"), ("a", "c", "new"), ("a", "e")]
+        for anchor in ("key", "value", "parent")
+    }
+    assert place[("a", "b"), "key"] == ((2, 3), "a.b")
+    assert place[("a", "b"), "value"] == ((2, 6), "a.b")
+    assert place[("a", "b", 1), "value"] == ((2, 10), "a.b[1]")
+    assert place[("a", "c"), "value"] == ((3, 3), "a.c"), (
+        "a block below its key: the key is what one looks at"
+    )
+    assert place[("a", "c", "new"), "parent"] == ((3, 3), "a.c.new"), (
+        "a missing key is missed where its parent is"
+    )
+    assert place[("a", "c", "new"), "value"][1] == "a.c", "what the file does not have is not named"
+    assert place[("a", "e"), "value"] == ((5, 3), "a.e"), "nothing has no place of its own"
+
+
+def test_columns_count_characters_not_bytes() -> None:
+    document = read_yaml('{"äöü": 1, b: x, b: y}')
+    assert document.problems[0][0] == (1, 18)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    document = read_yaml(text)
+    assert document.data is not None or document.problems
+
+
+@given(st.text(alphabet="ab:-[]{}'\"#&*!|>%@`, \n\t?~0.\\", max_size=60))
+def test_any_punctuation_is_read_or_refused(text: str) -> None:
+    document = read_yaml(text)
+    assert document.data is not None or document.problems
+    for (line, column), _, message in document.problems:
+        assert line >= 1
+        assert column >= 1
+        assert message.isprintable()

@@ -1,0 +1,321 @@
+"""The command line: what it says, where it says it, and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from reporter import __version__
+from reporter.cli import app
+from reporter.errors import ReporterError, UsageError
+from reporter.metrics.registry import catalogue
+
+GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
+
+Call = Callable[..., Result]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Call the command in a folder that holds ``good.yaml`` and ``bad.yaml``."""
+    monkeypatch.chdir(tmp_path)
+    Path("good.yaml").write_text(GOOD)
+    Path("bad.yaml").write_text(BAD)
+    return lambda *arguments: CliRunner().invoke(app, list(arguments), prog_name="reporter")
+
+
+@pytest.fixture
+def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Put a stand-in for one function of the library in its place."""
+
+    def put(module: str, **functions: Any) -> None:
+        stand_in = ModuleType(module)
+        for name, function in functions.items():
+            setattr(stand_in, name, function)
+        monkeypatch.setitem(sys.modules, module, stand_in)
+
+    return put
+
+
+def test_help_names_every_verb(call: Call) -> None:
+    result = call("--help")
+    assert result.exit_code == 0
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "metrics", "schema"):
+        assert f"\n  {verb} " in result.stdout
+
+
+def test_every_verb_and_option_is_described(call: Call) -> None:
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "metrics", "schema"):
+        result = call(verb, "--help")
+        assert result.exit_code == 0
+        options = [line.split() for line in result.stdout.splitlines() if line.startswith("  -")]
+        assert all(len(words) > 2 for words in options), f"{verb} has an option without a description"
+
+
+def test_version(call: Call) -> None:
+    assert call("--version").stdout == f"reporter {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bogus"],
+        ["validate"],
+        ["validate", "--bogus", "good.yaml"],
+        ["sql", "SELECT 1", "--format", "xml"],
+        ["plan"],
+    ],
+)
+def test_a_wrong_call_exits_with_2(call: Call, arguments: list[str]) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert "Usage: reporter" in result.stderr
+    assert result.stdout == ""
+
+
+def test_validate_counts_what_a_study_has(call: Call) -> None:
+    result = call("validate", "good.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == f"good.yaml: ok (1 model, 1 corpus, {len(catalogue())} metrics)\n"
+
+
+def test_validate_looks_at_every_file_before_it_exits(call: Call) -> None:
+    result = call("validate", "bad.yaml", "good.yaml", "none.yaml")
+    assert result.exit_code == 2
+    assert result.stdout.startswith("good.yaml: ok (")
+    assert result.stderr.splitlines() == [
+        "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?",
+        "none.yaml: there is no such file; 'reporter init' writes a study to start from",
+    ]
+
+
+def test_init_writes_a_study_that_validates_and_never_overwrites(call: Call) -> None:
+    assert call("init").stdout == "wrote study.yaml\n"
+    assert call("validate", "study.yaml").exit_code == 0
+    result = call("init", "study.yaml")
+    assert result.exit_code == 2
+    assert result.stderr == "study.yaml is already there; give another name, or remove it first\n"
+
+
+def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(
+    call: Call, replace: Callable[..., None]
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def run_studies(files: Any, **options: Any) -> SimpleNamespace:
+        asked.update(options, files=[file.study.study for file in files])
+        return SimpleNamespace(exit_code=1)
+
+    replace("reporter.run.runner", run_studies=run_studies)
+    result = call("run", "good.yaml", "--only", "m", "--only", "c", "--force", "--offline", "--out", "there")
+    assert result.exit_code == 1
+    assert asked == {
+        "files": ["good"],
+        "out": Path("there"),
+        "only": ("m", "c"),
+        "force": True,
+        "offline": True,
+    }
+    call("run", "good.yaml")
+    assert asked == {"files": ["good"], "out": Path("results"), "only": (), "force": False, "offline": False}
+
+
+def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
+    replace("reporter.run.runner", run_studies=lambda *_, **__: pytest.fail("a broken study was run"))
+    result = call("run", "good.yaml", "bad.yaml")
+    assert result.exit_code == 2
+    assert result.stderr == "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?\n"
+    assert sorted(path.name for path in Path().iterdir()) == ["bad.yaml", "good.yaml"], "nothing is written"
+
+
+def test_plan_prints_the_plan(call: Call, replace: Callable[..., None]) -> None:
+    def plan_study(file: Any, out: Path, offline: bool) -> SimpleNamespace:
+        return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
+
+    replace("reporter.run.planner", plan_study=plan_study)
+    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\n"
+
+
+def test_report_renders_what_was_asked(call: Call, replace: Callable[..., None]) -> None:
+    asked: list[Any] = []
+
+    def render(database: Path, out: Path, studies: list[str] | None) -> list[Path]:
+        asked.append((database, out, studies))
+        return [out / "index.html"]
+
+    replace("reporter.report", render=render)
+    result = call("report")
+    assert result.stdout == f"wrote 1 file; open {Path('results/index.html')}\n"
+    call("report", "a", "b", "--out", "x")
+    assert asked == [
+        (Path("results/results.duckdb"), Path("results"), None),
+        (Path("x/results.duckdb"), Path("x"), ["a", "b"]),
+    ]
+
+
+def test_sql_prints_what_the_store_answers(call: Call, replace: Callable[..., None]) -> None:
+    replace("reporter.store", query=lambda path, sql, format: f"{path} {sql} {format}\n")
+    assert call("sql", "SELECT 1").stdout == "results/results.duckdb SELECT 1 table\n"
+    assert call("sql", "SELECT 1", "--format", "json").stdout == "results/results.duckdb SELECT 1 json\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(ReporterError("no such model"), 1), (UsageError("no such query"), 2)]
+)
+def test_expected_failures_are_one_sentence_on_stderr(
+    call: Call, replace: Callable[..., None], error: ReporterError, code: int
+) -> None:
+    def query(*_: Any) -> str:
+        raise error
+
+    replace("reporter.store", query=query)
+    result = call("sql", "SELECT 1")
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{error}\n")
+
+
+def test_a_bug_keeps_its_traceback(call: Call, replace: Callable[..., None]) -> None:
+    def query(*_: Any) -> str:
+        raise ZeroDivisionError
+
+    replace("reporter.store", query=query)
+    assert isinstance(call("sql", "SELECT 1").exception, ZeroDivisionError)
+
+
+def test_metrics_lists_all(call: Call) -> None:
+    output = call("metrics").stdout
+    for metric in catalogue().values():
+        assert f"{metric.name}: {metric.title} ({len(metric.statistics)} statistic" in output
+        assert metric.summary in output
+
+
+@pytest.mark.parametrize("name", list(catalogue()))
+def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
+    metric = catalogue()[name]
+    output = " ".join(call("metrics", name).stdout.split())
+    for statistic in metric.statistics:
+        assert f"{name}.{statistic.name}: {statistic.title}" in output
+        assert " ".join(f"definition: {statistic.definition}".split()) in output
+        for source in statistic.sources:
+            assert " ".join(source.citation.split()) in output
+        assert " ".join(statistic.trap.split()) in output
+        assert (f"{name}.{statistic.name}_floor" in output) == statistic.floor
+    for option, field in metric.options.model_fields.items():
+        assert f"{option} (default {field.default!r}): {field.description}" in output
+    for observable in metric.needs:
+        assert observable in output
+
+
+def test_an_unknown_metric_is_a_wrong_call(call: Call) -> None:
+    result = call("metrics", "convergense")
+    assert result.exit_code == 2
+    assert result.stderr == "unknown metric 'convergense'; did you mean 'convergence'?\n"
+
+
+def test_schema_is_json_with_every_metric(call: Call) -> None:
+    schema = json.loads(call("schema").stdout)
+    assert schema["properties"]["metrics"]["anyOf"][1]["items"]["anyOf"][0]["enum"] == list(catalogue())
+
+
+def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    heavy = ["torch", "transformers", "pandas", "altair", "duckdb", "scipy", "sklearn", "rich"]
+    code = (
+        "import sys\nfrom reporter.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        f"found = [name for name in {heavy} if name in sys.modules]\n"
+        "assert not found, found\n"
+    )
+    for arguments in (
+        ["--help"],
+        ["validate", "good.yaml"],
+        ["metrics", "motion"],
+        ["schema"],
+        ["init", "new"],
+    ):
+        subprocess.run(
+            [sys.executable, "-c", code, *arguments], cwd=tmp_path, check=True, capture_output=True
+        )
+
+
+def test_the_installed_command_prints_to_the_right_streams(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(BAD)
+    done = subprocess.run(
+        [sys.executable, "-m", "reporter", "validate", "bad.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?\n"
+
+
+def test_markup_and_control_characters_are_printed_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text('study: s\nmodels: {m: gpt2}\n"[red]x[/red]\\e[31m\\n": 1\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "reporter", "validate", "odd.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr.startswith("odd.yaml:3:1: '[red]x[/red]\\x1b[31m\\n': unknown key")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    code = (
+        "import sys, time, types\n"
+        "def wait(*_, **__):\n    print('waiting', flush=True)\n    time.sleep(60)\n"
+        "sys.modules['reporter.run.runner'] = types.SimpleNamespace(run_studies=wait)\n"
+        "from reporter.cli import main\nmain()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "run", "good.yaml"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == "interrupted; what is finished is kept, and the same command goes on from there\n"
+
+
+def test_a_reader_that_goes_away_is_no_reason_to_complain(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "reporter", "schema"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert errors == b""
+
+
+def test_a_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "reporter", "metrics", "intrinsic_dimension"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,77 @@
+"""What is installed is what was tested: every dependency is pinned, and so is everything that it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RUN = [Requirement(line) for line in PROJECT["dependencies"]]
+DEV = [Requirement(line) for extra in ("test", "dev") for line in PROJECT["optional-dependencies"][extra]]
+
+
+def pinned(name: str) -> dict[str, Requirement]:
+    lines = [line.strip() for line in (ROOT / name).read_text().splitlines()]
+    found = [Requirement(line) for line in lines if line and not line.startswith(("#", "-r "))]
+    return {canonicalize_name(requirement.name): requirement for requirement in found}
+
+
+RUN_PINS = pinned("requirements.txt")
+DEV_PINS = pinned("requirements-dev.txt")
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_version_is_exact(name):
+    loose = [str(pin) for pin in pinned(name).values() if [s.operator for s in pin.specifier] != ["=="]]
+    assert not loose
+
+
+@pytest.mark.parametrize("requirement", RUN, ids=str)
+def test_what_reporter_needs_is_pinned(requirement):
+    (pin,) = RUN_PINS[canonicalize_name(requirement.name)].specifier
+    assert requirement.specifier.contains(pin.version)
+
+
+@pytest.mark.parametrize("requirement", [r for r in DEV if r.name != "reporter"], ids=str)
+def test_what_the_tests_need_is_pinned(requirement):
+    (pin,) = (RUN_PINS | DEV_PINS)[canonicalize_name(requirement.name)].specifier
+    assert requirement.specifier.contains(pin.version)
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the pinned set is that of Python 3.11")
+@pytest.mark.parametrize(
+    ("pins", "known"), [(RUN_PINS, RUN_PINS), (DEV_PINS, RUN_PINS | DEV_PINS)], ids=["run", "dev"]
+)
+def test_what_the_pinned_packages_need_is_pinned(pins, known):
+    missing = []
+    for name in pins:
+        try:
+            needs = [Requirement(line) for line in requires(name) or []]
+        except PackageNotFoundError:
+            continue
+        missing += [
+            f"{name} needs {need}"
+            for need in needs
+            if (need.marker is None or need.marker.evaluate({"extra": ""}))
+            and canonicalize_name(need.name) not in known
+        ]
+    assert not missing
+
+
+def test_a_wheel_carries_the_templates(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("reporter-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
+    assert {f"reporter/report/templates/{name}" for name in templates} <= names
+    assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

@@ -1,0 +1,172 @@
+"""The house keeps its shape: who may import whom, what is light, what is small, what must not be written."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "reporter"
+
+# Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
+# nothing of runs.
+FLOW = ["errors", "spec", "texts", "models", "forward", "observables", "metrics", "store", "report"]
+MAY_IMPORT = {room: set(FLOW[:place]) for place, room in enumerate(FLOW)} | {
+    "spec": {"errors"},  # it is given the metric catalogue
+    "metrics": {"errors", "observables"},  # a metric is a function of observables
+    "store": {"errors", "metrics"},
+    "report": {"errors", "metrics", "store"},  # it computes nothing, so it needs no model
+    "run": set(FLOW) - {"report"},
+    "cli": {*FLOW, "run"},
+    "__main__": {"cli"},
+    "__init__": set(),
+}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = {
+    "torch",
+    "transformers",
+    "tokenizers",
+    "pandas",
+    "altair",
+    "vl_convert",
+    "sklearn",
+    "scipy",
+    "duckdb",
+}
+TOP_LEVEL = {
+    ".ci",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "pyproject.toml",
+    "reporter",
+    "requirements-dev.txt",
+    "requirements.txt",
+    "studies",
+    "templates",
+    "tests",
+}
+# Where packages come from is the business of each machine's own configuration, and nobody has our folders.
+MUST_NOT_BE_WRITTEN = re.compile(
+    r"\bpy(?:pi|thonhosted)\.org\b|--(?:extra-)?index-url|--trusted-host"
+    r"|(?<![\w.}/])/(?:work|root|home|Users|tmp)/|\.\./shared\b"
+)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(source: str, package: str) -> set[str]:
+    """The rooms that a module of a package imports, anywhere: at the top, in functions, for types alone."""
+    targets = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            targets += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            up = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*up, *([node.module] if node.module else [])])
+            targets += [f"{base}.{alias.name}" if base == "reporter" else base for alias in node.names]
+    rooms = {target.split(".")[1] for target in targets if target.startswith("reporter.")}
+    return {room for room in rooms if not room.startswith("__")}  # `from reporter import __version__`
+
+
+def tracked_files() -> list[str]:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_follow_the_flow(path):
+    room = room_of(path)
+    package = ".".join(path.relative_to(ROOT).parts[:-1])
+    forbidden = imported_rooms(path.read_text(), package) - MAY_IMPORT[room] - {room}
+    assert not forbidden, f"{room} must not import {', '.join(sorted(forbidden))}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import reporter.run.plan",
+        "from reporter.run import plan",
+        "from reporter import run",
+        "from ..run import plan",
+        "from .. import run",
+        "def f():\n    from reporter.run.plan import Plan",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from reporter.run import plan",
+    ],
+)
+def test_every_way_to_import_is_seen(source):
+    assert imported_rooms(source, "reporter.metrics") == {"run"}
+
+
+@pytest.mark.parametrize("path", [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))], ids=name_of)
+def test_files_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_public_name_has_a_docstring(path):
+    tree = ast.parse(path.read_text())
+    bare = [] if ast.get_docstring(tree) or not tree.body else ["the module"]
+    scopes = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
+    for scope in scopes:
+        if isinstance(scope, ast.ClassDef) and scope.name.startswith("_"):
+            continue
+        for node in scope.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            if not node.name.startswith("_") and not ast.get_docstring(node) and not is_overload(node):
+                bare.append(node.name)
+    assert not bare, f"without a docstring: {', '.join(bare)}"
+
+
+def is_overload(node: ast.stmt) -> bool:
+    return any(
+        ast.unparse(decorator).endswith("overload") for decorator in getattr(node, "decorator_list", [])
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import reporter.cli",
+        "import reporter.spec",
+        "from reporter.metrics.registry import catalogue; assert catalogue()",
+        "import reporter.store",
+    ],
+)
+def test_what_answers_at_once_imports_nothing_heavy(statement):
+    code = f"{statement}\nimport sys\nprint(*sorted({HEAVY!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_the_top_level_holds_only_what_belongs_there():
+    assert {name.split("/")[0] for name in tracked_files()} <= TOP_LEVEL
+
+
+def test_no_index_and_no_folder_of_one_machine_is_written_down():
+    found = []
+    for name in tracked_files():
+        path = ROOT / name
+        if not path.is_file():  # deleted, not yet committed
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if MUST_NOT_BE_WRITTEN.search(line):
+                found.append(f"{name}:{number}: {line.strip()[:100]}")
+    assert not found, "\n".join(found)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.fake_model import EDGE, FIRST_WORD, FakeTexts, FakeTokenizer
+
+from reporter.texts import tokens
+from reporter.texts.tokens import Shard, TokenisedText, batches, shards, tokenise
+
+
+@given(st.lists(st.integers(0, 60), max_size=60), st.integers(1, 100), st.integers(1, 9))
+def test_shards_cover_every_text_once_and_stay_small(lengths, characters, most):
+    texts = FakeTexts("x" * length for length in lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokens, "SHARD_CHARACTERS", characters)
+        patch.setattr(tokens, "SHARD_TEXTS", most)
+        found = shards(texts)
+    assert [i for shard in found for i in range(shard.start, shard.stop)] == list(range(len(texts)))
+    assert [shard.index for shard in found] == list(range(len(found)))
+    for shard in found:
+        size = sum(lengths[shard.start : shard.stop])
+        assert 1 <= shard.stop - shard.start <= most
+        assert size <= characters or shard.stop - shard.start == 1
+
+
+def test_shards_do_not_depend_on_what_follows(monkeypatch):
+    monkeypatch.setattr(tokens, "SHARD_CHARACTERS", 100)
+    texts = FakeTexts("x" * (i % 37) for i in range(200))
+    assert shards(FakeTexts(texts[:150]))[:-1] == shards(texts)[: len(shards(FakeTexts(texts[:150]))) - 1]
+
+
+def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
+    texts = FakeTexts(["7", "1 2 3 4 5 6", "", "1 2"])
+    whole = Shard(0, 0, 4)
+    found = tokenise(texts, whole, FakeTokenizer(special=True), 4)
+    assert [text.ids.tolist() for text in found] == [
+        [EDGE, FIRST_WORD + 7, EDGE],
+        [EDGE, FIRST_WORD + 1, FIRST_WORD + 2, EDGE],
+        [EDGE, EDGE],
+        [EDGE, FIRST_WORD + 1, FIRST_WORD + 2, EDGE],
+    ]
+    assert [text.cut for text in found] == [False, True, False, False]
+    assert [text.special.tolist() for text in found][1] == [True, False, False, True]
+
+    bare = tokenise(texts, whole, FakeTokenizer(special=False), 4)
+    assert [(text.index, len(text), text.cut) for text in bare] == [
+        (0, 1, False),
+        (1, 4, True),
+        (3, 2, False),
+    ]
+    assert tokenise(texts, Shard(1, 2, 3), FakeTokenizer(special=False), 4) == []
+
+
+def test_tokenise_keeps_places_in_the_corpus():
+    texts = FakeTexts(["1", "2", "3", "4"])
+    found = tokenise(texts, Shard(1, 2, 4), FakeTokenizer(special=False), 9)
+    assert [(text.index, text.ids.tolist()) for text in found] == [
+        (2, [FIRST_WORD + 3]),
+        (3, [FIRST_WORD + 4]),
+    ]
+
+
+def text(index, length):
+    ids = np.arange(length) + 10 * index + 1
+    return TokenisedText(index, ids, ids % 3 == 0, False)
+
+
+@given(st.lists(st.integers(1, 40), max_size=40), st.integers(1, 200))
+def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
+    texts = [text(i, length) for i, length in enumerate(lengths)]
+    found = list(batches(texts, budget, pad_id=9999))
+    assert sorted(i for batch in found for i in batch.texts) == list(range(len(texts)))
+    widths = [batch.ids.shape[1] for batch in found]
+    assert widths == sorted(widths, reverse=True)
+    for batch in found:
+        assert batch.ids.size <= budget or len(batch.texts) == 1
+        assert batch.ids.shape == batch.mask.shape == batch.special.shape
+        for row, index in enumerate(batch.texts):
+            length = lengths[index]
+            assert batch.mask[row].tolist() == [1] * length + [0] * (batch.ids.shape[1] - length)
+            assert (batch.ids[row, :length] == texts[index].ids).all()
+            assert (batch.special[row, :length] == texts[index].special).all()
+            assert (batch.ids[row, length:] == 9999).all()
+            assert not batch.special[row, length:].any()
+
+
+def test_batches_do_not_depend_on_the_order_of_texts():
+    texts = [text(i, 1 + i % 5) for i in range(30)]
+    there, back = (list(batches(some, 20, 0)) for some in (texts, texts[::-1]))
+    assert [batch.texts.tolist() for batch in there] == [batch.texts.tolist() for batch in back]
