@@ -126,7 +126,7 @@ class Panel {
     if (this.view && this.drawnTheme === drawTheme()) {
       for (const [name, value] of Object.entries(signals)) this.view.signal(name, value);
       await this.view.data("rows", rows).runAsync();
-      this.plot.querySelector("svg")?.setAttribute("aria-label", label);
+      this.plot.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
       return;
     }
     this.drawnTheme = drawTheme();

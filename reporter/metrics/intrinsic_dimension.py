@@ -130,8 +130,12 @@ def _estimates(
 
     batches = seen.once(("log ratios", seen.held, layer, options), compute)
     n = sum(len(logs) for logs in batches)
+    reason = ""
     if min(len(logs) for logs in batches) < _FEWEST:
         reason = f"fewer than {_FEWEST} distinct states"
+    elif any(logs[int(0.9 * len(logs)) - 1] < 1e-9 for logs in batches):
+        reason = "the first and the second neighbour are equally far"
+    if reason:
         yield Value("twonn", layer, None, n, reason=reason)
         yield Value("twonn_ml", layer, None, n, reason=reason)
         return

@@ -21,7 +21,7 @@ def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
     - ``post``: y = out(N) for some norm, so the residual stream itself is normalised;
     - ``sandwich``: y = in(P) + out(N) with P another norm before N: a part reads the stream through a norm, and what
       it adds goes through a second one;
-    - ``inner``: y − out(N) − out(M) = x for two norms: only what is added is normalised;
+    - ``inner``: y − out(N) − out(P) = x: only what is added is normalised;
     - ``pre``: none of these, but there are norms; ``none``: there are none.
 
     Args:
@@ -29,19 +29,17 @@ def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
         blocks: its blocks.
     """
     block = blocks.calls[-1]
-    entered, returned = blocks.states[-2], blocks.states[-1]
+    entered, returned = blocks.states[-2].flatten(), blocks.states[-1].flatten()
     norms = [call for call in seen.calls if block.contains(call) and _is_norm(call, returned)]
     if not norms:
         return "none"
     if any(same(_out(norm), returned) for norm in norms):
         return "post"
-    for norm in norms:
-        before = returned - _out(norm).reshape_as(returned)
-        if any(_close(_in(other).reshape_as(returned), before) for other in norms if other.start < norm.start):
-            return "sandwich"
-        for other in norms:
-            if other is not norm and _close(entered, before - _out(other).reshape_as(returned)):
-                return "inner"
+    pairs = [(first, second) for second in norms for first in norms if first.start < second.start]
+    if any(_close(returned - _out(second), _in(first)) for first, second in pairs):
+        return "sandwich"
+    if any(_close(returned - _out(second) - _out(first), entered) for first, second in pairs):
+        return "inner"
     return "pre"
 
 
@@ -52,11 +50,11 @@ def _is_norm(call: Call, states: Tensor) -> bool:
 
 
 def _in(norm: Call) -> Tensor:
-    return norm.inputs[0].tensor
+    return norm.inputs[0].tensor.flatten()  # some blocks put all tokens into one dimension
 
 
 def _out(norm: Call) -> Tensor:
-    return norm.outputs[0].tensor
+    return norm.outputs[0].tensor.flatten()
 
 
 def _close(a: Tensor, b: Tensor) -> bool:

@@ -64,6 +64,7 @@ def _gpt2(recipe: Recipe, vocabulary_size: int) -> Any:
             resid_pdrop=0.0,
             embd_pdrop=0.0,
             attn_pdrop=0.0,
+            activation_function="gelu_pytorch_tanh",  # GPT-2's own function, computed in one go
             initializer_range=1 / math.sqrt(recipe.width),
             bos_token_id=eos,
             eos_token_id=eos,

@@ -116,10 +116,10 @@ class TextSums(Observable):
         total = of_texts.sum(dim=0)
         self.sums += total[:, :, 0]
         self.counts += total[:, :, 1]
-        weights = torch.from_numpy(poisson_weights(self._texts, self.seed, self.replicates)).float()
+        weights = torch.from_numpy(poisson_weights(self._texts, self.seed, self.replicates)).double()
         used = [s for s, size in enumerate(batch.sizes) if size]
         seen = of_texts[:, :, used]
-        weighted = (weights.T @ seen.flatten(1).float()).view(self.replicates, *seen.shape[1:])
+        weighted = (weights.T @ seen.flatten(1)).view(self.replicates, *seen.shape[1:])
         self.replicate_sums[:, :, used] += weighted[:, :, :, 0]
         self.replicate_counts[:, :, used] += weighted[:, :, :, 1]
         self._of_texts = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import vl_convert
@@ -27,14 +28,16 @@ def write_assets(out: Path) -> None:
     write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
     site = (folder() / "site.js").read_text(encoding="utf-8")
     themes = json.dumps(THEMES)
-    parts = f"{vl_convert.__version__} {VEGA_LITE} {themes} {site}"
+    parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
     stamp = f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
     script = assets / SCRIPT
     if script.exists() and _first_line(script) == stamp:
         return
-    # The bundle's top-level names (one letter each) would clash with the page's own: everything goes into one function.
-    bundle = vl_convert.javascript_bundle(vl_version=VEGA_LITE)
-    write(script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+    # The bundle's one-letter names would clash with the page's own: everything goes into one function.
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    write(
+        script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n'
+    )
 
 
 def write(path: Path, text: str) -> None:

@@ -29,9 +29,9 @@ class Axis:
 def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
     """Choose the axis for some values.
 
-    The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper bound where
-    they come near. The floor is drawn as long as that does not squeeze the values to less than half of the height;
-    otherwise ``note`` says where it is.
+    The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper
+    bound where they come near. The floor is drawn as long as that does not squeeze the values to less than
+    half of the height; otherwise ``note`` says where it is.
 
     Args:
         values: everything that must be seen: values and the ends of their intervals; NaN is passed over.

@@ -1,6 +1,6 @@
 """Packs a frame for a page: column by column, each in the shortest of three forms.
 
-``{"plain": [...]}`` · ``{"levels": [...], "codes": [...]}`` · ``{"levels": [...], "runs": [code, count, ...]}``.
+``{"plain": […]}``, ``{"levels": […], "codes": […]}`` or ``{"levels": […], "runs": [code, count, …]}``.
 Numbers keep six significant digits: enough for a picture. The CSV beside the page has all of them.
 """
 

@@ -105,8 +105,8 @@ def read_contents(
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return a frame as rows in which NULL is None."""
-    rows: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return rows
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in record.items()} for record in records]
 
 
 def _views(study: Row, found: list[str]) -> list[str]:
@@ -127,7 +127,10 @@ def _sections(
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
-    return [_section(read, study, name, found[name], catalogue.get(name), headlines_only) for name in sorted(found)]
+    return [
+        _section(read, study, name, found[name], catalogue.get(name), headlines_only)
+        for name in sorted(found)
+    ]
 
 
 def _section(
@@ -148,7 +151,9 @@ def _section(
     return Section(
         name=name,
         title=metric.title if metric else name,
-        summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
+        summary=metric.summary
+        if metric
+        else "This metric is not installed here: its definitions are missing.",
         figures=tuple(figures),
         absent=tuple(s for s in known if s.name not in rows),
     )

@@ -126,7 +126,7 @@ class Figure:
 
 
 def kind_of(statistic: Statistic) -> Kind:
-    """Return the chart that a statistic gets for free: dots for a number of the whole model, else a profile."""
+    """Return the chart a statistic gets for free: dots for a number of the whole model, else a profile."""
     return DOTS if statistic.per == "model" else PROFILE
 
 
@@ -187,7 +187,8 @@ def _told(error: Exception) -> str:
 def bare_spec(chart: Any) -> dict[str, Any]:
     """Return the chart's Vega-Lite without data and theme: the page puts both in.
 
-    The rows are expected under the name ``rows``; ``datasets`` keeps the empty one that rules and notes stand on.
+    The rows are expected under the name ``rows``; ``datasets`` keeps the empty one that rules and notes stand
+    on.
     """
     bare = chart.copy(deep=False)
     bare.data = alt.NamedData(name="rows")
@@ -199,7 +200,7 @@ def bare_spec(chart: Any) -> dict[str, Any]:
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
-    kinds = {name: "Int64" for name in queries.INTEGERS} | {name: "float64" for name in queries.NUMBERS}
+    kinds = dict.fromkeys(queries.INTEGERS, "Int64") | dict.fromkeys(queries.NUMBERS, "float64")
     return frame.astype({name: kind for name, kind in kinds.items() if name in frame})
 
 

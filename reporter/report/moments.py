@@ -31,8 +31,8 @@ class Moment:
 def moments(checkpoints: Sequence[CheckpointName]) -> list[Moment]:
     """Return every moment that differs, the last one at the end.
 
-    At step s a model shows its latest checkpoint that is not later than s. A model with a single checkpoint is shown
-    always. Checkpoints without a step (a list of revisions, say) get a moment by their name.
+    At step s a model shows its latest checkpoint that is not later than s. A model with a single checkpoint
+    is shown always. Checkpoints without a step (a list of revisions, say) get a moment by their name.
 
     Args:
         checkpoints: all checkpoints, those of one model in the order of training.

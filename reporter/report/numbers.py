@@ -12,7 +12,10 @@ def is_null(value: Any) -> bool:
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Write a number with three significant digits (or as many as asked for): ``0.0412``, ``12.3``, ``4,096``, ``1.2e-05``; NULL is ``–``."""
+    """Write a number with three significant digits, or as many as asked for.
+
+    ``0.0412``, ``12.3``, ``4,096``, ``1.2e-05``; NULL is ``–``.
+    """
     if is_null(value):
         return "–"
     number = float(value)

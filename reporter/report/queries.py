@@ -1,7 +1,7 @@
 """The named queries behind the report. The text that runs is the text that a page shows.
 
-Every figure rests on the frame of one query. Parameters are filled in as literals before the query runs, so that
-what a reader copies from a page into ``reporter sql`` is, letter for letter, what made the figure.
+Every figure rests on the frame of one query. Parameters are filled in as literals before the query runs, so
+that what a reader copies from a page into ``reporter sql`` is, letter for letter, what made the figure.
 """
 
 from __future__ import annotations
@@ -71,8 +71,11 @@ TRAINING = Query(
     """
 SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
 FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic AND step IS NOT NULL AND layer IS NOT NULL
-  AND model IN (SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1)
+WHERE study = $study AND metric = $metric AND statistic = $statistic
+  AND step IS NOT NULL AND layer IS NOT NULL
+  AND model IN (
+    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
+  )
 GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
 ORDER BY corpus, view, layer NULLS FIRST, role, model, step
 """,
@@ -83,8 +86,11 @@ TRAINING_OF_MODELS = Query(
     """
 SELECT model, role, step, corpus, view, layer, value, 0 AS layers
 FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic AND step IS NOT NULL AND layer IS NULL
-  AND model IN (SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1)
+WHERE study = $study AND metric = $metric AND statistic = $statistic
+  AND step IS NOT NULL AND layer IS NULL
+  AND model IN (
+    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
+  )
 ORDER BY corpus, view, role, model, step
 """,
 )
@@ -107,7 +113,10 @@ FROM layer_metrics WHERE study = $study ORDER BY role, model, step, checkpoint
 
 STUDIES = Query("studies", "SELECT * FROM studies ORDER BY study")
 STUDY = Query("study", "SELECT * FROM studies WHERE study = $study")
-MODELS = Query("models", "SELECT * FROM models WHERE study = $study ORDER BY role, model, step, checkpoint")
+MODELS = Query(
+    "models",
+    "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, step, checkpoint",
+)
 CORPORA = Query("corpora", "SELECT * FROM corpora WHERE study = $study ORDER BY corpus")
 CELLS = Query(
     "cells",

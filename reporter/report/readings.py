@@ -49,8 +49,8 @@ def course(model: str, role: str, places: Sequence[float], values: Sequence[floa
 def read_courses(courses: Sequence[Course]) -> str:
     """Say where lines start, end and peak, one clause for each role.
 
-    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; the peak's value is left out where it is
-    that of an end.
+    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; the peak's value is left out
+    where it is that of an end.
     """
     clauses = []
     for name, group in _by_role(courses):
@@ -70,7 +70,8 @@ def read_training(courses: Sequence[Course]) -> str:
     """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``."""
     ordered = [line for _, group in _by_role(courses) for line in group]
     return " · ".join(
-        f"{c.model} {span([c.first])} → {span([c.last])} (steps {whole(c.start)} to {whole(c.end)})" for c in ordered
+        f"{c.model} {span([c.first])} → {span([c.last])} (steps {whole(c.start)} to {whole(c.end)})"
+        for c in ordered
     )
 
 

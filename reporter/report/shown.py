@@ -1,6 +1,7 @@
-"""What a page can show of a figure: for each view and moment (or layer), the axis and a sentence for each corpus.
+"""What a page can show of a figure: for each state of the controls, the axis and a sentence for each corpus.
 
-The page's script only picks rows and looks these up, so that whatever is said about numbers is said, and tested, here.
+The page's script only picks rows and looks these up, so that whatever is said about numbers is said, and
+tested, here.
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ def over_moments(
             for line in shown:
                 if not line.is_floor and (summary := line.summary()):
                     found.setdefault(line.corpus, []).append(summary)
-            states[f"{view}|{number}"] = Shown(reach, {corpus: _read(items) for corpus, items in found.items()})
+            states[f"{view}|{number}"] = Shown(
+                reach, {corpus: _read(items) for corpus, items in found.items()}
+            )
     return states
 
 
 def over_layers(frame: pd.DataFrame, statistic: Statistic, views: Sequence[str]) -> dict[str, Shown]:
-    """Return a training chart's state for each ``view|layer``; layer is ``mean`` for the average over layers."""
+    """Return a training chart's state for each ``view|layer``; ``mean`` is the average over layers."""
     layers = frame["layer"].astype("string").fillna(MEAN)
     lines: dict[str, dict[tuple[str, str, str], list[tuple[float, float]]]] = {}
     columns = (frame[name] for name in ("view", "corpus", "role", "model", "step", "value"))
@@ -100,7 +103,7 @@ class _Line:
 
 
 def _lines(frame: pd.DataFrame, statistic: Statistic) -> dict[tuple[str, str, str], list[_Line]]:
-    """Gather rows into lines, by view, model and checkpoint. Plain loops: pandas' groups would take seconds."""
+    """Gather rows into lines, by view, model and checkpoint. Loops: pandas' groups would take seconds."""
     names = ["view", "model", "checkpoint", "corpus", "statistic", "role", *VALUES]
     depths = list(frame["depth"]) if "depth" in frame else [math.nan] * len(frame)
     lines: dict[tuple[str, ...], _Line] = {}

@@ -1,4 +1,4 @@
-"""The site of a results folder: the list of studies, a page for each, their CSVs, one script and one stylesheet."""
+"""The site of a results folder: the list of studies, a page and CSVs for each, a script and a stylesheet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
     Args:
         database: the file of results.
         out: the results folder; gets ``index.html``, ``assets/`` and a folder for each study.
-        studies: the studies whose pages are written; None for all of them. The list of studies always has all.
+        studies: the studies whose pages are written; None for all of them. The list always has all.
 
     Returns:
         The pages that were written, the list of studies first.
@@ -57,7 +57,9 @@ def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None)
         if name not in known:
             raise UsageError(f"no study {name!r} in {database}; it has: {', '.join(known)}")
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-            raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
+            raise UsageError(
+                f"study {name!r} cannot have a page: its id cannot name a folder; give it another one"
+            )
     return wanted
 
 

@@ -30,7 +30,7 @@ class Sparkline:
 
 
 def sparkline(contents: Contents) -> Sparkline | None:
-    """Return a study's first headline profile, at the last checkpoint, on its first corpus, in its first view."""
+    """Return a study's first headline profile: last checkpoint, first corpus, first view."""
     for figure in contents.glance:
         lines = _lines(contents, figure) if figure.kind is PROFILE and figure.frame is not None else []
         if lines:

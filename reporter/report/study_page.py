@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from jinja2 import Environment
 
@@ -12,11 +11,11 @@ from reporter.report.contents import Contents
 from reporter.report.styles import DECODER, ENCODER
 
 VIEWS = {
-    "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, EOS) is "
-    "left out.",
+    "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, "
+    "EOS) is left out.",
     "all": "Every token, those that the tokenizer adds included. Padding never counts.",
-    "no-sinks": "As words, without sinks: position 0 of a decoder, and tokens whose norm exceeds 8 times the median "
-    "of their text at some block. A single sink can make a whole profile.",
+    "no-sinks": "As words, without sinks: position 0 of a decoder, and tokens whose norm exceeds 8 times the "
+    "median of their text at some block. A single sink can make a whole profile.",
 }
 ROLES = {ENCODER: "Encoders", DECODER: "Decoders", "other": "Other models"}
 

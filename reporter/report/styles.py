@@ -1,8 +1,9 @@
 """One colour, one mark and one dash for each model, the same on every chart of a page.
 
-Encoders are cool (blue, teal, violet), decoders warm (orange, red, gold), so that a role is seen before a name is
-read. Colour is never the only cue: within a role the marks alternate, and the dash changes after every third model, so
-that mark and dash together name a model up to twelve to a role. Each colour has a twin for the dark theme.
+Encoders are cool (blue, teal, violet), decoders warm (orange, red, gold), so that a role is seen before a
+name is read. Colour is never the only cue: within a role the marks alternate, and the dash changes after
+every third model, so that mark and dash together name a model up to twelve to a role. Each colour has a twin
+for the dark theme.
 """
 
 from __future__ import annotations

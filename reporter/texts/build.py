@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,30 +52,20 @@ def build_texts(
         place = cache / "texts" / _key(spec, origin.state)
         texts = open_texts(place, name, origin.source, origin.location)
         if texts is None:
+            shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
             _write(place, spec, origin)
             texts = open_texts(place, name, origin.source, origin.location)
         if texts is None:
             raise ReporterError(f"its texts in {place} are damaged; remove that folder")
-        os.utime(place)  # the cache drops what was not used for longest
+        with suppress(OSError):  # a cache that may only be read is still good to read
+            os.utime(place)  # what was not used for longest leaves the cache first
         return texts
     except ReporterError as error:
         raise ReporterError(f"corpus '{name}': {error}") from error
-
-
-def _write(place: Path, spec: CorpusSpec, origin: Origin) -> None:
-    kept = Filter(spec.min_words, spec.max_words)
-    labelled = getattr(spec, "label", None) is not None
-    with TextsWriter(place, labelled) as writer, closing(origin.read()) as records:
-        for record in records:
-            text = kept.keep(record.text)
-            if text is None:
-                continue
-            writer.add(*text, label=record.label)
-            if writer.texts == spec.limit:
-                break
-        if not writer.texts:
-            raise ReporterError(f"no text is left of {origin.location}: {kept.explain()}")
-        writer.finish(kept.dropped)
+    except OSError as error:
+        raise ReporterError(
+            f"corpus '{name}': cannot write its texts to {cache / 'texts'}: {error.strerror or error}"
+        ) from error
 
 
 def _write(place: Path, spec: CorpusSpec, origin: Origin) -> None:

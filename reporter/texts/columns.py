@@ -41,5 +41,7 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 def listed(names: Sequence[str], most: int = 20) -> str:
     """Return names as one list, at most ``most`` of them."""
+    if not names:
+        return "no columns"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

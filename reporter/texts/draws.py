@@ -50,7 +50,7 @@ class Draws:
         return items[self.below(len(items))]
 
     def by_rank(self, items: Sequence[T]) -> T:
-        """Return one item, with a chance in proportion to 1/rank (Zipf's law): the first is the most frequent."""
+        """Return one item, with a chance in proportion to 1/rank (Zipf's law): the first is most frequent."""
         upto = _zipf(len(items))
         return items[bisect_right(upto, self.below(upto[-1]))]
 

@@ -47,7 +47,9 @@ def read_with_duckdb(
             while rows := connection.fetchmany(_AT_ONCE):
                 yield from (Record(*row) for row in rows)
         except duckdb.Error as error:
-            raise ReporterError(f"cannot read {path}: {str(error).splitlines()[0]}") from error
+            said = str(error).splitlines()[0].strip()
+            advice = "; save the file as UTF-8" if "UTF-8" in said else ""
+            raise ReporterError(f"cannot read {path}: {said}{advice}") from error
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, kind: str, path: Path) -> list[tuple[str, str]]:

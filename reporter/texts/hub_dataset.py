@@ -104,7 +104,7 @@ def _label(value: Any, feature: Any) -> str | None:
 @contextmanager
 def _without_bars(datasets: Any) -> Iterator[None]:
     """Keep progress bars out of the program's own output."""
-    shown = datasets.is_progress_bar_enabled()
+    shown = not datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
         yield
@@ -121,7 +121,7 @@ def _offline(datasets: Any) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    places = (datasets.config, constants)
+    places: tuple[Any, Any] = (datasets.config, constants)
     before = [place.HF_HUB_OFFLINE for place in places]
     for place in places:
         place.HF_HUB_OFFLINE = True

@@ -49,7 +49,7 @@ def nouns(words: str, he: str = "", she: str = "") -> tuple[Noun, ...]:
 
 
 def verbs(words: str) -> tuple[Verb, ...]:
-    """Read verbs from a list such as ``chase bite/bit``: base forms, with the past tense where the rules fail."""
+    """Read verbs from a list such as ``chase bite/bit``: base forms, and past tenses where the rules fail."""
     return tuple(_verb(word) for word in words.split())
 
 

@@ -43,7 +43,7 @@ def read_json_lines(path: Path, column: str | None, label: str | None) -> Iterat
 def _parse(line: str, where: str) -> dict[str, object]:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReporterError(f"{where}: not valid JSON ({error})") from error
     if not isinstance(row, dict):
         raise ReporterError(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from reporter.errors import ReporterError
 from reporter.spec.corpora import CorpusSpec, DatasetCorpus, FileCorpus, GeneratedCorpus, InlineCorpus
@@ -24,7 +25,9 @@ from reporter.texts.utf8 import unreadable
 
 WholeWords = Callable[[str], Sequence[str]]
 
-_TABLES = {
+_Kind = Literal["text", "csv", "tsv", "jsonl", "json", "parquet"]
+
+_TABLES: dict[str, _Kind] = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".jsonl": "jsonl",
@@ -74,7 +77,7 @@ def find_origin(spec: CorpusSpec, folder: Path, whole_words: WholeWords | None, 
 
 def _file(spec: FileCorpus, folder: Path) -> Origin:
     path = folder / spec.file.expanduser()
-    kind = _TABLES.get(_suffix(path), "text")
+    kind: _Kind = _TABLES.get(_suffix(path), "text")
     if kind != "text" and "unit" in spec.model_fields_set:
         raise ReporterError(
             f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'"
@@ -82,7 +85,7 @@ def _file(spec: FileCorpus, folder: Path) -> Origin:
     if kind == "text" and (spec.column or spec.label):
         key = "column" if spec.column else "label"
         raise ReporterError(
-            f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet), and {path} is taken for plain text"
+            f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
         )
     files = find_files(path, spec.unit if kind == "text" else "line")
 
@@ -102,13 +105,11 @@ def _dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Origin:
     local = local_dataset(spec.dataset, folder)
     # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
     # study gives the same numbers tomorrow; another `revision` fetches others.
-    files = sorted(file for file in local.rglob("*") if file.is_file()) if local else []
+    state = _digest(_folder_hashes(local)) if local else ""
     location = "/".join(part for part in (spec.dataset, spec.config, spec.split) if part)
     if spec.revision:
         location += f"@{spec.revision}"
-    return Origin(
-        "dataset", location, _digest(map(_file_hash, files)), lambda: read_dataset(spec, folder, offline)
-    )
+    return Origin("dataset", location, state, lambda: read_dataset(spec, folder, offline))
 
 
 def _generated(spec: GeneratedCorpus, whole_words: WholeWords | None) -> Origin:
@@ -149,6 +150,14 @@ def _file_hash(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _folder_hashes(folder: Path) -> Iterator[str]:
+    """Yield name and hash of every file: the names say which split a file belongs to."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            yield str(file.relative_to(folder))
+            yield _file_hash(file)
 
 
 def _suffix(path: Path) -> str:

@@ -59,7 +59,7 @@ def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise ReporterError(
                 f"{path}:{number}: byte {offset + error.start} (0x{raw[error.start]:02x}) is not UTF-8; "
-                "save the file as UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8 if it came from Windows"
+                "save the file as UTF-8 (if it came from Windows: iconv -f WINDOWS-1252 -t UTF-8)"
             ) from error
         offset += len(raw)
         if number == 1:

@@ -142,7 +142,7 @@ class TextsWriter:
             self._add_label(self._labels, label)
 
     def finish(self, dropped: int) -> None:
-        """Complete the files and give the folder its name; one that another process finished first is kept."""
+        """Complete the files and name the folder; one that another process finished first is kept."""
         self._offsets.finish()
         if self._labels is not None:
             self._labels.finish()

@@ -8,7 +8,7 @@ from reporter.forward.contexts import context_keys, embedding_keys, key_of, mix,
 
 @pytest.fixture
 def batch():
-    """500 short texts over three words, so that prefixes and whole texts repeat, right-padded with a real id."""
+    """500 short texts over three words, so that prefixes and texts repeat, right-padded with a real id."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 7, 500)
     ids = rng.integers(1, 4, (500, 6))

@@ -13,10 +13,10 @@ from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision
 
 VARIANTS = [
-    dict(role="encoder", special=True, positions=True, sinks=True),
-    dict(role="encoder", special=False, positions=False, sinks=False),
-    dict(role="decoder", special=False, positions=True, sinks=True),
-    dict(role="decoder", special=True, positions=False, sinks=False),
+    {"role": "encoder", "special": True, "positions": True, "sinks": True},
+    {"role": "encoder", "special": False, "positions": False, "sinks": False},
+    {"role": "decoder", "special": False, "positions": True, "sinks": True},
+    {"role": "decoder", "special": True, "positions": False, "sinks": False},
 ]
 
 
@@ -107,11 +107,11 @@ def test_batch_size_and_shards_change_no_number(model, observe, values):
     texts = made_up_texts(60)
     usual, counts = observe(model, texts, batch_tokens=512)
     for how in (
-        dict(batch_tokens=32),
-        dict(batch_tokens=16384),
-        dict(batch_tokens=1),
-        dict(batch_tokens=100, shard_characters=1),
-        dict(batch_tokens=512, shard_characters=300),
+        {"batch_tokens": 32},
+        {"batch_tokens": 16384},
+        {"batch_tokens": 1},
+        {"batch_tokens": 100, "shard_characters": 1},
+        {"batch_tokens": 512, "shard_characters": 300},
     ):
         other, again = observe(model, texts, **how)
         assert {**asdict(again), "seconds": 0} == {**asdict(counts), "seconds": 0}
@@ -121,7 +121,7 @@ def test_batch_size_and_shards_change_no_number(model, observe, values):
 
 def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path):
     texts = made_up_texts(60)
-    how = dict(batch_tokens=64, shard_characters=400)
+    how = {"batch_tokens": 64, "shard_characters": 400}
     whole, counts = observe(model, texts, **how)
     first, some = observe(model, texts, shards=2, **how)
     for name, observable in first.items():

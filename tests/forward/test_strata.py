@@ -11,7 +11,7 @@ from reporter.forward.strata import ORDINARY, SINK, SPECIAL, strata, text_median
 
 
 def padded(lengths, blocks, seed, heavy=0.15):
-    """Return norms (blocks, texts, length) where some tokens are near the threshold, with garbage in the padding."""
+    """Return norms (blocks, texts, length) with some tokens near the threshold and garbage in the padding."""
     rng = np.random.default_rng(seed)
     shape = (blocks, len(lengths), max(lengths))
     norms = rng.uniform(1, 2, shape) * np.where(rng.random(shape) < heavy, rng.uniform(4, 16, shape), 1)

@@ -23,7 +23,7 @@ def new(name):
 
 @pytest.fixture
 def corpus():
-    """12 texts of 1 to 6 tokens in all strata, whose contexts repeat; a state is a function of its context."""
+    """12 texts of 1 to 6 tokens in all strata, whose contexts repeat and decide the states."""
     rng = np.random.default_rng(5)
     of_context = rng.standard_normal((LAYERS + 1, 30, WIDTH)) + 3
     texts = np.repeat(np.arange(TEXTS), rng.integers(1, 7, TEXTS))

@@ -22,7 +22,7 @@ QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 
 class Corpus:
-    """Tokens whose context decides token, position and (per layer) state, so that rows can be checked for mix-ups."""
+    """Tokens whose context decides token, position and states, so that mixed-up rows are found."""
 
     def __init__(self, count, contexts, seed):
         rng = np.random.default_rng(seed)

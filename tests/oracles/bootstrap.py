@@ -1,4 +1,4 @@
-"""The textbook bootstrap over texts: n texts drawn with replacement, mean over their tokens, percentile interval."""
+"""The textbook bootstrap: n texts drawn with replacement, mean over their tokens, percentile interval."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A tiny deterministic model with the face of a loaded one, and the same model text by text in NumPy float64.
 
-Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. Word ``SINK_WORD`` is multiplied by
-30 in block 2, which makes it a sink by its norm. Each block mixes the mean of what a token may look at (the whole text
-in an encoder, the prefix in a decoder) into the token.
+Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. Word ``SINK_WORD`` is
+multiplied by 30 in block 2, which makes it a sink by its norm. Each block mixes the mean of what a token may look at
+(the whole text in an encoder, the prefix in a decoder) into the token, weighted by place, so that order matters and
+no two contexts give the same state, with or without position vectors.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class FakeModel:
         self.special, self.positions, self.sinks, self.change = special, positions, sinks, change
         self.embeddings = (rng.standard_normal((FIRST_WORD + WORDS, width)) + 0.5).astype(np.float32)
         self.position_vectors = (rng.standard_normal((300, width)) * 0.3 * positions).astype(np.float32)
+        self.places = (1 + 0.5 * np.sin(1.7 * np.arange(300)))[:, None].astype(np.float32)
         self.weights = [
             (rng.standard_normal((width, width)) / width**0.5).astype(np.float32) for _ in range(layers)
         ]
@@ -82,14 +84,15 @@ class FakeModel:
 
         ids, mask = input_ids, attention_mask.float()[..., None]
         embeddings, positions = torch.from_numpy(self.embeddings), torch.from_numpy(self.position_vectors)
+        places = torch.from_numpy(self.places[: ids.shape[1]])
         x = embeddings[ids] + positions[: ids.shape[1]]
         found = [x]
         for block, weight in enumerate(self.weights, 1):
             if self.role == "decoder":
-                mixed = (x * mask).cumsum(1) / mask.cumsum(1)
+                mixed = (x * places * mask).cumsum(1) / mask.cumsum(1)
             else:
-                mixed = (x * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
-            x = x + torch.tanh(x @ torch.from_numpy(weight) + mixed)
+                mixed = (x * places * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
+            x = x + torch.tanh(x @ torch.from_numpy(weight) + mixed * places)
             if self.sinks and block == 2:
                 x = x * torch.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[..., None]
             found.append(x)
@@ -98,13 +101,18 @@ class FakeModel:
     def reference(self, ids):
         """Return the L + 1 states of one text, each (tokens, width) in float64."""
         ids = np.asarray(ids)
+        places = self.places[: len(ids)].astype(np.float64)
         x = self.embeddings[ids].astype(np.float64) + self.position_vectors[: len(ids)]
         found = [x]
         for block, weight in enumerate(self.weights, 1):
+            placed = x * places
             mixed = np.stack(
-                [x[: t + 1].mean(0) if self.role == "decoder" else x.mean(0) for t in range(len(ids))]
+                [
+                    placed[: t + 1].mean(0) if self.role == "decoder" else placed.mean(0)
+                    for t in range(len(ids))
+                ]
             )
-            x = x + np.tanh(x @ weight.astype(np.float64) + mixed)
+            x = x + np.tanh(x @ weight.astype(np.float64) + mixed * places)
             if self.sinks and block == 2:
                 x = x * np.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[:, None]
             found.append(x)

@@ -1,4 +1,4 @@
-"""Motion and convergence, written from their definitions for one token at a time. ``states`` is [(n, d)] * (L + 1)."""
+"""Motion, written from its definitions. ``states`` is [(n, d)] * (L + 1)."""
 
 from __future__ import annotations
 

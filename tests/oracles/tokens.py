@@ -43,7 +43,7 @@ class AllTokens:
         )
 
     def distinct(self, layer):
-        """Return the places of the first occurrence of each context, and the share of tokens that are duplicates."""
+        """Return where each context occurs first, and the share of tokens that are duplicates."""
         first = {}
         for place, context in enumerate(self.embedding_contexts if layer == 0 else self.contexts):
             first.setdefault(context, place)
@@ -63,7 +63,7 @@ def sinks(block_norms, special, decoder):
 
 
 def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=256):
-    """Send each text through ``states_of(ids) -> [(tokens, width)] * (L + 1)`` alone and gather its tokens."""
+    """Send each text alone through ``states_of(ids) -> [(tokens, width)] * (L + 1)``; gather its tokens."""
     parts = []
     contexts, embedding_contexts = [], []
     for index, text in enumerate(texts):

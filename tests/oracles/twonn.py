@@ -1,8 +1,8 @@
 """TwoNN from scikit-learn's exact neighbours, and scikit-dimension's own TwoNN.
 
-scikit-dimension 0.5.0 (``skdim/id/_TwoNN.py``) takes F_i = i/N for i = 1…int(0.9·N), with N the number of points whose
-first neighbour is not at distance 0, and fits without intercept: the same convention as ours, so the two must agree to
-rounding. Its ``method="mle"`` with ``discard_fraction=0`` is (N − 1)/Σ log μ, again ours.
+scikit-dimension 0.5.0 (``skdim/id/_TwoNN.py``) takes F_i = i/N for i = 1…int(0.9·N), with N the number of points
+whose first neighbour is not at distance 0, and fits without intercept: the same convention as ours, so the two must
+agree to rounding. Its ``method="mle"`` with ``discard_fraction=0`` is (N − 1)/Σ log μ, again ours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def neighbour_distances(x, k=2):
-    """Return the distances to the k nearest other rows, shape (n, k), in float64 by scikit-learn's k-d tree."""
+    """Return the distances to the k nearest other rows, shape (n, k), by scikit-learn's k-d tree."""
     from sklearn.neighbors import KDTree
 
     return KDTree(np.asarray(x, dtype=np.float64)).query(x, k + 1)[0][:, 1:]
@@ -36,7 +36,6 @@ def twonn_ml(x):
 def scikit_dimension(x, method="linear"):
     from skdim.id import TwoNN
 
-    discard = 0.1 if method == "linear" else 0.0
-    return float(
-        TwoNN(discard_fraction=discard, method=method).fit(np.asarray(x, dtype=np.float64)).dimension_
-    )
+    estimator = TwoNN(discard_fraction=0.1 if method == "linear" else 0.0, method=method)
+    with np.errstate(divide="ignore"):  # it takes log(1 − F) of the last point even where it fits no line
+        return float(estimator.fit(np.asarray(x, dtype=np.float64)).dimension_)

@@ -34,9 +34,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
     own = alt.Chart().transform_filter(parts.is_statistic(statistic.name))
     present = set(frame["model"])
     order = [name for name in styles.names if name in present]
-    x = alt.X(
-        "value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(grid=True, tickCount=5)
-    )
+    x = alt.X("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(grid=True, tickCount=5))
     y = alt.Y(
         "model:N",
         title=None,
@@ -68,7 +66,9 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
         tooltip=_tooltip(frame, statistic),
     )
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=ROW * max(1, len(order)))
+    return chart.add_params(*parts.params(axis)).properties(
+        width="container", height=ROW * max(1, len(order))
+    )
 
 
 def _tooltip(frame: pd.DataFrame, statistic: Statistic) -> list[Any]:

@@ -17,7 +17,7 @@ NUMBER = ".4~g"
 
 
 def params(axis: Axis) -> list[Any]:
-    """The parameters that the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
+    """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
     return [
         alt.param(name="highlight", value=[]),
         alt.param(name="low", value=axis.low),
@@ -29,6 +29,11 @@ def params(axis: Axis) -> list[Any]:
 def value_scale() -> Any:
     """Scale of the value axis, between the parameters ``low`` and ``high``."""
     return alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False)
+
+
+def value_axis(field: str = "value:Q") -> Any:
+    """Upright value axis with a faint grid."""
+    return alt.Y(field, title=None, scale=value_scale(), axis=alt.Axis(grid=True, tickCount=5))
 
 
 def color(styles: Styles) -> Any:
@@ -60,11 +65,13 @@ def is_statistic(name: str) -> str:
 
 
 def floor_note() -> Any:
-    """A line at the top right that says where the floor is when it lies off the axis."""
+    """A line above the top right corner that says where the floor is when it lies off the axis."""
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="right", baseline="top", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
-        .encode(x=alt.value("width"), y=alt.value(0))
+        .mark_text(
+            align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note")
+        )
+        .encode(x=alt.value("width"), y=alt.value(-4))
     )
 
 

@@ -1,4 +1,4 @@
-"""A statistic over relative depth: one line for each model, its interval as a band, the floor dashed in grey."""
+"""A statistic over relative depth: a line for each model, its interval as a band, the floor dashed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         scale=alt.Scale(domain=[0, 1], nice=False),
         axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
     )
-    y = alt.Y("value:Q", title=None, scale=parts.value_scale())
+    y = parts.value_axis()
     layers = [
         alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
     ]
@@ -46,7 +46,7 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         layers.append(
             own.mark_area(clip=True).encode(
                 x=x,
-                y=alt.Y("ci_low:Q", title=None, scale=parts.value_scale()),
+                y=parts.value_axis("ci_low:Q"),
                 y2="ci_high:Q",
                 color=parts.color(styles),
                 opacity=parts.lit(0.16, 0.02),

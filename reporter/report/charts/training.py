@@ -21,10 +21,11 @@ MOST_TICKS = 8
 def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
     """Draw a statistic against the training step.
 
-    The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is shown.
+    The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is
+    shown.
 
     Args:
-        frame: rows of the query ``training`` for one corpus, one view and one layer (or the mean over layers).
+        frame: rows of the query ``training`` for one corpus, one view and one layer (or their mean).
         statistic: what is drawn.
         styles: colour, mark and dash of each model.
         axis: reach of the value axis.
@@ -42,7 +43,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
         ),
         axis=alt.Axis(values=ticks(steps), format="~s", grid=False, labelOverlap="greedy"),
     )
-    y = alt.Y("value:Q", title=None, scale=parts.value_scale())
+    y = parts.value_axis()
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
     line = alt.Chart().mark_line(strokeWidth=2, strokeCap="round", strokeJoin="round", clip=True)
     points = alt.Chart().mark_point(filled=True, size=42)

@@ -1,0 +1,119 @@
+"""A headless Chromium that reports what it logged and what it asked the network for."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reporter.report import render
+
+REQUIRED = os.environ.get("REPORTER_REQUIRE_BROWSER") == "1"
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def made_up() -> ModuleType:
+    """The functions that make up studies."""
+    path = Path(__file__).parents[1] / "report" / "made_up.py"
+    spec = importlib.util.spec_from_file_location("made_up_studies", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A rendered results folder with the study ``made-up``, one of its models with a hostile name."""
+    folder = tmp_path_factory.mktemp("results")
+    models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
+    store = made_up.fill(folder / "results.duckdb", models=models)
+    made_up.fail(store, "made-up", "the weights are gone")
+    render(folder / "results.duckdb", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A driver, shared by all tests; each test opens its page anew."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (binary and driver):
+        message = "needs Debian's chromium and chromium-driver"
+        if REQUIRED:
+            pytest.fail(message)
+        pytest.skip(message)
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield browser
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # selenium leaves a pipe of the driver open
+            with contextlib.suppress(OSError):
+                browser.quit()
+
+
+class Tab:
+    """What tests ask of an open page."""
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+
+    def open(self, path: Path, width: int = 1440, height: int = 900, dark: bool = False) -> None:
+        """Open a page in a window of that size, with nothing remembered of earlier tests."""
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
+        feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        self.browser.get("about:blank")
+        self.complaints(), self.requests()
+        self.browser.get(path.as_uri())
+        self.run("localStorage.clear()")
+        self.browser.get(path.as_uri())
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        """Run a script in the page."""
+        return self.browser.execute_script(script, *arguments)
+
+    def until(self, script: str, *arguments: Any) -> Any:
+        """Wait until a script in the page returns something true, and return that."""
+        from selenium.webdriver.support.ui import WebDriverWait
+
+        return WebDriverWait(self.browser, 30).until(lambda _: self.run(script, *arguments), message=script)
+
+    def complaints(self) -> list[str]:
+        """Warnings and errors on the console since the last call."""
+        return [entry["message"] for entry in self.browser.get_log("browser")]
+
+    def requests(self) -> list[str]:
+        """Addresses asked for since the last call that are not files of this machine."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
+        asked = [
+            m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"
+        ]
+        return [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+
+
+@pytest.fixture
+def tab(chromium: Any) -> Tab:
+    """The browser, ready to open a page."""
+    return Tab(chromium)

@@ -1,0 +1,238 @@
+"""The study page in real Chromium, opened as a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.store import Store
+
+pytestmark = pytest.mark.browser
+FIGURE = '.panel[data-figure="anisotropy.top_variance_share"][data-corpus="nested"]'
+POINTS = f"return [...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+# every panel near the window has drawn marks
+DRAWN = """
+const near = [...document.querySelectorAll(".panel")].filter(panel => {
+  const box = panel.getBoundingClientRect();
+  return box.top < innerHeight && box.bottom > 0;
+});
+return near.length > 0 && near.every(panel => panel.querySelector("svg .mark-symbol path")) && near.length;
+"""
+
+
+@pytest.fixture
+def page(tab: Any, results: Path) -> Any:
+    """The study page, open, its first charts drawn."""
+    tab.open(results / "made-up" / "index.html")
+    tab.until(DRAWN)
+    return tab
+
+
+def labels(tab: Any) -> list[str]:
+    """What the marks of one panel say to a screen reader: model, depth and value of each point."""
+    found = tab.run(POINTS + ".map(mark => mark.getAttribute('aria-label'))")
+    assert found
+    return list(found)
+
+
+def change(tab: Any, script: str) -> list[str]:
+    """Do something, and return the marks once they are others."""
+    before = labels(tab)
+    tab.run(script)
+    tab.until(f"{POINTS}.map(m => m.getAttribute('aria-label')).join() !== arguments[0]", ",".join(before))
+    return labels(tab)
+
+
+def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
+    height = page.run("return document.documentElement.scrollHeight")
+    for top in range(0, height, 800):
+        page.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
+        page.until(
+            DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", "")
+        )
+    undrawn = (
+        "return [...document.querySelectorAll('.panel')].filter(p => !p.querySelector('.mark-symbol path'))"
+    )
+    assert page.run(undrawn + ".map(p => p.dataset.figure)") == []
+    assert page.run("return document.querySelectorAll('.broken').length") == 0
+    assert page.complaints() == []
+    assert page.requests() == []
+
+
+def test_the_drawn_points_are_the_numbers_of_the_database(page: Any, results: Path) -> None:
+    frame = Store(results / "results.duckdb").frame(
+        "SELECT count(*) AS n FROM layer_metrics WHERE metric = 'anisotropy' "
+        "AND statistic = 'top_variance_share' AND view = 'words' AND corpus = 'nested' "
+        "AND checkpoint IN ('final', 'step600')"
+    )
+    assert len(labels(page)) == int(frame["n"].iloc[0]) == 7 + 5 + 7 + 9
+
+
+def test_the_view_changes_every_chart(page: Any) -> None:
+    sentence = f"return document.querySelector('{FIGURE} .reading').textContent"
+    before = page.run(sentence)
+    change(page, "document.querySelector('input[value=no-sinks]').click()")
+    assert page.run(sentence) != before
+    label = f"return document.querySelector('{FIGURE} [role=graphics-document]').getAttribute('aria-label')"
+    assert page.run(sentence)[:20] in page.run(label), "what is said to a screen reader follows"
+    assert "without sinks" in page.run("return document.getElementById('view-about').textContent")
+    assert page.complaints() == []
+
+
+def test_the_checkpoint_changes_every_chart(page: Any) -> None:
+    first = "const s = document.getElementById('moment'); s.value = 0; s.dispatchEvent(new Event('input'))"
+    at_start = change(page, first)
+    assert page.run("return document.getElementById('moment-label').textContent") == "step 0"
+    assert len(at_start) == 7 + 5 + 7 + 9, "models with one checkpoint stay"
+    assert change(page, first.replace("value = 0", "value = 3")) != at_start
+
+
+def test_playing_stops_at_the_last_checkpoint(page: Any) -> None:
+    page.run("document.querySelector('button.play').click()")
+    page.until("return document.getElementById('moment-label').textContent === 'step 0'")
+    page.until("return document.getElementById('moment-label').textContent.startsWith('last')")
+    page.until("return document.querySelector('button.play').textContent.includes('▶')")
+
+
+def test_a_name_in_the_legend_brings_its_model_out(page: Any) -> None:
+    page.run("document.querySelector('button.model[data-model=bert]').click()")
+    faint = f"{POINTS}.filter(mark => Number(mark.getAttribute('opacity')) < .5).length"
+    page.until(f"{faint} === 21")
+    assert (
+        page.run("return document.querySelector('[data-model=bert]').getAttribute('aria-pressed')") == "true"
+    )
+    page.run("document.querySelector('button.role-name[data-role=decoder]').click()")
+    page.until(f"{faint} === 12")
+    page.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
+    page.until(f"{faint} === 0")
+
+
+def test_a_layer_can_be_followed_over_training(page: Any) -> None:
+    panel = '.panel[data-figure="intrinsic_dimension.twonn.training"][data-corpus="nested"]'
+    page.run(f"document.querySelector('{panel}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
+    count = f"document.querySelectorAll('{panel} .mark-symbol path').length"
+    page.until(f"return {count} === 8")
+    page.run(
+        "const s = document.querySelector('select[data-figure=\"intrinsic_dimension.twonn.training\"]');"
+        "s.value = '0'; s.dispatchEvent(new Event('change'))"
+    )
+    page.until(f"return {count} === 4")  # the encoder has no value at layer 0
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_theme_follows_the_system_and_can_be_switched(tab: Any, results: Path, dark: bool) -> None:
+    tab.open(results / "made-up" / "index.html", dark=dark)
+    tab.until(DRAWN)
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
+    was = tab.run(paper), tab.run(stroke)
+    tab.run("document.querySelector('button.theme').click()")
+    tab.until(f"{stroke} !== arguments[0]", was[1])
+    assert tab.run(paper) != was[0]
+    tab.browser.refresh()
+    tab.until(DRAWN)
+    assert tab.run(paper) != was[0], "the choice is remembered"
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("width", [360, 768, 1100, 1600])
+def test_the_body_never_scrolls_sideways(tab: Any, results: Path, width: int) -> None:
+    for page in ("made-up/index.html", "index.html"):
+        tab.open(results / page, width=width, height=800)
+        if page != "index.html":
+            tab.run("document.getElementById('glance').scrollIntoView({behavior: 'instant'})")
+            tab.until(DRAWN)
+        tab.run("for (const d of document.querySelectorAll('main details')) d.open = true")
+        assert tab.run("return document.documentElement.scrollWidth") <= width
+        widths = tab.run("return [...document.querySelectorAll('svg.marks')].map(s => s.clientWidth)")
+        assert all(drawn > 120 for drawn in widths)
+
+
+def test_charts_follow_the_width_of_the_window(page: Any) -> None:
+    width = f"document.querySelector('{FIGURE} svg.marks').getBoundingClientRect().width"
+    before = page.run(f"return {width}")
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+        {"width": 700, "height": 900, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
+    page.until(f"return Math.abs({width} - arguments[0]) > 20", before)
+
+
+def test_hostile_names_are_only_text(page: Any) -> None:
+    assert (
+        page.run("return [...document.querySelectorAll('button.model span')].map(s => s.textContent)").count(
+            HOSTILE
+        )
+        == 1
+    )
+    assert page.run("return document.querySelectorAll('img').length") == 0
+    point = page.run(f"{POINTS}.findIndex(mark => mark.getAttribute('aria-label').includes('onerror'))")
+    assert point >= 0
+    box = page.run(f"{POINTS}[arguments[0]].getBoundingClientRect().toJSON()", point)
+    move = {"type": "mouseMoved", "x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    page.browser.execute_cdp_cmd("Input.dispatchMouseEvent", move)
+    tip = page.until("return document.querySelector('#vg-tooltip-element.visible')?.textContent")
+    assert "model" in tip
+    assert page.run("return document.querySelectorAll('#vg-tooltip-element img').length") == 0
+
+
+def test_failures_are_seen_first(page: Any) -> None:
+    box = page.run("return document.querySelector('.alarm').getBoundingClientRect().toJSON()")
+    assert 0 < box["top"] < 500
+    assert "the weights are gone" in page.run("return document.querySelector('.alarm').textContent")
+
+
+def test_the_controls_stay_in_sight(page: Any) -> None:
+    page.run("scrollTo({top: 3000, behavior: 'instant'})")
+    assert (
+        0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
+    )
+
+
+def test_everything_is_reached_with_the_keyboard(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.run("document.querySelector('input[name=view]:checked').focus()")
+    page.browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    page.until("return document.querySelector('input[value=all]').checked")
+    page.browser.switch_to.active_element.send_keys(Keys.TAB, Keys.TAB)
+    assert page.run("return document.activeElement.id") == "moment"
+    page.browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
+    page.until("return document.getElementById('moment-label').textContent === 'step 200'")
+
+
+def test_paper_shows_every_chart_in_ink_on_white(tab: Any, results: Path) -> None:
+    tab.open(results / "made-up" / "index.html", dark=True)
+    tab.until(DRAWN)
+    pdf = tab.browser.execute_cdp_cmd("Page.printToPDF", {})
+    assert len(pdf["data"]) > 100_000
+    tab.until(
+        "return [...document.querySelectorAll('.panel')].every(p => p.querySelector('svg .mark-symbol path'))"
+    )
+    assert tab.complaints() == []
+
+
+def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) -> None:
+    tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        tab.browser.get((results / "made-up" / "index.html").as_uri())
+        time.sleep(0.2)
+        text = tab.browser.find_element("tag name", "body").text
+    finally:
+        tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "The charts need JavaScript" in text
+    assert "Data as CSV" in text and "The study file" in text
+
+
+def test_the_list_of_studies_leads_to_the_page(tab: Any, results: Path) -> None:
+    tab.open(results / "index.html")
+    tab.run("document.querySelector('.card h2 a').click()")
+    tab.until(
+        "return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null"
+    )
+    tab.until(DRAWN)
+    assert tab.complaints() == []
+    assert tab.requests() == []

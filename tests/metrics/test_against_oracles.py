@@ -1,0 +1,217 @@
+"""Every statistic of every metric against NumPy, text by text and in float64, under every view."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.anisotropy import anisotropy
+from oracles.convergence import convergence
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.motion import motion
+from oracles.tokens import all_tokens
+from oracles.twonn import scikit_dimension, twonn, twonn_ml
+
+TEXTS = 150
+VARIANTS = {
+    "encoder": {"role": "encoder", "special": True, "positions": True, "sinks": True},
+    "bare encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
+    "decoder": {"role": "decoder", "special": False, "positions": True, "sinks": True},
+    "decoder with BOS": {"role": "decoder", "special": True, "positions": False, "sinks": True},
+}
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def model(request):
+    return FakeModel(layers=4, width=16, **VARIANTS[request.param])
+
+
+@pytest.fixture
+def everything(model, observe):
+    """Return the model, its observables over 150 texts, and the same tokens one by one."""
+    texts = made_up_texts(TEXTS)
+    observables, counts = observe(model, texts, batch_tokens=300, shard_characters=2000)
+    reference = all_tokens(
+        model.reference, texts, model.tokenizer, decoder=model.role == "decoder", positions=model.positions
+    )
+    assert counts.tokens == len(reference.texts)
+    assert counts.sinks == reference.sink.sum() and counts.special == reference.special.sum()
+    if model.sinks or model.role == "decoder":
+        assert counts.sinks > 0
+    return model, observables, reference
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+def test_every_statistic(everything, values, view):
+    model, observables, reference = everything
+    tokens = reference.view(view)
+    found = values(model, observables, TEXTS, view)
+
+    def check(name, layer, expected, within=1e-4, atol=1e-7, n=None):
+        value = found.pop((name, layer))
+        assert value.value == pytest.approx(expected, rel=within, abs=atol), (name, layer)
+        assert value.n == (len(tokens.texts) if n is None else n), (name, layer)
+
+    for (statistic, layer), expected in convergence(tokens.states).items():
+        check(f"convergence.{statistic}", layer, expected)
+    for (statistic, layer), expected in motion(tokens.states).items():
+        check(f"motion.{statistic}", layer, expected.mean())
+    for layer, x in enumerate(tokens.states):
+        for statistic, expected in anisotropy(x).items():
+            check(f"anisotropy.{statistic}", layer, expected)
+        at, duplicates = tokens.distinct(layer)
+        check("intrinsic_dimension.duplicates", layer, duplicates, atol=1e-12)
+        if duplicates > 0.5:
+            for statistic in ("twonn", "twonn_ml"):
+                value = found.pop((f"intrinsic_dimension.{statistic}", layer))
+                assert value.value is None and "duplicates" in value.reason and value.n == len(at)
+        else:
+            check("intrinsic_dimension.twonn", layer, twonn(x[at]), within=1e-3, n=len(at))
+            check("intrinsic_dimension.twonn_ml", layer, twonn_ml(x[at]), within=1e-3, n=len(at))
+            assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
+    assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
+
+
+def test_duplicates_at_layer_0_of_a_model_without_positions(everything, values):
+    model, observables, reference = everything
+    found = values(model, observables, TEXTS, "words", ["intrinsic_dimension"])
+    tokens = reference.view("words")
+    duplicates = found["intrinsic_dimension.duplicates", 0].value
+    if not model.positions:
+        assert duplicates == 1 - len(set(tokens.ids)) / len(tokens.ids) > 0.5
+        assert found["intrinsic_dimension.twonn", 0].value is None
+        assert ("intrinsic_dimension.twonn_floor", 0) not in found
+    assert duplicates >= found["intrinsic_dimension.duplicates", 1].value
+    shares = [found["intrinsic_dimension.duplicates", layer].value for layer in range(1, 5)]
+    assert len(set(shares)) == 1 and 0 < shares[0] < 0.5
+
+
+def test_samples_and_batches_are_what_the_options_say(everything, values):
+    """With fewer tokens asked for than there are, the numbers are those of the sample, by batches."""
+    model, observables, _ = everything
+    options = {
+        "intrinsic_dimension": {"sample": 64, "batches": 3},
+        "anisotropy": {"sample": 100, "batches": 2},
+    }
+    found = values(model, observables, TEXTS, "words", **options)
+    contexts = observables["contexts"].select((0, 2), 192)
+    tokens = observables["tokens"].select((0, 2), 200)
+    for layer in range(1, 5):
+        x = contexts.states(layer)
+        by_batch = [twonn(x[i : i + 64]) for i in (0, 64, 128)]
+        value = found["intrinsic_dimension.twonn", layer]
+        assert value.value == pytest.approx(np.mean(by_batch), rel=1e-6)
+        assert value.ci_high - value.value == pytest.approx(np.std(by_batch, ddof=1), rel=1e-6)
+        assert value.n == 192
+        likely = found["intrinsic_dimension.twonn_ml", layer]
+        assert likely.value == pytest.approx(
+            np.mean([twonn_ml(x[i : i + 64]) for i in (0, 64, 128)]), rel=1e-6
+        )
+        assert likely.ci_low < likely.value < likely.ci_high
+
+        y = tokens.states(layer).astype(np.float64)
+        by_batch = [anisotropy(y[i : i + 100])["top_variance_share"] for i in (0, 100)]
+        value = found["anisotropy.top_variance_share_batch", layer]
+        assert value.value == pytest.approx(np.mean(by_batch), rel=1e-6)
+        assert value.value - value.ci_low == pytest.approx(np.std(by_batch, ddof=1), rel=1e-6)
+        assert value.n == 200
+        assert found["anisotropy.mean_cosine_centred", layer].n == 200
+    # Exact statistics do not care.
+    exact = values(model, observables, TEXTS, "words", ["anisotropy"])
+    for statistic in ("top_variance_share", "mean_cosine"):
+        key = f"anisotropy.{statistic}", 2
+        assert found[key].value == exact[key].value and found[key].ci_low is None
+
+
+def test_identities(everything, values):
+    model, observables, _ = everything
+    for view in ("words", "all", "no-sinks"):
+        found = {key: value.value for key, value in values(model, observables, TEXTS, view).items()}
+        last = model.layers
+        gradient = [found["convergence.gradient", layer] for layer in range(last)]
+        bound = [found["convergence.bound", layer] for layer in range(last)]
+        assert found["convergence.similarity", last] == 1
+        assert sum(gradient) == pytest.approx(last * found["convergence.rate", None], rel=1e-12)
+        assert found["convergence.rate_published", None] * (last - 1) == pytest.approx(
+            sum(gradient), rel=1e-12
+        )
+        assert all(f <= g for f, g in zip(bound, gradient, strict=True))
+        assert bound == sorted(bound) and bound[-1] == gradient[-1]
+        for layer in range(last):
+            assert found["motion.step_length", layer] >= abs(
+                found["motion.norm", layer + 1] - found["motion.norm", layer]
+            )
+        assert found["motion.step_cosine", last - 1] == pytest.approx(
+            found["convergence.similarity", last - 1], abs=1e-7
+        )
+        for layer in range(last + 1):
+            assert 1 / model.width <= found["anisotropy.top_variance_share", layer] <= 1
+            assert found["anisotropy.top_variance_share", layer] == pytest.approx(
+                found["anisotropy.top_variance_share_batch", layer], rel=1e-5
+            )
+
+
+def test_views_of_the_same_tokens_are_the_same(observe, values):
+    """Without special tokens and sinks all views are equal; the memo they share must not mix up other ones."""
+    model, texts = FakeModel(role="encoder", special=False, sinks=False), made_up_texts(40)
+    observables, _ = observe(model, texts)
+    words, everything, ordinary = (
+        values(model, observables, 40, view) for view in ("words", "all", "no-sinks")
+    )
+    assert words == everything == ordinary
+
+
+def test_a_shared_memo_changes_nothing(everything):
+    from reporter.metrics.registry import catalogue
+    from reporter.observables.observed import Observed
+
+    model, observables, _ = everything
+    memo = {}
+    for view in ("words", "all", "no-sinks"):
+        for metric in catalogue().values():
+            alone = Observed(observables, model.layers, model.width, TEXTS, view, 0)
+            shared = Observed(observables, model.layers, model.width, TEXTS, view, 0, memo)
+            assert list(metric.compute(alone, metric.options())) == list(
+                metric.compute(shared, metric.options())
+            )
+    small = catalogue()["intrinsic_dimension"]
+    options = small.options(sample=40, batches=2)
+    alone = Observed(observables, model.layers, model.width, TEXTS, "words", 0)
+    shared = Observed(observables, model.layers, model.width, TEXTS, "words", 0, memo)
+    assert list(small.compute(alone, options)) == list(small.compute(shared, options))
+
+
+def test_bootstrap_intervals_against_the_textbook(everything, values):
+    from oracles import bootstrap
+    from oracles.motion import cosine
+
+    model, observables, reference = everything
+    tokens = reference.view("words")
+    found = values(model, observables, TEXTS, "words", ["convergence", "motion"])
+    for name, layer, quantity in (
+        ("convergence.similarity", 1, cosine(tokens.states[1], tokens.states[-1])),
+        ("motion.norm", 3, motion(tokens.states)["norm", 3]),
+        ("motion.step_cosine", 2, motion(tokens.states)["step_cosine", 2]),
+    ):
+        sums = np.bincount(tokens.texts, quantity, TEXTS)
+        low, high = bootstrap.interval(sums, np.bincount(tokens.texts, minlength=TEXTS))
+        value = found[name, layer]
+        assert value.ci_high - value.ci_low == pytest.approx(high - low, rel=0.15)
+        assert value.ci_low < value.value < value.ci_high
+    # Differences of layers are taken within a replicate: much narrower than the difference of two intervals.
+    rate = found["convergence.rate", None]
+    assert rate.ci_low < rate.value < rate.ci_high
+    assert found["convergence.similarity", 4].ci_low == found["convergence.similarity", 4].ci_high == 1
+
+
+def test_the_seed_changes_samples_and_intervals_but_no_exact_number(observe, values):
+    model, texts = FakeModel(), made_up_texts(80)
+    options = {"intrinsic_dimension": {"sample": 100, "batches": 1}}
+    found = []
+    for seed in (0, 0, 1):
+        observables, _ = observe(model, texts, seed=seed, sample=100)
+        found.append(values(model, observables, 80, "words", seed=seed, **options))
+    assert found[0] == found[1]
+    for key in (("convergence.similarity", 1), ("anisotropy.top_variance_share", 2), ("motion.norm", 0)):
+        assert found[0][key].value == found[2][key].value
+    assert found[0]["motion.norm", 1].ci_low != found[2]["motion.norm", 1].ci_low
+    assert found[0]["intrinsic_dimension.twonn", 2].value != found[2]["intrinsic_dimension.twonn", 2].value

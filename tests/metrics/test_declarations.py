@@ -1,0 +1,133 @@
+"""What a metric says of itself is what it does; a table row, a chart and a page are made from it unseen."""
+
+from __future__ import annotations
+
+import pytest
+from oracles.fake_model import FakeModel, made_up_texts
+from pydantic import BaseModel
+
+from reporter.errors import ReporterError
+from reporter.metrics.base import Options, SampleOptions, Statistic
+from reporter.metrics.registry import catalogue, metric
+from reporter.observables.kinds import KINDS
+
+
+@pytest.fixture(scope="module")
+def layers():
+    return 4
+
+
+@pytest.fixture
+def found(observe, values, layers):
+    """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
+    options = {name: {"sample": 32, "batches": 3} for name in ("anisotropy", "intrinsic_dimension")}
+    result = []
+    for role in ("encoder", "decoder"):
+        model = FakeModel(role=role, layers=layers)
+        observables, _ = observe(model, made_up_texts(60))
+        result += [values(model, observables, 60, view, **options) for view in ("words", "all", "no-sinks")]
+    return result
+
+
+def test_the_metrics_of_the_program():
+    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion"]
+    assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
+        "anisotropy": [
+            "top_variance_share",
+            "top_variance_share_batch",
+            "mean_cosine",
+            "mean_cosine_centred",
+            "mean_cosine_standardised",
+        ],
+        "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
+        "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
+        "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+    }
+
+
+def test_statistics_yielded_are_those_declared(found):
+    for name, of_metric in catalogue().items():
+        declared = {f"{name}.{s.name}" for s in of_metric.statistics}
+        floors = {f"{name}.{s.name}_floor" for s in of_metric.statistics if s.floor}
+        for values in found:
+            assert {key for key, _ in values if key.startswith(f"{name}.")} == declared | floors
+
+
+def test_layers_are_those_declared(found, layers):
+    for values in found:
+        for name, of_metric in catalogue().items():
+            for statistic in of_metric.statistics:
+                seen = [layer for key, layer in values if key == f"{name}.{statistic.name}"]
+                last = layers - 1 if statistic.name == "curvature" else layers
+                expected = {"layer": range(layers + 1), "step": range(last), "model": [None]}[statistic.per]
+                assert seen == list(expected)
+
+
+def test_a_statistic_has_an_interval_iff_it_says_how(found):
+    ever = {key for values in found for (key, _), value in values.items() if value.ci_low is not None}
+    said = {f"{name}.{s.name}" for name, m in catalogue().items() for s in m.statistics if s.interval}
+    assert ever == said
+
+
+def test_values_keep_their_bounds(found):
+    bounds = {f"{name}.{s.name}": s.bounds for name, m in catalogue().items() for s in m.statistics}
+    for values in found:
+        for (key, _), value in values.items():
+            low, high = bounds[key.removesuffix("_floor")]
+            assert value.value is None or (low is None or value.value >= low)
+            assert value.value is None or (high is None or value.value <= high)
+
+
+def test_floors_stand_beside_numbers(found):
+    for values in found:
+        for (key, layer), value in values.items():
+            if key.endswith("_floor"):
+                assert values[key.removesuffix("_floor"), layer].value is not None
+                assert value.value is not None and value.ci_low is None
+
+
+def test_every_statistic_is_explained():
+    for name, of_metric in catalogue().items():
+        assert of_metric.name == name and of_metric.title and of_metric.summary and of_metric.cost
+        assert set(of_metric.needs) <= set(KINDS)
+        assert issubclass(of_metric.options, Options)
+        assert all(field.description for field in of_metric.options.model_fields.values())
+        assert any(statistic.headline for statistic in of_metric.statistics) or name == "motion"
+        for statistic in of_metric.statistics:
+            assert statistic.title and len(statistic.definition) > 10 and statistic.sources
+            assert all(source.key and len(source.citation) > len(source.key) for source in statistic.sources)
+            assert of_metric.statistic(statistic.name) is statistic
+
+
+def test_a_metric_needs_what_it_reads(observe):
+    """Each metric gets the observables it asked for and no others."""
+    from reporter.observables.observed import Observed
+
+    for of_metric in catalogue().values():
+        model = FakeModel()
+        observables, _ = observe(model, made_up_texts(30), names=of_metric.needs)
+        for view in ("words", "all", "no-sinks"):
+            seen = Observed(observables, model.layers, model.width, 30, view, 0)
+            assert list(of_metric.compute(seen, of_metric.options()))
+
+
+def test_options_are_closed_and_cut_batches():
+    options = SampleOptions(sample=100, batches=3)
+    assert options.sample_size() == 300 and Options().sample_size() == 0
+    assert options.split(99) == [slice(0, 99)]
+    assert options.split(100) == [slice(0, 100)]
+    assert options.split(299) == [slice(0, 100), slice(100, 200)]
+    assert options.split(10_000) == [slice(0, 100), slice(100, 200), slice(200, 300)]
+    for wrong in ({"sample": 31}, {"batches": 0}, {"smaple": 99}):
+        with pytest.raises(ValueError):
+            SampleOptions(**wrong)
+    assert issubclass(Options, BaseModel)
+
+
+def test_a_name_can_be_taken_once():
+    statistics = (Statistic("x", "x", "x", ()),)
+    with pytest.raises(ReporterError, match="metric 'motion' is defined twice"):
+        metric(name="motion", title="", summary="", statistics=statistics, needs=())(
+            lambda seen, options: iter(())
+        )
+    assert catalogue()["motion"].title == "Motion through the layers"

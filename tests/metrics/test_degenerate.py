@@ -1,0 +1,215 @@
+"""Input that means nothing gives None with a reason: never an exception, never NaN, never a made-up number.
+
+The fixture ``values`` asserts for every value that it is finite, or None with a reason.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from oracles.fake_model import WORDS, FakeModel, FakeTexts, made_up_texts
+
+VIEWS = ("words", "all", "no-sinks")
+
+
+@pytest.fixture
+def of(observe, values):
+    """Return a function that computes everything in every view: {view: {(name, layer): Value}}."""
+
+    def run(model, texts, **options):
+        observables, counts = observe(model, texts)
+        return {view: values(model, observables, counts.texts, view, **options) for view in VIEWS}
+
+    return run
+
+
+def reasons(values):
+    return {value.reason for value in values.values() if value.value is None}
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1"],
+        ["1", "1", "1"],
+        ["1 2"],
+        ["1", "2 4"],
+        ["4 4 4 4 4 4"] * 30,
+        [" ".join(map(str, range(WORDS)))] * 2,
+    ],
+    ids=["one token", "one token thrice", "two tokens", "two texts", "all duplicates", "one text twice"],
+)
+def test_tiny_corpora(of, role, special, texts):
+    found = of(FakeModel(role=role, special=special), FakeTexts(texts))
+    if len(set(texts)) == 1 and len(texts[0].split()) < 5:
+        assert all(found[view]["intrinsic_dimension.twonn", 1].value is None for view in VIEWS)
+
+
+@pytest.mark.parametrize("texts", [1, 2, 3, 5])
+def test_few_texts(of, texts):
+    found = of(FakeModel(sinks=False), made_up_texts(texts, shortest=10))["words"]
+    similarity = found["convergence.similarity", 1]
+    assert similarity.value is not None
+    assert (similarity.ci_low is None) == (texts == 1)
+    assert all(
+        (value.ci_low is None) for key, value in found.items() if texts == 1 and "twonn_ml" not in key[0]
+    )
+
+
+@pytest.mark.parametrize(("layers", "width"), [(1, 16), (1, 1), (2, 1), (3, 2), (2, 2)])
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_shallow_and_narrow_models(of, layers, width, role):
+    found = of(FakeModel(role=role, layers=layers, width=width), made_up_texts(40))["words"]
+    assert found["convergence.similarity", layers].value == 1
+    if layers == 1:
+        assert "one block" in found["convergence.rate_published", None].reason
+        assert not any(name == "motion.curvature" for name, _ in found)
+        assert found["convergence.rate", None].value == found["convergence.gradient", 0].value
+    if width == 1:
+        assert found["anisotropy.top_variance_share", 1].value == pytest.approx(1)
+
+
+def test_fewer_tokens_than_dimensions(of):
+    found = of(FakeModel(width=120, sinks=False), made_up_texts(3, longest=12, shortest=8))["words"]
+    for layer in range(4):
+        whole, batch = (
+            found[f"anisotropy.{name}", layer] for name in ("top_variance_share", "top_variance_share_batch")
+        )
+        assert whole.n < 60 and whole.value == pytest.approx(batch.value, rel=1e-4)
+        assert 0 < found["anisotropy.top_variance_share_floor", layer].value < 1
+
+
+@pytest.mark.parametrize("level", [1.0, 0.1, 1e4, -3.7])
+def test_states_that_are_all_equal(of, level):
+    """Equal but for what float32 leaves of them: no direction and no dimension can be read off."""
+    found = of(
+        FakeModel(change=lambda states: [torch.full_like(x, level) for x in states]), made_up_texts(60)
+    )
+    for view in VIEWS:
+        values = found[view]
+        for layer in range(4):
+            for name in (
+                "top_variance_share",
+                "top_variance_share_batch",
+                "mean_cosine_centred",
+                "mean_cosine_standardised",
+            ):
+                assert values[f"anisotropy.{name}", layer].value is None, (name, layer)
+            assert values["anisotropy.mean_cosine", layer].value == pytest.approx(1, abs=1e-5)
+            assert values["convergence.similarity", layer].value == pytest.approx(1)
+            assert values["intrinsic_dimension.twonn", layer].value is None
+            assert values["intrinsic_dimension.twonn_ml", layer].value is None
+        assert values["motion.step_length", 0].value == 0
+        assert values["motion.curvature", 0].value is None
+        assert values["convergence.violations", 0].value == 0
+
+
+def test_states_that_are_equal_up_to_noise(of):
+    """What batched float32 makes of equal states is no cloud either."""
+
+    def noisy(states):
+        return [1 + 1e-7 * torch.rand_like(x) for x in states]
+
+    values = of(FakeModel(change=noisy), made_up_texts(60))["words"]
+    for layer in range(4):
+        for name in ("top_variance_share", "mean_cosine_centred", "mean_cosine_standardised"):
+            assert values[f"anisotropy.{name}", layer].value is None, name
+
+
+@pytest.mark.parametrize("layer", [0, 1, 3])
+def test_a_layer_of_zeros(of, layer):
+    found = of(
+        FakeModel(layers=3, change=lambda s: [x * (i != layer) for i, x in enumerate(s)]), made_up_texts(60)
+    )
+    for view in VIEWS:
+        values = found[view]
+        assert values["convergence.similarity", layer].value is None
+        assert values["motion.norm", layer].value == 0
+        assert values["anisotropy.mean_cosine", layer].value is None
+        assert values["anisotropy.top_variance_share", layer].value is None
+        assert (values["convergence.rate", None].value is None) == (layer in (0, 3))
+        if layer < 3:
+            assert values["motion.update_ratio", layer].value is None
+            assert values["motion.step_cosine", layer].value is None
+            assert values["motion.step_length", layer].value > 0
+
+
+def test_a_few_zero_states_are_left_out(of):
+    """Word 5 has a zero state at layer 1: it takes no part where it has no direction, and n says so."""
+
+    class Forgetful(FakeModel):
+        def states(self, input_ids, attention_mask):
+            found = super().states(input_ids, attention_mask)
+            found[1] = found[1] * (input_ids != 7)[..., None]
+            return found
+
+    values = of(Forgetful(sinks=False), made_up_texts(60))["words"]
+    whole = values["motion.norm", 1].n
+    for name in (
+        "convergence.similarity",
+        "motion.step_cosine",
+        "motion.update_ratio",
+        "anisotropy.mean_cosine",
+    ):
+        assert 0 < values[name, 1].n < whole
+    assert values["motion.step_length", 1].n == values["anisotropy.top_variance_share", 1].n == whole
+
+
+def test_steps_of_zero_have_no_angle(of):
+    """A block that passes its input on."""
+    values = of(FakeModel(layers=3, change=lambda s: [s[0], s[1], s[1], s[3]]), made_up_texts(40))["words"]
+    assert values["motion.step_length", 1].value == 0
+    assert values["motion.update_ratio", 1].value == 0
+    assert values["motion.step_cosine", 1].value == pytest.approx(1, abs=1e-6)
+    assert values["motion.curvature", 0].value is None and values["motion.curvature", 1].value is None
+    assert values["convergence.violations", 1].value == 0
+    assert values["convergence.gradient", 1].value == pytest.approx(0, abs=1e-9)
+
+
+def test_a_last_block_that_does_nothing_violates_nothing(of):
+    values = of(FakeModel(layers=3, change=lambda s: [s[0], s[1], s[3], s[3]]), made_up_texts(40))["words"]
+    assert values["convergence.violations", 2].value == 0
+    assert values["convergence.similarity", 2].value == pytest.approx(1, abs=1e-6)
+
+
+def test_neighbours_that_are_all_as_far_have_no_dimension(of):
+    """One-hot states: every distance is √2, every ratio 1, and no slope can be fitted."""
+
+    class OneHot(FakeModel):
+        def states(self, input_ids, attention_mask):
+            hot = torch.nn.functional.one_hot(input_ids, self.width).float()
+            return [hot * 2**0.5] * (self.layers + 1)
+
+    texts = FakeTexts([" ".join(map(str, range(WORDS)))])
+    values = of(OneHot(width=64, special=False, sinks=False), texts)["words"]
+    for layer in range(4):
+        assert "equally far" in values["intrinsic_dimension.twonn", layer].reason
+        assert values["intrinsic_dimension.twonn_ml", layer].value is None
+
+
+def test_a_view_with_no_tokens(of):
+    """Texts of one token in a decoder: all are sinks."""
+    found = of(FakeModel(role="decoder", special=False, sinks=False), FakeTexts(["1", "2", "4"] * 20))
+    assert all(value.value is None and value.n == 0 for value in found["no-sinks"].values())
+    assert found["no-sinks"].keys() == {key for key in found["words"] if not key[0].endswith("_floor")}
+    assert all(reasons(found["no-sinks"]))
+
+
+def test_a_corpus_without_tokens(observe, values):
+    model = FakeModel(special=False)
+    observables, counts = observe(model, FakeTexts(["", ""]))
+    assert counts.tokens == counts.texts == 0
+    for view in VIEWS:
+        assert all(value.value is None for value in values(model, observables, 0, view).values())
+
+
+def test_giant_and_tiny_states(of):
+    for scale in (1e-12, 1e12):
+        values = of(FakeModel(change=lambda s, k=scale: [x * k for x in s]), made_up_texts(60))["words"]
+        plain = of(FakeModel(), made_up_texts(60))["words"]
+        for key, value in values.items():
+            if key[0] in ("motion.norm", "motion.step_length"):
+                continue
+            assert value.value == pytest.approx(plain[key].value, rel=1e-3, abs=1e-6), key

@@ -1,0 +1,84 @@
+"""Floors that are drawn from a known distribution must have the mean of those drawn number by number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.anisotropy import mean_cosine, top_variance_share
+from oracles.motion import cosine
+from oracles.twonn import twonn, twonn_ml
+
+from reporter.metrics import _floors, intrinsic_dimension
+
+
+def assert_same_mean(fast, direct):
+    fast, direct = np.array(fast), np.array(direct)
+    error = np.hypot(fast.std(ddof=1) / np.sqrt(len(fast)), direct.std(ddof=1) / np.sqrt(len(direct)))
+    assert abs(fast.mean() - direct.mean()) < 4 * error
+    assert fast.std() == pytest.approx(direct.std(), rel=0.6)
+
+
+@pytest.mark.parametrize(
+    ("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (8, 10), (2, 10), (50, 1), (30, 2)]
+)
+def test_top_variance_share(n, d):
+    rng = np.random.default_rng(9)
+    direct = [top_variance_share(rng.standard_normal((n, d))) for _ in range(150)]
+    fast = [_floors.top_variance_share(n, d, seed) for seed in range(150)]
+    if d == 1 or n == 2:
+        assert fast == pytest.approx([1.0] * 150) and direct == pytest.approx([1.0] * 150)
+    else:
+        assert_same_mean(fast, direct)
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 10), (3, 10), (5000, 6), (2, 1)])
+def test_mean_cosine(n, d):
+    rng = np.random.default_rng(9)
+    rounds = 12 if n > 1000 else 200
+    direct = [mean_cosine(rng.standard_normal((n, d))) for _ in range(rounds)]
+    assert_same_mean([_floors.mean_cosine(n, d, seed) for seed in range(200)], direct)
+
+
+def test_the_limit_for_many_vectors_meets_the_exact_draw():
+    """Either side of 4096 vectors, where one gives way to the other."""
+    below = [_floors.mean_cosine(4096, 5, seed) for seed in range(300)]
+    above = [_floors.mean_cosine(4097, 5, seed) for seed in range(300)]
+    assert_same_mean(below, above)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 300])
+def test_pair_cosine(d):
+    rng = np.random.default_rng(9)
+    n = 100
+    direct = [cosine(rng.standard_normal((n, d)), rng.standard_normal((n, d))).mean() for _ in range(200)]
+    assert_same_mean([_floors.pair_cosine(n, d, seed) for seed in range(200)], direct)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 300])
+def test_step_angle(d):
+    rng = np.random.default_rng(9)
+    direct = []
+    for _ in range(60):
+        a, b, c = rng.standard_normal((3, 100, d))
+        direct.append(np.arccos(np.clip(cosine(b - a, c - b), -1, 1)).mean())
+    # Seeds three apart: a floor draws its three states with the seeds s, s + 1, s + 2.
+    assert_same_mean([_floors.step_angle(100, d, 3 * seed) for seed in range(60)], direct)
+
+
+def test_step_angle_of_wide_states():
+    assert _floors.step_angle(10_000, 500, 0) == pytest.approx(2 * np.pi / 3, abs=0.01)
+
+
+def test_dimension():
+    rng = np.random.default_rng(9)
+    direct = [rng.standard_normal((150, 12)) for _ in range(40)]
+    found = [intrinsic_dimension._floor(150, 12, seed) for seed in range(40)]
+    assert_same_mean([f[0] for f in found], [twonn(x) for x in direct])
+    assert_same_mean([f[1] for f in found], [twonn_ml(x) for x in direct])
+
+
+def test_floors_are_reproducible_and_seeded():
+    for floor in (_floors.top_variance_share, _floors.mean_cosine, _floors.pair_cosine, _floors.step_angle):
+        first = floor(50, 7, 3)
+        floor.cache_clear()
+        assert floor(50, 7, 3) == first != floor(50, 7, 4)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.twonn import scikit_dimension
+from oracles.twonn import twonn as reference
+
+from reporter.metrics.intrinsic_dimension import _gamma_interval, log_ratios, twonn, twonn_ml
+
+
+def in_space(x, width, seed=0):
+    """Put low-dimensional points into ``width`` dimensions by a random rotation, with a common offset."""
+    rng = np.random.default_rng(seed)
+    axes = np.linalg.qr(rng.standard_normal((width, x.shape[1])))[0]
+    return (x @ axes.T + 3 * rng.standard_normal(width)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("dimension", "within"), [(2, 0.06), (5, 0.08), (10, 0.15)])
+@pytest.mark.parametrize("kind", ["cube", "gaussian"])
+def test_a_linear_subspace_reads_its_dimension(dimension, within, kind):
+    rng = np.random.default_rng(dimension)
+    x = rng.random((2500, dimension)) if kind == "cube" else rng.standard_normal((2500, dimension))
+    logs = log_ratios(in_space(x, 100))
+    assert twonn(logs) == pytest.approx(dimension, rel=within)
+    assert twonn_ml(logs) == pytest.approx(dimension, rel=within)
+
+
+@pytest.mark.parametrize("dimension", [2, 4])
+def test_a_sphere_reads_its_dimension(dimension):
+    x = np.random.default_rng(0).standard_normal((2500, dimension + 1))
+    logs = log_ratios(in_space(x / np.linalg.norm(x, axis=1, keepdims=True), 40))
+    assert twonn(logs) == pytest.approx(dimension, rel=0.07)
+
+
+@pytest.mark.parametrize("count", [10, 11, 19, 20, 101, 1000])
+def test_scikit_dimension_agrees(count):
+    x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
+    logs = log_ratios(x)
+    assert twonn(logs) == pytest.approx(scikit_dimension(x), rel=1e-6)
+    assert twonn(logs) == pytest.approx(reference(x), rel=1e-6)
+    assert twonn_ml(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
+
+
+def test_fifty_dimensions_read_about_33_at_4096():
+    x = np.random.default_rng(0).standard_normal((4096, 50))
+    assert twonn(log_ratios(x)) == pytest.approx(33, abs=1.5)
+
+
+def test_scale_offset_and_order_do_not_matter():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((500, 8))
+    expected = twonn(log_ratios(x))
+    for other in (x * 1e6, x * 1e-6, x + 1e4, x[rng.permutation(500)], x[:, ::-1].copy()):
+        assert twonn(log_ratios(other)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_equal_rows_are_dropped_before_n_is_taken():
+    x = np.random.default_rng(2).standard_normal((300, 6)).astype(np.float32)
+    twice = np.concatenate([x, x[:40]])
+    assert len(log_ratios(twice)) == 300
+    assert twonn(log_ratios(twice)) == pytest.approx(twonn(log_ratios(x)), rel=1e-12)
+    assert len(log_ratios(np.ones((30, 4)))) == 0
+
+
+def test_the_interval_of_independent_ratios_covers_95_percent():
+    """log μ exponential with rate d, as the model behind the estimate has it."""
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(2000):
+        logs = rng.exponential(1 / 7, 60)
+        low, high = _gamma_interval(60, logs.sum())
+        hits += low <= 7 <= high
+        assert low < twonn_ml(logs) < high
+    assert hits / 2000 == pytest.approx(0.95, abs=0.015)
+
+
+def test_the_interval_of_real_points_covers_less():
+    """Two points that are each other's nearest share r1, so ratios are not independent: about 87 %."""
+    from scipy.spatial import cKDTree
+
+    hits, rounds, count, dimension = 0, 300, 200, 5
+    for seed in range(rounds):
+        # A periodic box has no boundary, so the density is exactly even.
+        box = np.random.default_rng(seed).random((count, dimension))
+        distances = cKDTree(box, boxsize=1).query(box, 3)[0]
+        low, high = _gamma_interval(count, np.log(distances[:, 2] / distances[:, 1]).sum())
+        hits += low <= dimension <= high
+    assert 0.8 < hits / rounds < 0.93

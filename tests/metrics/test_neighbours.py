@@ -1,0 +1,105 @@
+"""Exact means exact: the fast float32 search must give scikit-learn's distances on data made to break it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.twonn import neighbour_distances
+
+from reporter.metrics import _neighbours
+from reporter.metrics._neighbours import nearest_distances
+
+RNG = np.random.default_rng
+
+
+def outliers(rng):
+    x = rng.standard_normal((600, 30))
+    x[::60] *= 1e3
+    return x
+
+
+def far_from_the_origin(rng):
+    return rng.standard_normal((600, 30)) + 1e5
+
+
+def two_far_groups(rng):
+    """Centring does not help: both groups stay 1e4 spreads from the mean."""
+    return rng.standard_normal((600, 30)) + 1e4 * rng.choice([-1, 1], (600, 1))
+
+
+def tight_clusters(rng):
+    return np.repeat(rng.standard_normal((60, 30)), 10, axis=0) + 1e-4 * rng.standard_normal((600, 30))
+
+
+def tighter_clusters(rng):
+    return np.repeat(10 * rng.standard_normal((20, 30)), 30, axis=0) + 1e-6 * rng.standard_normal((600, 30))
+
+
+def exact_duplicates(rng):
+    return np.repeat(rng.standard_normal((200, 30)), 3, axis=0)
+
+
+def a_line(rng):
+    return np.outer(np.sort(rng.random(600)) * 1e3, rng.standard_normal(30))
+
+
+def wide(rng):
+    return rng.standard_normal((300, 1500)) * np.geomspace(1e-3, 1e3, 1500)
+
+
+def a_grid(rng):
+    """Nothing but ties."""
+    return np.stack(np.meshgrid(*[np.arange(9.0)] * 3), axis=-1).reshape(-1, 3)
+
+
+NASTY = [
+    outliers,
+    far_from_the_origin,
+    two_far_groups,
+    tight_clusters,
+    tighter_clusters,
+    exact_duplicates,
+    a_line,
+    wide,
+    a_grid,
+]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("make", NASTY)
+def test_nasty_data(make, kind):
+    x = make(RNG(0)).astype(kind)
+    found = nearest_distances(x, 2)
+    expected = neighbour_distances(x.astype(np.float64), 2)
+    assert found.shape == (len(x), 2) and found.dtype == np.float64
+    # Centring moves a coordinate by a rounding of its size: what that allows at 1e5 is the absolute part.
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14 * np.abs(x).max())
+
+
+@pytest.mark.parametrize("count", [3, 4, 8, 9, 10, 11, 1023, 1024, 1025, 2050])
+def test_sizes_around_the_block_and_the_spare_candidates(count):
+    x = RNG(count).standard_normal((count, 4))
+    np.testing.assert_allclose(nearest_distances(x, 2), neighbour_distances(x, 2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 9])
+def test_more_neighbours(k):
+    x = RNG(1).standard_normal((10, 3))
+    np.testing.assert_allclose(nearest_distances(x, k), neighbour_distances(x, k), rtol=1e-9)
+
+
+def test_one_dimension_and_equal_rows():
+    np.testing.assert_allclose(
+        nearest_distances(np.array([[0.0], [1.0], [3.0], [7.0]]), 2), [[1, 3], [1, 2], [2, 3], [4, 6]]
+    )
+    assert (nearest_distances(np.ones((20, 3)), 2) == 0).all()
+
+
+def test_the_second_look_is_needed_and_taken(monkeypatch):
+    """Without it float32 misses neighbours in these data: the check above would be empty."""
+    x = tighter_clusters(RNG(0))
+    expected = neighbour_distances(x, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(_neighbours.np, "finfo", lambda kind: type("Eps", (), {"eps": -1.0}))
+        careless = nearest_distances(x, 2)
+    assert np.abs(careless / expected - 1).max() > 0.01

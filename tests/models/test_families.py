@@ -1,0 +1,82 @@
+"""Every family: what is measured agrees with what is known of it, and the states with the model's own."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from oracles.families import FAMILIES, TEXTS
+
+from reporter.models.load import LoadedModel
+
+Family = Callable[[str], Path]
+Load = Callable[..., LoadedModel]
+
+
+def padded(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokenise the texts and pad them on the right by hand."""
+    rows = [model.tokenizer(text)["input_ids"] for text in TEXTS]
+    ids = torch.full((len(rows), max(map(len, rows))), model.tokenizer.pad_token_id or 0)
+    mask = torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = 1
+    return ids, mask
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_states_are_the_models_own_hidden_states(name: str, family: Family, loaded: Load) -> None:
+    import transformers
+
+    folder = family(name)
+    model = loaded(folder)
+    ids, mask = padded(model)
+    with torch.inference_mode():
+        states = model.states(ids, mask)
+    # The oracle is loaded apart, by its own class, and has no hook of ours.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
+        own = own.get_encoder() if own.config.is_encoder_decoder else own
+        with torch.inference_mode():
+            result = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    assert len(states) == len(result.hidden_states) == model.anatomy.layers + 1
+    for mine, theirs in zip(states[:-1], result.hidden_states[:-1], strict=True):
+        torch.testing.assert_close(mine[mask.bool()], theirs[mask.bool()])
+    last_is_block = torch.allclose(states[-1][mask.bool()], result.last_hidden_state[mask.bool()], atol=1e-6) \
+        if states[-1].shape == result.last_hidden_state.shape else False
+    assert last_is_block == (FAMILIES[name][4] == "block")
+    assert model.anatomy.self_test <= 1e-5
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_is_measured_is_what_is_known(name: str, family: Family, loaded: Load) -> None:
+    _, options, role, norms, last, positions, longest = FAMILIES[name]
+    anatomy = loaded(family(name)).anatomy
+    config = json.loads((family(name) / "config.json").read_text())
+    assert anatomy.family == config["model_type"]
+    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
+    assert measured == (role, norms, last, positions, longest)
+    assert anatomy.width == 32
+    assert anatomy.vocabulary_size == config["vocab_size"]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_longest_input_fits_and_padding_changes_nothing(name: str, family: Family, loaded: Load) -> None:
+    model = loaded(family(name))
+    longest = model.anatomy.max_tokens or 64
+    ids = torch.arange(longest)[None] % 20 + 6
+    with torch.inference_mode():
+        assert all(x.isfinite().all() for x in model.states(ids, torch.ones_like(ids)))
+        ids, mask = padded(model)
+        batch = model.states(ids, mask)
+        for row in range(len(ids)):
+            length = int(mask[row].sum())
+            alone = model.states(ids[row : row + 1, :length], mask[row : row + 1, :length])
+            for together, single in zip(batch, alone, strict=True):
+                torch.testing.assert_close(together[row, :length], single[0], rtol=1e-4, atol=1e-4)

@@ -1,0 +1,199 @@
+"""Families of models built small with random weights, and what is known of each without asking the program.
+
+The knowledge is from papers and from reading the implementations; nothing of it comes from ``reporter.models``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+WORDS = "the cat that dogs chase sleeps and a mouse runs while birds sing of red green blue old days in town".split()
+TEXTS = (
+    "The cat that dogs chase sleeps.",
+    "A mouse runs",
+    "birds sing of old red days in town while a cat sleeps",
+)
+
+# What is known of each family without asking the program (papers and the facts of each implementation):
+# class of the configuration, its options, role, norm placement, own last state, positions, longest input.
+Case = tuple[str, dict[str, Any], str, str, str, str, int | None]
+
+_BERT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+_BERT |= {"max_position_embeddings": 40, "initializer_range": 0.2}
+_LLAMA = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+_LLAMA |= {"intermediate_size": 48, "max_position_embeddings": 40, "initializer_range": 0.2}
+_GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 40, "initializer_range": 0.2}
+_NEOX = {k: v for k, v in _LLAMA.items() if k != "num_key_value_heads"}
+_OPT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 48, "init_std": 0.2}
+_OPT |= {"max_position_embeddings": 40, "word_embed_proj_dim": 32}
+_T5 = {
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 3,
+    "num_heads": 4,
+    "feed_forward_proj": "gated-gelu",
+}
+
+FAMILIES: dict[str, Case] = {
+    "bert": ("Bert", _BERT, "encoder", "post", "block", "added", 40),
+    "roberta": ("Roberta", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
+    "xlm-roberta": ("XLMRoberta", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
+    "camembert": ("Camembert", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
+    "distilbert": (
+        "DistilBert",
+        {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 40}
+        | {"initializer_range": 0.2},
+        *("encoder", "post", "block", "added", 40),
+    ),
+    "albert": ("Albert", _BERT | {"embedding_size": 16}, "encoder", "post", "block", "added", 40),
+    "albert, two groups": (
+        "Albert",
+        _BERT | {"embedding_size": 16, "num_hidden_layers": 4, "num_hidden_groups": 2},
+        *("encoder", "post", "block", "added", 40),
+    ),
+    "albert, two inner": (
+        "Albert",
+        _BERT | {"embedding_size": 16, "inner_group_num": 2},
+        *("encoder", "post", "block", "added", 40),
+    ),
+    "electra": ("Electra", _BERT | {"embedding_size": 16}, "encoder", "post", "block", "added", 40),
+    "deberta-v2": (
+        "DebertaV2",
+        _BERT
+        | {"relative_attention": True, "position_biased_input": False, "pos_att_type": ["p2c", "c2p"]}
+        | {"norm_rel_ebd": "layer_norm", "position_buckets": 8, "share_att_key": True},
+        *("encoder", "post", "block", "not-added", 40),
+    ),
+    "deberta-v2, convolution": (
+        "DebertaV2",
+        _BERT | {"conv_kernel_size": 3, "conv_act": "gelu"},
+        *("encoder", "post", "block", "added", 40),
+    ),
+    "mpnet": ("MPNet", _BERT | {"pad_token_id": 1}, "encoder", "post", "block", "added", 38),
+    "modernbert": (
+        "ModernBert",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+        | {"max_position_embeddings": 40, "initializer_range": 0.2, "local_attention": 8}
+        | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
+        *("encoder", "pre", "final", "not-added", 40),
+    ),
+    "t5": ("T5", _T5, "encoder", "pre", "final", "not-added", None),
+    "mt5": ("MT5", _T5, "encoder", "pre", "final", "not-added", None),
+    "bart": (
+        "Bart",
+        {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_attention_heads": 4}
+        | {"decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "init_std": 0.2}
+        | {"max_position_embeddings": 40},
+        *("encoder", "post", "block", "added", 40),
+    ),
+    "gpt2": ("GPT2", _GPT2, "decoder", "pre", "final", "added", 40),
+    "gpt-neo": (
+        "GPTNeo",
+        {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]]}
+        | {"max_position_embeddings": 40, "initializer_range": 0.2, "window_size": 4},
+        *("decoder", "pre", "final", "added", 40),
+    ),
+    "gpt-j": ("GPTJ", _GPT2 | {"rotary_dim": 4}, "decoder", "pre", "final", "not-added", 40),
+    "openai-gpt": ("OpenAIGPT", _GPT2, "decoder", "post", "block", "added", 40),
+    "neox, parallel": (
+        "GPTNeoX",
+        _NEOX | {"use_parallel_residual": True},
+        "decoder",
+        "pre",
+        "final",
+        "not-added",
+        40,
+    ),
+    "neox, sequential": (
+        "GPTNeoX",
+        _NEOX | {"use_parallel_residual": False},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+    "opt": ("OPT", _OPT, "decoder", "pre", "final", "added", 40),
+    "opt, projected": (
+        "OPT",
+        _OPT | {"word_embed_proj_dim": 16, "do_layer_norm_before": False},
+        *("decoder", "post", "final", "added", 40),
+    ),
+    "llama": ("Llama", _LLAMA, "decoder", "pre", "final", "not-added", 40),
+    "mistral": ("Mistral", _LLAMA | {"sliding_window": 8}, "decoder", "pre", "final", "not-added", 40),
+    "qwen2": ("Qwen2", _LLAMA, "decoder", "pre", "final", "not-added", 40),
+    "qwen3": ("Qwen3", _LLAMA | {"head_dim": 8}, "decoder", "pre", "final", "not-added", 40),
+    "gemma": ("Gemma", _LLAMA | {"head_dim": 8}, "decoder", "pre", "final", "not-added", 40),
+    "gemma2": ("Gemma2", _LLAMA | {"head_dim": 8}, "decoder", "sandwich", "final", "not-added", 40),
+    "olmo2": ("Olmo2", _LLAMA, "decoder", "inner", "final", "not-added", 40),
+    "phi": ("Phi", _LLAMA | {"num_key_value_heads": 4}, "decoder", "pre", "final", "not-added", 40),
+    "stablelm": ("StableLm", _LLAMA, "decoder", "pre", "final", "not-added", 40),
+    "bloom": (
+        "Bloom",
+        {"hidden_size": 32, "n_layer": 3, "n_head": 4, "initializer_range": 0.2},
+        *("decoder", "pre", "final", "not-added", None),
+    ),
+    "falcon": (
+        "Falcon",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "initializer_range": 0.2}
+        | {"max_position_embeddings": 40, "alibi": False},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+    "falcon, alibi": (
+        "Falcon",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "initializer_range": 0.2}
+        | {"max_position_embeddings": 40, "alibi": True, "parallel_attn": False},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+}
+
+
+def write_tokenizer(folder: Path, **special: str) -> int:
+    """Write a word-level tokenizer with [CLS] … [SEP] framing and return its size."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer = Tokenizer(
+        models.WordLevel({w: i for i, w in enumerate([*names, ".", *WORDS])}, unk_token="<unk>")
+    )
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if special.get("cls_token"):
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        )
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", **special).save_pretrained(folder)
+    return len(names) + 1 + len(WORDS)
+
+
+def build_family(name: str, folder: Path, **more: Any) -> Path:
+    """Save a small random model of a family with its tokenizer."""
+    import torch
+    import transformers
+
+    prefix, options, role, *_ = FAMILIES[name]
+    special = (
+        {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
+        if role == "encoder"
+        else {"eos_token": "</s>"}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        size = write_tokenizer(folder, **special)
+        config = getattr(transformers, f"{prefix}Config")(**({"vocab_size": size + 3} | options | more))
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = getattr(transformers, f"{prefix}Model")(config)
+            _spread(model)
+        model.save_pretrained(folder)
+    return folder
+
+
+def _spread(model: Any) -> None:
+    """Give norms and biases random weights, too: where they are 1 and 0, mistakes can cancel."""
+    import torch
+
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            with torch.no_grad():
+                parameter.add_(torch.randn(parameter.shape) * 0.2)

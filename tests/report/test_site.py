@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reporter.errors import UsageError
+from reporter.metrics.registry import catalogue
+from reporter.report import figures, render
+from reporter.store import query
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """Collects what tests ask for: tags with attributes, and the SQL of each figure."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.sql: dict[str, str] = {}
+        self._csv = self._figure = ""
+        self._code = False
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        own = dict(attrs)
+        self.tags.append((tag, own))
+        if tag == "article":
+            self._figure = (own.get("id") or "").removeprefix("figure-")
+        self._code = self._code or (tag == "pre")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "pre":
+            self._code = False
+        if tag == "article":
+            self._figure = ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self._code and self._figure:
+            self.sql[self._figure] = self.sql.get(self._figure, "") + data
+
+    def all(self, tag: str, name: str) -> list[str]:
+        return [own[name] or "" for kind, own in self.tags if kind == tag and name in own]
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Page:
+    return Page(results / "made-up" / "index.html")
+
+
+@pytest.fixture(scope="module")
+def torn(results: Path) -> Page:
+    return Page(results / "torn" / "index.html")
+
+
+def test_every_statistic_has_a_chart_with_its_definition(page: Page) -> None:
+    for metric in catalogue().values():
+        for statistic in metric.statistics:
+            assert f"{metric.name}.{statistic.name}" in page.sql
+            assert statistic.definition in page.text
+            assert not statistic.trap or statistic.trap in page.text
+            assert all(source.citation in page.text for source in statistic.sources)
+
+
+def test_headlines_are_followed_over_training(page: Page) -> None:
+    headlines = {
+        f"{m.name}.{s.name}.training" for m in catalogue().values() for s in m.statistics if s.headline
+    }
+    assert {name for name in page.sql if name.endswith(".training")} == headlines != set()
+
+
+def test_the_sql_on_the_page_gives_the_rows_of_the_csv(results: Path, page: Page) -> None:
+    for name, sql in page.sql.items():
+        shown = list(csv.DictReader(io.StringIO(query(results / "results.duckdb", sql, "csv"))))
+        text = (results / "made-up" / "data" / f"{name}.csv").read_text(encoding="utf-8")
+        stored = list(csv.DictReader(io.StringIO(text)))
+        assert len(shown) == len(stored) > 0, name
+        for one, other in zip(shown, stored, strict=True):
+            assert one.keys() == other.keys()
+            for column, text in other.items():
+                if column in {"depth", "value", "ci_low", "ci_high"} and text:
+                    assert float(one[column]) == pytest.approx(float(text), rel=1e-12), (name, column)
+                else:
+                    assert one[column] == text, (name, column)
+
+
+def test_every_link_leads_somewhere(results: Path, page: Page) -> None:
+    ids = (
+        set(page.all("section", "id"))
+        | set(page.all("article", "id"))
+        | set(page.all("details", "id"))
+        | set(page.all("main", "id"))
+    )
+    for link in page.all("a", "href"):
+        assert link[1:] in ids if link.startswith("#") else (results / "made-up" / link).exists(), link
+
+
+@pytest.mark.parametrize("name", ["index.html", "made-up/index.html", "torn/index.html"])
+def test_nothing_is_asked_of_the_network(results: Path, name: str) -> None:
+    page = Page(results / name)
+    asked = (
+        page.all("script", "src") + page.all("link", "href") + page.all("img", "src") + page.all("a", "href")
+    )
+    assert [address for address in asked if re.match(r"(https?:)?//", address)] == []
+    assert "url(" not in (results / "assets" / "reporter.css").read_text(encoding="utf-8")
+
+
+def test_hostile_text_is_escaped_everywhere(results: Path, torn: Page) -> None:
+    for name in ("index.html", "torn/index.html"):
+        text = (results / name).read_text(encoding="utf-8")
+        assert HOSTILE not in text
+        assert "</script>alert" not in text
+    assert torn.text.count(HOSTILE) > 5, "it is there, as text"
+
+
+def test_failures_stand_at_the_top(torn: Page) -> None:
+    at = {
+        needle: torn.text.index(needle)
+        for needle in ("What is missing", "is not there: give another path", "At a glance")
+    }
+    assert at["What is missing"] < at["is not there: give another path"] < at["At a glance"]
+    assert "2 failed" not in torn.text.split("At a glance")[0], "the facts count cells"
+    assert "1 failed" in torn.text
+
+
+def test_nulls_are_counted_and_explained(page: Page) -> None:
+    assert "more than half are duplicates" in page.text
+    assert re.search(r"\d+ of \d+ values missing", page.text)
+
+
+def test_the_list_has_every_study(results: Path) -> None:
+    index = Page(results / "index.html")
+    assert "made-up/index.html" in index.all("a", "href") and "torn/index.html" in index.all("a", "href")
+    assert "complete" in index.text and "2 failed" in index.text
+    assert len(index.all("polyline", "points")) == 4 + 3
+
+
+def test_a_broken_chart_leaves_the_page_alone(
+    made_up: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up.fill(
+        tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2]
+    )
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("no ink <b>")
+
+    monkeypatch.setattr(figures, "PROFILE", figures.Kind("profile", figures.PROFILE.query, broken, ""))
+    render(tmp_path / "results.duckdb", tmp_path)
+    text = (tmp_path / "made-up" / "index.html").read_text(encoding="utf-8")
+    assert "This chart could not be made." in text and "RuntimeError: no ink &lt;b&gt;" in text
+    assert 'id="provenance"' in text
+
+
+def test_a_study_without_numbers_has_a_page(made_up: ModuleType, tmp_path: Path) -> None:
+    made_up.fill(tmp_path / "results.duckdb", models=(), corpora=(), title=None, question=None)
+    page = Page(render(tmp_path / "results.duckdb", tmp_path)[1])
+    assert "No numbers yet" in page.text and "made-up" in page.text
+
+
+def test_numbers_of_a_metric_that_is_not_installed_are_drawn(made_up: ModuleType, tmp_path: Path) -> None:
+    store = made_up.fill(tmp_path / "results.duckdb", models=(), corpora=())
+    key = {"study": "made-up", "model": "m", "checkpoint": "final", "corpus": "c", "metric": "gone"}
+    row = {"role": "decoder", "view": "words", "statistic": "by_layer", "value": 1.5, "n": 3}
+    rows = [row | {"layer": layer, "depth": layer / 2} for layer in range(3)]
+    store.commit_cell(key | {"status": "done"}, [*rows, row | {"statistic": "of_model"}])
+    page = Page(render(tmp_path / "results.duckdb", tmp_path)[1])
+    assert set(page.sql) == {"gone.by_layer", "gone.of_model"}
+    assert "not installed here" in page.text
+
+
+def test_only_the_asked_for_study_is_written_and_leftovers_go(made_up: ModuleType, tmp_path: Path) -> None:
+    small = {"corpora": ("one",), "metrics": ("motion",), "models": made_up.MODELS[1:2]}
+    for study in ("first", "second"):
+        made_up.fill(tmp_path / "results.duckdb", study, **small)
+    stale = tmp_path / "first" / "data" / "stale.csv"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("old")
+    written = render(tmp_path / "results.duckdb", tmp_path, ["first"])
+    assert written == [tmp_path / "index.html", tmp_path / "first" / "index.html"]
+    assert not stale.exists() and not (tmp_path / "second").exists()
+    index = Page(tmp_path / "index.html")
+    assert index.all("a", "href") == ["#main", "first/index.html"]
+    assert "reporter report second" in index.text
+    assert [path.name for path in tmp_path.rglob(".*")] == [], "no half-written file stays"
+
+
+def test_rendering_again_changes_nothing(results: Path) -> None:
+    before = {path: path.read_bytes() for path in sorted(results.rglob("*.html"))}
+    script = (results / "assets" / "reporter.js").stat()
+    render(results / "results.duckdb", results)
+    assert before == {path: path.read_bytes() for path in sorted(results.rglob("*.html"))}
+    assert (results / "assets" / "reporter.js").stat().st_mtime_ns == script.st_mtime_ns, "made once"
+
+
+def test_an_unknown_study_names_those_there_are(results: Path) -> None:
+    with pytest.raises(UsageError, match=r"no study 'mine'.*made-up, torn"):
+        render(results / "results.duckdb", results, ["mine"])
+
+
+def test_no_results_say_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="reporter run"):
+        render(tmp_path / "results.duckdb", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("study", ["assets", "../up"])
+def test_a_study_cannot_be_written_over_something_else(
+    made_up: ModuleType, tmp_path: Path, study: str
+) -> None:
+    made_up.fill(tmp_path / "results.duckdb", study, models=(), corpora=())
+    with pytest.raises(UsageError, match="cannot name a folder"):
+        render(tmp_path / "results.duckdb", tmp_path)
+
+
+def test_a_large_study_stays_a_small_page(made_up: ModuleType, tmp_path: Path) -> None:
+    models = [(f"model-{i}", ("encoder", "decoder")[i % 2], 12, 768, (None,)) for i in range(12)]
+    made_up.fill(tmp_path / "results.duckdb", models=models, corpora=("a", "b", "c", "d"))
+    page = render(tmp_path / "results.duckdb", tmp_path)[1]
+    assert page.stat().st_size < 3_000_000

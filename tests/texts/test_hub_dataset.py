@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from reporter.errors import ReporterError
+from reporter.spec.corpora import DatasetCorpus
+
+
+class Classes:
+    names = ("neg", "pos")
+
+    def int2str(self, value):
+        return self.names[value]
+
+
+class Rows:
+    """As much of a ``datasets.Dataset`` as is used; ``read`` notes what is taken from it."""
+
+    def __init__(self, columns, read=None):
+        self.columns, self.read = columns, [] if read is None else read
+        self.features = {name: Classes() if name == "label" else object() for name in columns}
+        self.column_names = list(columns)
+
+    def select_columns(self, names):
+        return Rows({name: self.columns[name] for name in names}, self.read)
+
+    def __len__(self):
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, part):
+        assert isinstance(part, slice), "rows are read in batches"
+        self.read.append((part.start, part.stop, list(self.columns)))
+        return {name: values[part] for name, values in self.columns.items()}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """Put a small ``datasets`` package in place, whose ``load_dataset`` returns ``hub.rows``."""
+    package = types.ModuleType("datasets")
+    package.rows = Rows({"text": ["a b", None, " c "], "label": [1, 0, -1], "id": [1, 2, 3]})
+    package.calls, package.bars, package.offline = [], [], []
+    package.config = types.SimpleNamespace(HF_HUB_OFFLINE=False)
+
+    def load_dataset(*args, **options):
+        package.calls.append((args, options))
+        package.offline.append(package.config.HF_HUB_OFFLINE)
+        if isinstance(package.rows, Exception):
+            raise package.rows
+        return package.rows
+
+    package.load_dataset = load_dataset
+    package.are_progress_bars_disabled = lambda: False
+    package.disable_progress_bars = lambda: package.bars.append("off")
+    package.enable_progress_bars = lambda: package.bars.append("on")
+    monkeypatch.setitem(sys.modules, "datasets", package)
+    return package
+
+
+def test_without_the_package_there_is_advice(build, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ReporterError) as error:
+        build(DatasetCorpus(dataset="wikitext"), "wiki")
+    assert str(error.value) == (
+        "corpus 'wiki': 'wikitext' is a hub dataset; that needs the optional package: "
+        "pip install 'reporter[datasets]'"
+    )
+
+
+def test_a_split_with_class_labels(build, hub):
+    spec = DatasetCorpus(dataset="org/set", config="raw", split="train", revision="v1", label="label")
+    texts = build(spec)
+    assert list(texts) == ["a b", "c"]
+    assert [texts.label(0), texts.label(1), texts.labels, texts.dropped] == ["pos", None, ("pos",), 1]
+    assert (texts.source, texts.location) == ("dataset", "org/set/raw/train@v1")
+    assert hub.calls == [(("org/set", "raw"), {"split": "train", "revision": "v1", "streaming": False})]
+    assert hub.rows.read == [(0, 1024, ["text", "label"])]  # other columns are not read
+    assert hub.bars == ["off", "on"] and hub.offline == [False]
+
+
+def test_what_was_fetched_is_found_again_without_the_package(build, hub, monkeypatch):
+    before = build(DatasetCorpus(dataset="org/set"))
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    assert build(DatasetCorpus(dataset="org/set"), offline=True).hash == before.hash
+    with pytest.raises(ReporterError, match="optional package"):
+        build(DatasetCorpus(dataset="org/set", revision="v2"))
+
+
+def test_numbers_as_labels_and_one_column_for_both(build, hub):
+    assert build(DatasetCorpus(dataset="org/set", label="id")).labels == ("1", "3")
+    assert build(DatasetCorpus(dataset="org/set", label="text")).labels == ("a b", " c ")
+
+
+def test_many_rows_come_in_batches(build, hub):
+    hub.rows = Rows({"text": [f"text {i}" for i in range(2500)]})
+    assert list(build(DatasetCorpus(dataset="org/set"))) == [f"text {i}" for i in range(2500)]
+    assert [start for start, _, _ in hub.rows.read] == [0, 1024, 2048]
+
+
+def test_only_the_texts_within_the_limit_are_read(build, hub):
+    hub.rows = Rows({"text": [f"text {i}" for i in range(2500)]})
+    assert len(build(DatasetCorpus(dataset="org/set", limit=5))) == 5
+    assert [start for start, _, _ in hub.rows.read] == [0]
+
+
+def test_columns_are_checked(build, hub):
+    for options, message in [
+        (
+            {"column": "txt"},
+            r"dataset 'org/set', split 'test', has no column 'txt' .*did you mean 'text'\? It has text,",
+        ),
+        ({"label": "lable"}, r"has no column 'lable' \(label\); did you mean 'label'\?"),
+        ({"column": "id"}, r"row 0: the column 'id' holds not text but int"),
+    ]:
+        with pytest.raises(ReporterError, match=rf"^corpus 'mine': .*{message}"):
+            build(DatasetCorpus(dataset="org/set", **options))
+
+
+def test_offline_asks_nobody_and_says_so(build, hub):
+    from huggingface_hub import constants
+
+    hub.rows = ConnectionError("Couldn't reach 'org/set' on the Hub\nand more")
+    with pytest.raises(ReporterError) as error:
+        build(DatasetCorpus(dataset="org/set"), offline=True)
+    assert str(error.value) == (
+        "corpus 'mine': cannot load dataset 'org/set' offline, where only what was fetched before "
+        "can be used; run once without --offline (Couldn't reach 'org/set' on the Hub)"
+    )
+    assert hub.offline == [True]
+    assert not hub.config.HF_HUB_OFFLINE and constants.HF_HUB_OFFLINE in (False, None)
+
+
+def test_what_the_package_says_is_passed_on(build, hub):
+    hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
+    with pytest.raises(
+        ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\""
+    ):
+        build(DatasetCorpus(dataset="org/set"))
+
+
+def test_a_local_folder_is_read_from_the_studys_folder_and_again_when_it_changes(build, hub, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "test.csv").write_text("text\na\n")
+    first = build(DatasetCorpus(dataset="./mine"))
+    assert hub.calls[0][0] == (str(tmp_path / "mine"), None)
+    assert build(DatasetCorpus(dataset="./mine")).folder == first.folder and len(hub.calls) == 1
+    (folder / "test.csv").rename(folder / "train.csv")
+    assert build(DatasetCorpus(dataset="./mine")).folder != first.folder
+
+
+def test_the_real_package_reads_a_local_folder(build, tmp_path, monkeypatch):
+    pytest.importorskip("datasets", reason="the optional package is not installed")
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "test.csv").write_text("text,label\nhello world,1\nsecond,0\n")
+    texts = build(DatasetCorpus(dataset="mine", label="label"), offline=True)
+    assert (list(texts), texts.labels) == (["hello world", "second"], ("1", "0"))

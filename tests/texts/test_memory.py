@@ -1,0 +1,53 @@
+"""Memory does not grow with the corpus, while it is built and while it is read."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+
+from reporter.spec.corpora import FileCorpus, GeneratedCorpus
+from reporter.texts import build_texts
+
+TEXTS = 2_000
+LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"
+
+
+def source(folder, kind, texts):
+    if kind == "grammar" or kind == "random-words":
+        return GeneratedCorpus(generate=kind, texts=texts, words=(15, 15))
+    with (folder / f"{texts}.{kind}").open("w") as file:
+        if kind == "csv":
+            file.write("text,label\n")
+        for i in range(texts):
+            row = {
+                "txt": f"{LINE} {i}",
+                "csv": f"{LINE} {i},{i % 4}",
+                "jsonl": json.dumps({"text": LINE, "label": i % 4}),
+            }
+            file.write(row[kind] + "\n")
+    columns = {} if kind == "txt" else {"column": "text", "label": "label"}
+    return FileCorpus(file=f"{texts}.{kind}", **columns)
+
+
+def peak(folder, kind, texts):
+    spec = source(folder, kind, texts)
+    tracemalloc.start()
+    try:
+        built = build_texts("mine", spec, folder, folder / "cache")
+        assert sum(1 for _ in built) == sum(1 for _ in built.lengths()) == texts
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl", "random-words", "grammar"])
+def test_ten_times_the_corpus_takes_the_same_memory(tmp_path, kind):
+    texts = TEXTS // 20 if kind == "grammar" else TEXTS
+    peak(tmp_path, kind, 10)  # imports and caches of the interpreter are no part of the corpus
+    small = peak(tmp_path, kind, texts)
+    large = peak(tmp_path, kind, 10 * texts)
+    # The buffers of labels and offsets (16,384 numbers) are all that can grow, and only so far.
+    assert large < small + 300_000
+    assert large < 10 * texts * len(LINE) / 2 or kind == "grammar"
