@@ -21,7 +21,7 @@ MAY_IMPORT = {room: set(FLOW[:place]) for place, room in enumerate(FLOW)} | {
     "metrics": {"errors", "observables"},  # a metric is a function of observables
     "store": {"errors", "metrics"},
     "report": {"errors", "metrics", "store"},  # it computes nothing, so it needs no model
-    "run": set(FLOW) - {"report"},
+    "run": set(FLOW),
     "cli": {*FLOW, "run"},
     "__main__": {"cli"},
     "__init__": set(),

@@ -59,7 +59,7 @@ def _has_bf16(device: torch.device) -> bool:
     import torch
 
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
         capabilities = torch.backends.cpu.get_cpu_capability(), _cpu_flags()
         return capabilities[0].startswith("AVX512") and (
@@ -93,5 +93,6 @@ def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
 
 def _relative(rough: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """Return ‖rough − exact‖ / ‖exact‖ of each row; 0 where both are zero."""
-    difference = (rough - exact).norm(dim=-1)
-    return (difference / exact.norm(dim=-1)).masked_fill(difference == 0, 0.0)
+    difference: torch.Tensor = (rough - exact).norm(dim=-1)
+    relative: torch.Tensor = difference / exact.norm(dim=-1)
+    return relative.masked_fill(difference == 0, 0.0)

@@ -44,7 +44,7 @@ def nearest_distances(x: NDArray[np.floating], k: int) -> NDArray[np.float64]:
         # distance is at least √a; else rounding took off no more than this tolerance.
         own = squares[rows].double()
         last = far[:, -1].double() + own
-        tolerance = 16 * np.finfo(np.float32).eps * (own + 4 * torch.maximum(own, last))
+        tolerance = 16 * float(np.finfo(np.float32).eps) * (own + 4 * torch.maximum(own, last))
         doubtful = (found[:, -1] > last - tolerance) & (wanted < n - 1)
         result[rows] = found
         again = rows[doubtful]

@@ -47,8 +47,8 @@ STATISTICS = (
     Statistic(
         "mean_cosine",
         "mean cosine of two tokens",
-        "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no pairs "
-        "are sampled",
+        "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
+        "pairs are sampled",
         (ETHAYARAJH,),
         floor=True,
         bounds=(-1, 1),
@@ -99,7 +99,9 @@ def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(AnisotropyOptions, options)
     for layer in range(seen.layers + 1):
-        sampled = seen.once(("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options))
+        sampled = seen.once(
+            ("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options)
+        )
         moments = seen.moments(layer)
         yield from _top_share(seen, layer)
         yield from _top_share_of_batches(sampled, seen, layer)

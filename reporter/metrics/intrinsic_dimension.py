@@ -26,9 +26,9 @@ _RELATIVE = (
     "with the floor and with other models at the same n, not with the width."
 )
 _DISTINCT = (
-    "states are drawn without duplicates, a duplicate being decided by what the model saw: the same prefix of token ids "
-    "(decoder), the same text and position (encoder), at layer 0 the same token id (and position where position "
-    "vectors are added)"
+    "states are drawn without duplicates, a duplicate being decided by what the model saw: the same prefix of "
+    "token ids (decoder), the same text and position (encoder), at layer 0 the same token id (and position where "
+    "position vectors are added)"
 )
 
 STATISTICS = (

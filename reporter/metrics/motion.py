@@ -76,7 +76,7 @@ STATISTICS = (
 @metric(
     name="motion",
     title="Motion through the layers",
-    summary="How long the step of each layer is, how much it turns the state, and how it compares with the state's norm.",
+    summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
     needs=("moments", "text_sums"),
     cost="a few products per token and layer",

@@ -84,7 +84,9 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
     added = _positions_are_added(states(inputs.repeated_id()))
     role = _role(states(ids), states(inputs.with_other_last_token(ids)))
     _check_padding(states, ids, inputs.pad_id)
-    own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
+    own_limit = (
+        measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
+    )
     config = module.config
     anatomy = Anatomy(
         family=str(config.model_type),
@@ -111,7 +113,10 @@ def _positions_are_added(states: list[Tensor]) -> bool:
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
     """Change the last token of each text: where earlier states change with it, tokens see later ones."""
     moved = torch.stack(
-        [(relative(x, y)[:, :-1] > _noise(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
+        [
+            (relative(x, y)[:, :-1] > _noise(x)).any(dim=1)
+            for x, y in zip(changed[1:], states[1:], strict=True)
+        ]
     ).any(dim=0)
     if moved.all():
         return "encoder"
@@ -126,9 +131,7 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
     padded, mask = ids.clone(), torch.ones_like(ids)
     padded[1, length:], mask[1, length:] = pad_id, 0
     batched, alone = states(padded, mask), states(ids[1:, :length])
-    worst = max(
-        relative(b[1:, :length], a).max().item() for b, a in zip(batched, alone, strict=True)
-    )
+    worst = max(relative(b[1:, :length], a).max().item() for b, a in zip(batched, alone, strict=True))
     tolerance = PADDING_TOLERANCE if batched[0].dtype == torch.float32 else 0.1
     if not worst <= tolerance:
         raise ReporterError(
@@ -150,7 +153,9 @@ def _last_hidden_state(seen: Trace, blocks: Blocks) -> Literal["block", "final"]
             reached += [p.tensor for p in call.outputs]
     if any(same(last, x) for x in reached):
         return "final"
-    raise ReporterError("its last_hidden_state is neither what its last block returned nor a norm or projection of it")
+    raise ReporterError(
+        "its last_hidden_state is neither what its last block returned nor a norm or projection of it"
+    )
 
 
 def _noise(x: Tensor) -> float:

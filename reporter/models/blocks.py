@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from reporter.errors import ReporterError
 from reporter.models.trace import Call, Passed, Slot, Trace, same
 
-TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
+TOLERANCE = (
+    1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
+)
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,7 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
     return min(fitting, key=lambda chain: chain.calls[0].start)
 
 
-def _chain(
-    calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence[Tensor]
-) -> Blocks | None:
+def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence[Tensor]) -> Blocks | None:
     """Return the calls as a chain, or None where one does not pass states on to the next."""
     if any(b.start < a.end for a, b in zip(calls, calls[1:], strict=False)):
         return None  # one inside the other
@@ -110,7 +110,9 @@ def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Pas
         if before.end < between.start and between.end < after.start:
             fed = any(same(p.tensor, x) for p in between.inputs for x in made)
             for taken in after.inputs if fed else ():
-                if _is_state(taken.tensor, shape) and any(same(taken.tensor, p.tensor) for p in between.outputs):
+                if _is_state(taken.tensor, shape) and any(
+                    same(taken.tensor, p.tensor) for p in between.outputs
+                ):
                     return taken
     return None
 

@@ -15,7 +15,9 @@ from reporter.errors import ReporterError
 
 _NAME = "file-hashes.json"
 _WORTH_REMEMBERING = 1 << 20  # bytes; smaller files are read faster than the memo grows
-_SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again without its time stamp showing it
+_SETTLED = (
+    2 * 10**9
+)  # nanoseconds; a file changed just now may change again without its time stamp showing it
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:

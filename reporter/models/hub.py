@@ -146,7 +146,9 @@ def _ask(hub: str, revision: str) -> _Answer:
     try:
         info = HfApi().model_info(hub, revision=revision, timeout=TIMEOUT)
     except GatedRepoError as error:
-        raise ReporterError(f"{hub} is gated: accept its terms on the hub and log in with `hf auth login`") from error
+        raise ReporterError(
+            f"{hub} is gated: accept its terms on the hub and log in with `hf auth login`"
+        ) from error
     except RevisionNotFoundError as error:
         raise ReporterError(f"{hub} has no revision '{revision}' on the hub") from error
     except RepositoryNotFoundError as error:
@@ -184,7 +186,9 @@ def _fetch(checkpoint: Checkpoint, patterns: list[str], offline: bool) -> Path:
             local_files_only=offline,
         )
     except Exception as error:
-        raise ReporterError(f"{checkpoint.hub} cannot be fetched from the hub: {_first_line(error)}") from error
+        raise ReporterError(
+            f"{checkpoint.hub} cannot be fetched from the hub: {_first_line(error)}"
+        ) from error
     return Path(folder)
 
 

@@ -34,7 +34,9 @@ class Inputs:
     def __init__(self, module: nn.Module, tokenizer: Any) -> None:
         accepted = inspect.signature(module.forward).parameters
         if not {"input_ids", "attention_mask"} <= accepted.keys():
-            raise ReporterError(f"{type(module).__name__} takes no input_ids with an attention_mask; it is no text model")
+            raise ReporterError(
+                f"{type(module).__name__} takes no input_ids with an attention_mask; it is no text model"
+            )
         # A cache of keys and values would only cost memory. Models without one would not know the word.
         self._fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
         self.vocabulary = _input_embedding(module)
@@ -78,7 +80,9 @@ class Inputs:
 def config_limit(config: Any) -> int | None:
     """Return the longest input that a configuration names, or None where it names none."""
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    limits = [value for name in _LIMITS if isinstance(value := getattr(config, name, None), int) and value > 0]
+    limits = [
+        value for name in _LIMITS if isinstance(value := getattr(config, name, None), int) and value > 0
+    ]
     return min(limits, default=None)
 
 

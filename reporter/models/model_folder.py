@@ -15,7 +15,14 @@ PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 
 _VOCABULARIES = frozenset(
-    {"tokenizer.json", "vocab.txt", "vocab.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}
+    {
+        "tokenizer.json",
+        "vocab.txt",
+        "vocab.json",
+        "tokenizer.model",
+        "spiece.model",
+        "sentencepiece.bpe.model",
+    }
     | {"spm.model", "vocab.bpe", "source.spm", "tekken.json"}
 )
 _VOCABULARY_SUFFIXES = (".tiktoken", ".model", ".spm")

@@ -71,7 +71,9 @@ def prepare(
             with FileLock(first.path.with_suffix(".lock")):  # a second run waits, and then finds it done
                 record = _train(checkpoints, corpus, progress)
         except OSError as error:
-            raise ReporterError(f"model '{first.model}': cannot write to {first.path}: {error.strerror}") from error
+            raise ReporterError(
+                f"model '{first.model}': cannot write to {first.path}: {error.strerror}"
+            ) from error
         except ReporterError as error:
             raise ReporterError(f"model '{first.model}': {error}") from error
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
@@ -141,7 +143,9 @@ def _remove_unfinished(folder: Path) -> None:
 
 def _finite(loss: float, step: int) -> float:
     if not loss < float("inf"):
-        raise ReporterError(f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate")
+        raise ReporterError(
+            f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate"
+        )
     return loss
 
 

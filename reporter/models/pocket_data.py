@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 IGNORED = -100  # the label of a token that is not to be predicted
 
 HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 16, 1024
-_KEPT, _REPLACED = 0.1, 0.1  # of the tokens to be guessed: shown as they are, or as any other token (Devlin et al. 2019)
+_DISGUISED = (
+    0.2  # of the tokens to be guessed: half shown as they are, half as any other token (Devlin et al. 2019)
+)
 _AT_ONCE = 1024  # texts tokenised in one go
+_TOKENS_AT_ONCE = 4096  # of a batch of held-out texts
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Stream:
         self._special = SPECIAL_TOKENS[recipe.architecture]
         self._encoder = "mask" in self._special.roles
         self.tokens, ends = self._read(texts, start, stop, tokenizer)
-        self._pieces = self._cut(ends)
-        if len(self._pieces) == 0:
+        self._runs = self._cut(ends)
+        if len(self._runs) == 0 or self._room < 1:
             raise ReporterError(f"corpus '{texts.name}' has too few words to train on")
 
     def _read(
@@ -77,23 +80,20 @@ class Stream:
         return np.fromiter(flat, dtype=np.int64, count=int(ends[-1]) if parts else 0), ends
 
     def _cut(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return where rows may begin and end, shape (rows, 2).
+        """Return the runs of tokens inside which a row must lie, as start and stop, shape (runs, 2).
 
-        An encoder's row lies inside one text, as it will when it is measured. A decoder's row may begin anywhere and
-        go on into the next text, so that no token is wasted.
+        An encoder's row lies inside one text, as it will when it is measured. A decoder's row may go on into the next
+        text, so that no token is wasted.
         """
-        if self._encoder:
-            size = self._recipe.context - 2  # the opening and closing special tokens need room
-            starts = np.concatenate([[0], ends[:-1]])
-            cuts = [
-                (cut, min(cut + size, stop))
-                for begin, stop in zip(starts.tolist(), ends.tolist(), strict=True)
-                for cut in (range(begin, stop, size) if size else ())
-            ]
-        else:
-            size = min(self._recipe.context, len(self.tokens))
-            cuts = [(begin, begin + size) for begin in range(len(self.tokens) - size + 1)] if size > 1 else []
-        return np.asarray(cuts, dtype=np.int64).reshape(-1, 2)
+        if not self._encoder:
+            ends = ends[-1:]
+        starts = np.concatenate([[0], ends])[:-1]
+        shortest = 1 if self._encoder else 2
+        return np.stack([starts, ends], axis=1)[ends - starts >= shortest]
+
+    @property
+    def _room(self) -> int:
+        return self._recipe.context - (2 if self._encoder else 0)  # for the opening and closing special tokens
 
     def entropy(self) -> float:
         """Return −Σ p log p over the tokens to be predicted, in nats."""
@@ -102,17 +102,33 @@ class Stream:
         return float(-(p * np.log(p)).sum())
 
     def draw(self, generator: torch.Generator) -> Batch:
-        """Return the rows of one step, drawn with replacement."""
-        rows = torch.randint(len(self._pieces), (self._recipe.batch,), generator=generator)
-        return self._batch(self._pieces[rows.numpy()], generator)
+        """Return the rows of one step: from random texts, and of a long text a random part."""
+        rows = torch.randint(len(self._runs), (self._recipe.batch,), generator=generator).numpy()
+        starts, stops = self._runs[rows].T
+        spare = np.maximum(stops - starts - self._room, 0)
+        starts = starts + (torch.rand(len(rows), generator=generator).numpy() * (spare + 1)).astype(np.int64)
+        pieces = np.stack([starts, np.minimum(stops, starts + self._room)], axis=1)
+        return self._batch(pieces, generator, disguised=_DISGUISED)
 
     def all(self, generator: torch.Generator) -> list[Batch]:
-        """Return every token in rows that do not overlap, in order."""
-        pieces = self._pieces if self._encoder else self._pieces[:: max(1, self._recipe.context)]
-        size = max(1, 4096 // self._recipe.context)
-        return [self._batch(pieces[i : i + size], generator) for i in range(0, len(pieces), size)]
+        """Return every token in rows that do not overlap, in order.
 
-    def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator) -> Batch:
+        What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has to copy,
+        would make its loss look better than what it has learned.
+        """
+        pieces = np.asarray(
+            [
+                (start, min(start + self._room, stop))
+                for begin, stop in self._runs.tolist()
+                for start in range(begin, stop, self._room)
+                if self._encoder or stop - start > 1
+            ],
+            dtype=np.int64,
+        )
+        size = max(1, _TOKENS_AT_ONCE // self._recipe.context)
+        return [self._batch(pieces[i : i + size], generator, disguised=0.0) for i in range(0, len(pieces), size)]
+
+    def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator, disguised: float) -> Batch:
         lengths = pieces[:, 1] - pieces[:, 0]
         columns = np.arange(lengths.max())
         real = columns < lengths[:, None]
@@ -120,17 +136,17 @@ class Stream:
         if not self._encoder:
             rows = torch.from_numpy(ids)
             return Batch(rows, torch.ones_like(rows), rows)
-        return self._masked(torch.from_numpy(ids), torch.from_numpy(real), generator)
+        return self._masked(torch.from_numpy(ids), torch.from_numpy(real), generator, disguised)
 
-    def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator) -> Batch:
+    def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator, disguised: float) -> Batch:
         special = self._special
         guess = real & (torch.rand(ids.shape, generator=generator) < self._recipe.mask_share)
         guess[:, 0] |= ~guess.any(dim=1)  # at least one in each row
         labels = ids.where(guess, torch.tensor(IGNORED))
         how = torch.rand(ids.shape, generator=generator)
         others = self.tokens[torch.randint(len(self.tokens), ids.shape, generator=generator).numpy()]
-        shown = torch.where(how < 1 - _KEPT, torch.from_numpy(others), ids)
-        shown = torch.where(how < 1 - _KEPT - _REPLACED, torch.tensor(special.id("mask")), shown)
+        shown = torch.where(how < disguised / 2, ids, torch.from_numpy(others))
+        shown = torch.where(how < disguised, shown, torch.tensor(special.id("mask")))
         ids = torch.where(guess, shown, ids)
 
         rows, length = ids.shape

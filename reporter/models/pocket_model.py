@@ -38,7 +38,9 @@ def is_encoder(recipe: Recipe) -> bool:
 def _bert(recipe: Recipe, vocabulary_size: int) -> Any:
     from transformers import BertConfig, BertForMaskedLM
 
-    return BertForMaskedLM(BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context))
+    return BertForMaskedLM(
+        BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context)
+    )
 
 
 def _roberta(recipe: Recipe, vocabulary_size: int) -> Any:
@@ -46,7 +48,10 @@ def _roberta(recipe: Recipe, vocabulary_size: int) -> Any:
 
     offset = SPECIAL_TOKENS["roberta"].id("pad") + 1  # RoBERTa counts positions from there
     more = {"max_position_embeddings": recipe.context + offset, "type_vocab_size": 1}
-    more |= {"bos_token_id": SPECIAL_TOKENS["roberta"].id("cls"), "eos_token_id": SPECIAL_TOKENS["roberta"].id("sep")}
+    more |= {
+        "bos_token_id": SPECIAL_TOKENS["roberta"].id("cls"),
+        "eos_token_id": SPECIAL_TOKENS["roberta"].id("sep"),
+    }
     return RobertaForMaskedLM(RobertaConfig(**_encoder(recipe, vocabulary_size), **more))
 
 

@@ -58,7 +58,11 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
     Raises:
         ReporterError: if the vocabulary is too small for the texts.
     """
-    assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
+    assert (
+        checkpoint.path is not None
+        and checkpoint.recipe is not None
+        and checkpoint.training_texts is not None
+    )
     folder = checkpoint.path / _FOLDER
     if not (folder / "tokenizer.json").is_file():
         checkpoint.path.mkdir(parents=True, exist_ok=True)
@@ -67,7 +71,9 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
             write_tokenizer(checkpoint.recipe, checkpoint.training_texts, temporary)
             os.replace(temporary, folder)
         except OSError:
-            if not (folder / "tokenizer.json").is_file():  # else another process was faster, with the same result
+            if not (
+                folder / "tokenizer.json"
+            ).is_file():  # else another process was faster, with the same result
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

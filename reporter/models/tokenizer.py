@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,10 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
     Raises:
         ReporterError: if there is none, or it cannot be read.
     """
-    from transformers import AutoTokenizer
-
     root = checkpoint.path or folder
     place = folder if checkpoint.trust_remote_code else tokenizer_folder([folder, root])
     try:
-        tokenizer = AutoTokenizer.from_pretrained(
+        tokenizer = _class(place).from_pretrained(
             str(place),
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
@@ -36,6 +35,22 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
     return tokenizer
+
+
+def _class(folder: Path) -> Any:
+    """Return the class to load a tokenizer with.
+
+    Where the configuration says that ``tokenizer.json`` is all there is to it, it is taken at its word. For some
+    families ``AutoTokenizer`` would build a tokenizer of its own over that vocabulary, which splits texts differently.
+    """
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    try:
+        declared = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("tokenizer_class")
+    except (OSError, ValueError, AttributeError):
+        return AutoTokenizer
+    generic = declared in ("PreTrainedTokenizerFast", "TokenizersBackend")
+    return PreTrainedTokenizerFast if generic and (folder / "tokenizer.json").is_file() else AutoTokenizer
 
 
 def _one_line(error: Exception) -> str:

@@ -67,7 +67,9 @@ def _config(checkpoint: Checkpoint, folder: Path) -> Any:
             raise ReporterError(
                 f"{folder} needs Python code of its own; write `trust_remote_code: true` for this model if you trust it"
             ) from error
-        raise ReporterError(f"its configuration in {folder} cannot be read: {_one_line(error)}{advice}") from error
+        raise ReporterError(
+            f"its configuration in {folder} cannot be read: {_one_line(error)}{advice}"
+        ) from error
 
 
 def _kind(config: Any) -> Any:

@@ -76,7 +76,9 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
 def _ids(vocabulary: Any) -> dict[str, int]:
     if isinstance(vocabulary, dict):
         return vocabulary
-    tokens = (entry if isinstance(entry, str) else entry[0] for entry in vocabulary)  # Unigram: [token, score]
+    tokens = (
+        entry if isinstance(entry, str) else entry[0] for entry in vocabulary
+    )  # Unigram: [token, score]
     return {token: i for i, token in enumerate(tokens)}
 
 
@@ -121,6 +123,10 @@ def _from_bytes(text: str) -> str:
 @cache
 def _byte_of() -> dict[str, int]:
     """Return GPT-2's alphabet: printable bytes stand for themselves, the others for characters from 256 on."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}

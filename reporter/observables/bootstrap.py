@@ -1,9 +1,9 @@
 """Bootstrap weights of texts that need no list of texts: the Poisson bootstrap, keyed by the text's place.
 
 Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
-text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become sums
-over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of model,
-layer or view, replicates of two models on the same corpus are paired.
+text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
+sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of
+model, layer or view, replicates of two models on the same corpus are paired.
 
 Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
 2012, "Estimating uncertainty for massive data streams".

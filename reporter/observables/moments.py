@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Rows added up in float32 before float64 takes over: one long float32 sum is off by 1e-5 of itself and more, and by how
 # much depends on the batch.
 _BLOCK = 256
+_TINY = 1e-24  # mean squares below it are not taken in float32, whose numbers end at 1e-38
 
 
 class Moments(Observable):
@@ -119,4 +120,8 @@ def _squares(x: torch.Tensor) -> torch.Tensor:
     """Return Σ x_ij² over the rows i of x in float64, shape (width,)."""
     whole = len(x) // _BLOCK * _BLOCK
     blocks = x[:whole].view(-1, _BLOCK, x.shape[1]).norm(dim=1)
-    return blocks.double().square().sum(dim=0) + x[whole:].norm(dim=0).double().square()
+    found: torch.Tensor = blocks.double().square().sum(dim=0) + x[whole:].norm(dim=0).double().square()
+    tiny = found < _TINY * len(x)
+    if tiny.any():  # dimensions that training has all but switched off: their float32 squares underflow
+        found[tiny] = x[:, tiny].double().square().sum(dim=0)
+    return found

@@ -34,14 +34,14 @@ class Observable(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1
 
-    def start(self, batch: HiddenBatch) -> None:
+    def start(self, batch: HiddenBatch) -> None:  # noqa: B027 (most have nothing to do)
         """Look at a new batch before its layers are shown."""
 
     @abstractmethod
     def observe(self, layer: LayerStates) -> None:
         """Take in one layer of the batch; layers come in the order 0..L."""
 
-    def finish(self, batch: HiddenBatch) -> None:
+    def finish(self, batch: HiddenBatch) -> None:  # noqa: B027
         """Look at a batch after all its layers were shown."""
 
     @abstractmethod

@@ -36,7 +36,7 @@ class _Kept:
     def admit(
         self, keys: Keys, facts: NDArray[np.int64], size: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Take in tokens with distinct, sorted keys; return which of them need a state written, and into which slots."""
+        """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
         at = np.searchsorted(self.keys, keys)
         known = np.zeros(len(keys), dtype=bool)
         inside = at < len(self.keys)

@@ -48,8 +48,8 @@ def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds =
         low, high = low - pad, high + pad
     if bounds[0] is not None and 0 <= low <= 1.5 * (high - low):
         low = 0.0
-    if bounds[1] is not None:
-        high = bounds[1] if bounds[1] - 0.25 * (high - low) <= high else high
+    if bounds[1] is not None and bounds[1] - 0.25 * (high - low) <= high <= bounds[1]:
+        high = bounds[1]
     if not null:
         return Axis(low, high)
     with_floor = min(low, *null), max(high, *null)

@@ -37,13 +37,12 @@ class Kind:
     name: str
     query: queries.Query
     draw: Draw
-    about: str
 
 
-PROFILE = Kind("profile", queries.PROFILE, profile, "over relative depth")
-DOTS = Kind("dots", queries.DOTS, dots, "for each model")
-TRAINING = Kind("training", queries.TRAINING, training, "over training")
-TRAINING_OF_MODELS = Kind("training", queries.TRAINING_OF_MODELS, training, "over training")
+PROFILE = Kind("profile", queries.PROFILE, profile)
+DOTS = Kind("dots", queries.DOTS, dots)
+TRAINING = Kind("training", queries.TRAINING, training)
+TRAINING_OF_MODELS = Kind("training", queries.TRAINING_OF_MODELS, training)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint
 TRAINING = Query(
     "training",
     """
-SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
+SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers
 FROM layer_metrics
 WHERE study = $study AND metric = $metric AND statistic = $statistic
   AND step IS NOT NULL AND layer IS NOT NULL

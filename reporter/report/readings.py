@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from reporter.report.numbers import span, whole
 
+ROLES = {"encoder": "encoders", "decoder": "decoders"}
+FEW = 4
+"""As many models are named one by one."""
+
 
 @dataclass(frozen=True)
 class Course:
@@ -67,11 +71,17 @@ def read_points(points: Sequence[Point]) -> str:
 
 
 def read_training(courses: Sequence[Course]) -> str:
-    """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``."""
-    ordered = [line for _, group in _by_role(courses) for line in group]
+    """Say how values moved between a model's first and last step: ``gpt2 0.05 → 0.41 (steps 0 to 600)``.
+
+    More models than four are read by role.
+    """
+    groups = _by_role(courses)
+    if len(courses) <= FEW:
+        groups = [(line.model, [line]) for _, group in groups for line in group]
     return " · ".join(
-        f"{c.model} {span([c.first])} → {span([c.last])} (steps {whole(c.start)} to {whole(c.end)})"
-        for c in ordered
+        f"{name} {span([c.first for c in group])} → {span([c.last for c in group])} "
+        f"(steps {whole(min(c.start for c in group))} to {whole(max(c.end for c in group))})"
+        for name, group in groups
     )
 
 
@@ -81,6 +91,11 @@ def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]
         groups.setdefault(item.role, []).append(item)
     order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))
     return [
-        (groups[role][0].model if len(groups[role]) == 1 else f"{len(groups[role])} {role}s", groups[role])
+        (
+            groups[role][0].model
+            if len(groups[role]) == 1
+            else f"{len(groups[role])} {ROLES.get(role, 'models')}",
+            groups[role],
+        )
         for role in order
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sysconfig
 import time
 import traceback
 import warnings
@@ -162,7 +163,8 @@ def describe(error: BaseException) -> str:
     if isinstance(error, ReporterError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if "reporter" in Path(frame.filename).parts] or frames
+    libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platlib", "purelib"))
+    ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
     where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:500]}{where}"

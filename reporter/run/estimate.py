@@ -69,7 +69,7 @@ def estimate(plan: Plan) -> Estimate:
         weights = 12 * layers * width**2
         if seconds is not None:
             seconds += 2 * weights * tokens / FLOPS
-        sampled = sum(choice.options.sample_size() for choice in plan.file.study.metrics)
+        sampled = sum(cell.options.sample_size() for cell in {cell.key.metric: cell for cell in plan.cells}.values())
         states = (layers + 1) * width * 4
         memory.append(
             4 * weights

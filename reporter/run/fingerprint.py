@@ -55,7 +55,7 @@ def cell_inputs(
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Say in words what changed between two sets of inputs, e.g. ``"texts changed, options changed (sample 4096 → 64)"``."""
+    """Say in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
     said = []
     for part in sorted({*old, *new}):
         before, after = old.get(part), new.get(part)

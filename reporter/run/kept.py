@@ -141,7 +141,7 @@ class Kept:
 
 
 def make_room(folder: Path, budget: int) -> list[str]:
-    """Delete the passes that were not used for longest until the rest fits into ``budget`` bytes; return their names."""
+    """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names."""
     passes = [path for path in folder.iterdir() if path.is_dir()] if folder.exists() else []
     sizes = {path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) for path in passes}
     total = sum(sizes.values())

@@ -108,8 +108,11 @@ def _pass(
     return _minus(counts, before)
 
 
+MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
+
+
 class _Saver:
-    """Saves unfinished work after a shard, unless saving would cost more than a twentieth of the time."""
+    """Saves unfinished work after a shard, unless saving would cost more than ``MOST_SAVING`` of the time."""
 
     def __init__(self, kept: Kept, wanted: Wanted) -> None:
         self._kept, self._wanted = kept, wanted
@@ -118,7 +121,7 @@ class _Saver:
 
     def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
         began = time.perf_counter()
-        if began - self._last < 20 * self._cost:
+        if (began - self._last) * MOST_SAVING < self._cost:
             return
         self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
         self._last = time.perf_counter()

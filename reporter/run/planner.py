@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.run.estimate import estimate
 from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
 from reporter.run.plan import FORCED, Cell, CellKey, Plan, State, or_raise
-from reporter.store import Store
+from reporter.store import CellName, Store
 from reporter.texts import build_texts
 
 if TYPE_CHECKING:
-    from reporter.metrics.base import Metric
+    from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
-    from reporter.spec import MetricChoice, Study, StudyFile
+    from reporter.spec import Study, StudyFile
+    from reporter.spec.metrics import MetricChoice
     from reporter.store import CellRecord
     from reporter.texts import Texts
 
@@ -59,8 +59,7 @@ def plan_study(
                     file, model, checkpoint, corpus, texts[corpus], choice, metrics[choice.name], done, force
                 )
             )
-    plan = Plan(file, metrics, texts, checkpoints, tuple(cells), partial=bool(only))
-    return plan
+    return Plan(file, metrics, texts, checkpoints, tuple(cells), partial=bool(only))
 
 
 def _grid(study: Study, wanted: _Only) -> Iterator[tuple[str, str, MetricChoice]]:
@@ -79,15 +78,15 @@ def _cell(
     texts: Texts | Exception,
     choice: MetricChoice,
     metric: Metric,
-    done: dict[tuple[str, str, str, str], CellRecord],
+    done: dict[CellName, CellRecord],
     force: bool,
 ) -> Cell:
-    study = file.study
+    study, options = file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
     if isinstance(checkpoint, Exception) or isinstance(texts, Exception):
         name = checkpoint.name if not isinstance(checkpoint, Exception) else "final"
         trouble = checkpoint if isinstance(checkpoint, Exception) else texts
         return Cell(
-            CellKey(model, name, corpus, choice.name), "failed", str(trouble), {}, "", {}, choice.options
+            CellKey(model, name, corpus, choice.name), "failed", str(trouble), {}, "", {}, options
         )
     of_pass = pass_inputs(
         weights=checkpoint.fingerprint,
@@ -100,13 +99,13 @@ def _cell(
         of_pass,
         metric=metric.name,
         version=metric.version,
-        options=choice.options.model_dump(mode="json"),
+        options=options.model_dump(mode="json"),
         views=study.views,
     )
     key = CellKey(model, checkpoint.name, corpus, choice.name)
     fingerprint = digest(inputs)
-    state, why = _state(done.get(tuple(key)), fingerprint, inputs, force)
-    return Cell(key, state, why, inputs, fingerprint, of_pass, choice.options)
+    state, why = _state(done.get(CellName(*key)), fingerprint, inputs, force)
+    return Cell(key, state, why, inputs, fingerprint, of_pass, options)
 
 
 def _state(
@@ -123,7 +122,7 @@ def _state(
 
 
 class _Inputs:
-    """Texts and checkpoints, each made once; models may need texts (recipes) and texts may need models (vocabularies)."""
+    """Texts and checkpoints, each made once; recipes need texts, and vocabularies need models."""
 
     def __init__(self, file: StudyFile, cache_folder: Path, offline: bool) -> None:
         self.file, self.cache_folder, self.offline = file, cache_folder, offline

@@ -105,10 +105,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
 
 def _is_known(plan: Plan, store: Store) -> bool:
     """Tell whether the database holds this very text of the study and its last run came to its end."""
-    if not store.path.exists():
-        return False
-    known = store.frame("SELECT spec_hash, finished FROM studies WHERE study = ?", [plan.file.study.study])
-    return len(known) == 1 and known["spec_hash"][0] == _hash(plan) and bool(known["finished"].notna()[0])
+    known = store.study(plan.file.study.study)
+    return known is not None and known.spec_hash == _hash(plan) and known.finished is not None
 
 
 def _hash(plan: Plan) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.run.cells import cell_row, compute, describe, pass_columns
@@ -113,20 +115,19 @@ class _Worker:
         here = (self.study.study, *cell.key)
         if source is None or tuple(source) == here:
             return False
-        row = cell_row(cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)
+        row = cell_row(
+            cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0
+        )
         row["why"] = f"{cell.why}; taken over from study {source.study}"
         if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
             return False
-        there = self.store.frame(
-            "SELECT * FROM models WHERE study = ? AND model = ? AND checkpoint = ?", list(source[:3])
-        )
-        for measured_there in there.astype(object).where(there.notna(), None).to_dict("records"):
-            row = measured_there | _model_row(self.study.study, checkpoint)
-            self.store.put("models", _MODEL_KEY, row)
+        self.store.copy_row("models", tuple(source[:3]), _model_row(self.study.study, checkpoint))
         self.computed += 1
         return True
 
-    def _measure(self, checkpoint: Checkpoint, corpus: str, cells: list[Cell], model: Callable[[], LoadedModel]) -> Measured:
+    def _measure(
+        self, checkpoint: Checkpoint, corpus: str, cells: list[Cell], model: Callable[[], LoadedModel]
+    ) -> Measured:
         wanted: dict[str, int] = {}
         for cell in cells:
             for name in self.plan.metrics[cell.key.metric].needs:
@@ -211,11 +212,13 @@ class _Worker:
         self.store.put("models", _MODEL_KEY, row | {"status": "done", "error": None})
 
     def _put_failed_model(self, checkpoint: Checkpoint, error: Exception) -> None:
-        row = _model_row(self.study.study, checkpoint)
+        measured_before = dict.fromkeys((*MEASURED, "device", "precision", "precision_deviation"))
+        row = _model_row(self.study.study, checkpoint) | measured_before
         self.store.put("models", _MODEL_KEY, row | {"status": "failed", "error": describe(error)})
 
 
 _MODEL_KEY = ("study", "model", "checkpoint")
+MEASURED = tuple(field.name for field in fields(Anatomy))  # columns that only a loaded model can fill
 
 
 def _model_row(study: str, checkpoint: Checkpoint) -> dict[str, Any]:
@@ -238,4 +241,6 @@ def _label_counts(texts: Texts) -> str | None:
     if texts.labels is None or texts.label_codes is None:
         return None
     codes, counts = np.unique(texts.label_codes, return_counts=True)
-    return json.dumps({texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0})
+    return json.dumps(
+        {texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0}
+    )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reporter.report.styles import DARK, ENCODER, LIGHT
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
@@ -207,12 +211,23 @@ def test_everything_is_reached_with_the_keyboard(page: Any) -> None:
 def test_paper_shows_every_chart_in_ink_on_white(tab: Any, results: Path) -> None:
     tab.open(results / "made-up" / "index.html", dark=True)
     tab.until(DRAWN)
-    pdf = tab.browser.execute_cdp_cmd("Page.printToPDF", {})
-    assert len(pdf["data"]) > 100_000
+    pdf = base64.b64decode(tab.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    painted = b"".join(
+        zlib.decompressobj().decompress(stream)
+        for stream in re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    )
+    assert pdf_colour(LIGHT[ENCODER][0]) in painted
+    assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
     tab.until(
-        "return [...document.querySelectorAll('.panel')].every(p => p.querySelector('svg .mark-symbol path'))"
+        "return [...document.querySelectorAll('.panel')].every(p => p.querySelector('.mark-symbol path'))"
     )
     assert tab.complaints() == []
+
+
+def pdf_colour(colour: str) -> bytes:
+    """How a PDF names a colour: three channels of four digits."""
+    channels = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
 
 
 def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) -> None:

@@ -83,6 +83,18 @@ def test_the_norm_rule_finds_sinks_away_from_position_0():
     ]
 
 
+def test_the_norm_rule_looks_at_blocks_not_at_what_enters_the_first():
+    class Loud(FakeModel):
+        def states(self, input_ids, attention_mask):
+            found = super().states(input_ids, attention_mask)
+            found[0] = found[0] * torch.where(input_ids == FIRST_WORD + SINK_WORD, 100.0, 1.0)[..., None]
+            return found
+
+    rows = collect(Loud(special=False, sinks=False), FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7"]))
+    assert np.linalg.norm(rows[3][6][0]) > 20 * np.linalg.norm(rows[2][6][0])
+    assert {row[3] for row in rows} == {0}
+
+
 def relative(a, b):
     scale = max(abs(a), abs(b))
     return 0.0 if scale < 1e-7 else abs(a - b) / scale

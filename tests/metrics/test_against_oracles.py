@@ -103,9 +103,7 @@ def test_samples_and_batches_are_what_the_options_say(everything, values):
         assert value.ci_high - value.value == pytest.approx(np.std(by_batch, ddof=1), rel=1e-6)
         assert value.n == 192
         likely = found["intrinsic_dimension.twonn_ml", layer]
-        assert likely.value == pytest.approx(
-            np.mean([twonn_ml(x[i : i + 64]) for i in (0, 64, 128)]), rel=1e-6
-        )
+        assert likely.value == pytest.approx(np.mean([twonn_ml(x[i : i + 64]) for i in (0, 64, 128)]), rel=1e-6)
         assert likely.ci_low < likely.value < likely.ci_high
 
         y = tokens.states(layer).astype(np.float64)
@@ -131,9 +129,7 @@ def test_identities(everything, values):
         bound = [found["convergence.bound", layer] for layer in range(last)]
         assert found["convergence.similarity", last] == 1
         assert sum(gradient) == pytest.approx(last * found["convergence.rate", None], rel=1e-12)
-        assert found["convergence.rate_published", None] * (last - 1) == pytest.approx(
-            sum(gradient), rel=1e-12
-        )
+        assert found["convergence.rate_published", None] * (last - 1) == pytest.approx(sum(gradient), rel=1e-12)
         assert all(f <= g for f, g in zip(bound, gradient, strict=True))
         assert bound == sorted(bound) and bound[-1] == gradient[-1]
         for layer in range(last):
@@ -154,9 +150,7 @@ def test_views_of_the_same_tokens_are_the_same(observe, values):
     """Without special tokens and sinks all views are equal; the memo they share must not mix up other ones."""
     model, texts = FakeModel(role="encoder", special=False, sinks=False), made_up_texts(40)
     observables, _ = observe(model, texts)
-    words, everything, ordinary = (
-        values(model, observables, 40, view) for view in ("words", "all", "no-sinks")
-    )
+    words, everything, ordinary = (values(model, observables, 40, view) for view in ("words", "all", "no-sinks"))
     assert words == everything == ordinary
 
 
@@ -170,9 +164,7 @@ def test_a_shared_memo_changes_nothing(everything):
         for metric in catalogue().values():
             alone = Observed(observables, model.layers, model.width, TEXTS, view, 0)
             shared = Observed(observables, model.layers, model.width, TEXTS, view, 0, memo)
-            assert list(metric.compute(alone, metric.options())) == list(
-                metric.compute(shared, metric.options())
-            )
+            assert list(metric.compute(alone, metric.options())) == list(metric.compute(shared, metric.options()))
     small = catalogue()["intrinsic_dimension"]
     options = small.options(sample=40, batches=2)
     alone = Observed(observables, model.layers, model.width, TEXTS, "words", 0)

@@ -127,7 +127,5 @@ def test_options_are_closed_and_cut_batches():
 def test_a_name_can_be_taken_once():
     statistics = (Statistic("x", "x", "x", ()),)
     with pytest.raises(ReporterError, match="metric 'motion' is defined twice"):
-        metric(name="motion", title="", summary="", statistics=statistics, needs=())(
-            lambda seen, options: iter(())
-        )
+        metric(name="motion", title="", summary="", statistics=statistics, needs=())(lambda seen, options: iter(()))
     assert catalogue()["motion"].title == "Motion through the layers"

@@ -53,9 +53,7 @@ def test_few_texts(of, texts):
     similarity = found["convergence.similarity", 1]
     assert similarity.value is not None
     assert (similarity.ci_low is None) == (texts == 1)
-    assert all(
-        (value.ci_low is None) for key, value in found.items() if texts == 1 and "twonn_ml" not in key[0]
-    )
+    assert all((value.ci_low is None) for key, value in found.items() if texts == 1 and "twonn_ml" not in key[0])
 
 
 @pytest.mark.parametrize(("layers", "width"), [(1, 16), (1, 1), (2, 1), (3, 2), (2, 2)])
@@ -84,9 +82,7 @@ def test_fewer_tokens_than_dimensions(of):
 @pytest.mark.parametrize("level", [1.0, 0.1, 1e4, -3.7])
 def test_states_that_are_all_equal(of, level):
     """Equal but for what float32 leaves of them: no direction and no dimension can be read off."""
-    found = of(
-        FakeModel(change=lambda states: [torch.full_like(x, level) for x in states]), made_up_texts(60)
-    )
+    found = of(FakeModel(change=lambda states: [torch.full_like(x, level) for x in states]), made_up_texts(60))
     for view in VIEWS:
         values = found[view]
         for layer in range(4):
@@ -120,9 +116,7 @@ def test_states_that_are_equal_up_to_noise(of):
 
 @pytest.mark.parametrize("layer", [0, 1, 3])
 def test_a_layer_of_zeros(of, layer):
-    found = of(
-        FakeModel(layers=3, change=lambda s: [x * (i != layer) for i, x in enumerate(s)]), made_up_texts(60)
-    )
+    found = of(FakeModel(layers=3, change=lambda s: [x * (i != layer) for i, x in enumerate(s)]), made_up_texts(60))
     for view in VIEWS:
         values = found[view]
         assert values["convergence.similarity", layer].value is None

@@ -18,9 +18,7 @@ def assert_same_mean(fast, direct):
     assert fast.std() == pytest.approx(direct.std(), rel=0.6)
 
 
-@pytest.mark.parametrize(
-    ("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (8, 10), (2, 10), (50, 1), (30, 2)]
-)
+@pytest.mark.parametrize(("n", "d"), [(200, 10), (12, 10), (11, 10), (10, 10), (8, 10), (2, 10), (50, 1), (30, 2)])
 def test_top_variance_share(n, d):
     rng = np.random.default_rng(9)
     direct = [top_variance_share(rng.standard_normal((n, d))) for _ in range(150)]

@@ -100,9 +100,7 @@ class Module:
             return hook
 
         hooks = [block.register_forward_hook(keep(i + 1)) for i, block in enumerate(self.blocks)]
-        hooks.append(
-            self.blocks[0].register_forward_pre_hook(lambda block, inputs: found.__setitem__(0, inputs[0]))
-        )
+        hooks.append(self.blocks[0].register_forward_pre_hook(lambda block, inputs: found.__setitem__(0, inputs[0])))
         try:
             self.module(input_ids=input_ids, attention_mask=attention_mask)
         finally:
@@ -114,9 +112,7 @@ class Module:
         """Return one text's states by ``output_hidden_states``, the last block's before any closing norm."""
         taken = []
         hook = self.blocks[-1].register_forward_hook(
-            lambda block, inputs, output: taken.append(
-                output if isinstance(output, torch.Tensor) else output[0]
-            )
+            lambda block, inputs, output: taken.append(output if isinstance(output, torch.Tensor) else output[0])
         )
         with torch.no_grad():
             states = self.module(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
@@ -174,9 +170,7 @@ def test_every_statistic(module, reference, observe, values, view):
 
 def test_the_batch_size_changes_nothing(module, observe, values):
     texts = made_up_texts(TEXTS, longest=24)
-    found = [
-        values(module, observe(module, texts, batch_tokens=size)[0], TEXTS, "words") for size in (64, 16384)
-    ]
+    found = [values(module, observe(module, texts, batch_tokens=size)[0], TEXTS, "words") for size in (64, 16384)]
     for key, value in found[0].items():
         other = found[1][key]
         assert (value.n, value.reason) == (other.n, other.reason)

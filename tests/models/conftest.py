@@ -15,6 +15,7 @@ from reporter.models.load import LoadedModel, load
 from reporter.models.resolve import resolve
 from reporter.spec.models import PathModel
 
+
 @pytest.fixture(scope="session")
 def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return the folder of a small random model of a family, saved once; do not write to it."""

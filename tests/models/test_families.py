@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -48,8 +47,11 @@ def test_states_are_the_models_own_hidden_states(name: str, family: Family, load
     assert len(states) == len(result.hidden_states) == model.anatomy.layers + 1
     for mine, theirs in zip(states[:-1], result.hidden_states[:-1], strict=True):
         torch.testing.assert_close(mine[mask.bool()], theirs[mask.bool()])
-    last_is_block = torch.allclose(states[-1][mask.bool()], result.last_hidden_state[mask.bool()], atol=1e-6) \
-        if states[-1].shape == result.last_hidden_state.shape else False
+    last_is_block = (
+        torch.allclose(states[-1][mask.bool()], result.last_hidden_state[mask.bool()], atol=1e-6)
+        if states[-1].shape == result.last_hidden_state.shape
+        else False
+    )
     assert last_is_block == (FAMILIES[name][4] == "block")
     assert model.anatomy.self_test <= 1e-5
 
@@ -60,7 +62,13 @@ def test_what_is_measured_is_what_is_known(name: str, family: Family, loaded: Lo
     anatomy = loaded(family(name)).anatomy
     config = json.loads((family(name) / "config.json").read_text())
     assert anatomy.family == config["model_type"]
-    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
+    measured = (
+        anatomy.role,
+        anatomy.norm_placement,
+        anatomy.last_hidden_state,
+        anatomy.positions,
+        anatomy.max_tokens,
+    )
     assert measured == (role, norms, last, positions, longest)
     assert anatomy.width == 32
     assert anatomy.vocabulary_size == config["vocab_size"]

@@ -43,9 +43,7 @@ def test_intervals_are_as_wide_as_those_of_the_textbook(texts):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         counts = rng.integers(1, 40, texts).astype(float)
-        sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(
-            counts
-        ) * rng.standard_normal(texts)
+        sums = counts * (0.5 + 0.1 * rng.standard_normal(texts)) + 0.1 * np.sqrt(counts) * rng.standard_normal(texts)
         weights = poisson_weights(np.arange(texts), seed).astype(float).T
         low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
         expected = bootstrap.interval(sums, counts, seed=seed)
@@ -63,9 +61,7 @@ def test_95_percent_intervals_cover_the_truth(texts, least):
     for seed in range(200):
         rng = np.random.default_rng(1000 + seed)
         counts = np.ceil(rng.lognormal(2, 0.5, texts))
-        sums = counts * (0.3 + 0.2 * rng.standard_normal(texts)) + np.sqrt(counts) * rng.standard_normal(
-            texts
-        )
+        sums = counts * (0.3 + 0.2 * rng.standard_normal(texts)) + np.sqrt(counts) * rng.standard_normal(texts)
         weights = poisson_weights(np.arange(texts), seed).astype(float).T
         low, high = percentile_interval((weights @ sums) / (weights @ counts), texts)
         hits += low <= 0.3 <= high
@@ -96,8 +92,7 @@ def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
         for stratum in range(3):
             inside = strata == stratum
             sums, counts = (
-                np.bincount(texts[inside], values, 30)
-                for values in (norms[layer, inside], np.ones(inside.sum()))
+                np.bincount(texts[inside], values, 30) for values in (norms[layer, inside], np.ones(inside.sum()))
             )
             assert kept.counts[layer, stratum, at] == inside.sum()
             assert kept.sums[layer, stratum, at] == pytest.approx(sums.sum(), rel=1e-6)

@@ -82,9 +82,7 @@ def test_batches_in_any_order_are_the_same(name, corpus, make_batch, feed, order
 
 @pytest.mark.parametrize("name", KINDS)
 def test_merging_leaves_the_other_one_alone_and_shares_nothing(name, corpus, make_batch, feed):
-    first, second = (
-        feed(new(name), part(corpus, make_batch, texts)) for texts in (range(6), range(6, TEXTS))
-    )
+    first, second = (feed(new(name), part(corpus, make_batch, texts)) for texts in (range(6), range(6, TEXTS)))
     kept = {key: tensor.clone() for key, tensor in second.tensors().items()}
     target = new(name)
     target.merge(second)  # into an empty one: a copy, not the same arrays

@@ -29,9 +29,7 @@ class Corpus:
         self.scrambled = rng.choice(2**50, contexts, replace=False).astype(np.uint64)  # hashes are random
         self.context = rng.integers(0, contexts, count)
         self.text = np.sort(rng.integers(0, count // 3 + 1, count))
-        self.stratum = rng.choice(
-            3, count, p=[0.7, 0.1, 0.2]
-        )  # a context may be ordinary here and a sink there
+        self.stratum = rng.choice(3, count, p=[0.7, 0.1, 0.2])  # a context may be ordinary here and a sink there
 
     @property
     def key(self):
@@ -116,9 +114,7 @@ def test_selecting_does_not_change_the_sample(make_batch, feed):
 
 
 def test_a_view_with_no_tokens(make_batch, feed):
-    kept = feed(
-        Contexts(LAYERS, WIDTH, 9, seed=0), make_batch(np.ones((2, 3, WIDTH)), [0, 1, 2], strata=[1, 1, 1])
-    )
+    kept = feed(Contexts(LAYERS, WIDTH, 9, seed=0), make_batch(np.ones((2, 3, WIDTH)), [0, 1, 2], strata=[1, 1, 1]))
     nothing = kept.select((0, 2), 9)
     assert len(nothing) == 0 and nothing.states(1).shape == (0, WIDTH)
     assert len(Contexts(LAYERS, WIDTH, 9, seed=0).select((0,), 9)) == 0

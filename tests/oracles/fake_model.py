@@ -65,9 +65,7 @@ class FakeModel:
         self.embeddings = (rng.standard_normal((FIRST_WORD + WORDS, width)) + 0.5).astype(np.float32)
         self.position_vectors = (rng.standard_normal((300, width)) * 0.3 * positions).astype(np.float32)
         self.places = (1 + 0.5 * np.sin(1.7 * np.arange(300)))[:, None].astype(np.float32)
-        self.weights = [
-            (rng.standard_normal((width, width)) / width**0.5).astype(np.float32) for _ in range(layers)
-        ]
+        self.weights = [(rng.standard_normal((width, width)) / width**0.5).astype(np.float32) for _ in range(layers)]
         self.tokenizer = FakeTokenizer(special)
         self.device = torch.device("cpu")
         self.anatomy = SimpleNamespace(
@@ -107,10 +105,7 @@ class FakeModel:
         for block, weight in enumerate(self.weights, 1):
             placed = x * places
             mixed = np.stack(
-                [
-                    placed[: t + 1].mean(0) if self.role == "decoder" else placed.mean(0)
-                    for t in range(len(ids))
-                ]
+                [placed[: t + 1].mean(0) if self.role == "decoder" else placed.mean(0) for t in range(len(ids))]
             )
             x = x + np.tanh(x @ weight.astype(np.float64) + mixed * places)
             if self.sinks and block == 2:

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-WORDS = "the cat that dogs chase sleeps and a mouse runs while birds sing of red green blue old days in town".split()
+WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while", "birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]
 TEXTS = (
     "The cat that dogs chase sleeps.",
     "A mouse runs",

@@ -117,7 +117,9 @@ def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
             models.append(key | model_row(name, role, layers, width, step))
             for corpus in corpora:
                 for metric in metrics:
-                    rows = values(rng, role, layers, width, 1.0 if step is None else step / 600, metric)
+                    rows = values(
+                        rng, role, layers, width, 1.0 if step is None else min(1.0, step / 600), metric
+                    )
                     of_cell = key | {"corpus": corpus, "metric": metric}
                     numbers += [of_cell | {"step": step, "role": role} | row for row in rows]
                     cells.append(of_cell | cell_row("-".join(of_cell.values()), metric, role))

@@ -17,6 +17,12 @@ def test_a_bounded_statistic_starts_at_zero_unless_it_huddles_far_away() -> None
     assert axis([-0.2, 0.3], bounds=(-1, 1)).low == -0.2
 
 
+def test_nothing_is_cut_off_by_a_bound() -> None:
+    assert axis([0.5, 0.97], bounds=(0, 1)).high == 1
+    assert axis([0.5, 1.03], bounds=(0, 1)).high == 1.03, "an interval may reach beyond what the value can be"
+    assert axis([-0.01, 0.5], bounds=(0, 1)).low == -0.01
+
+
 def test_a_near_floor_is_drawn_and_a_far_one_named() -> None:
     assert axis([0.2, 0.4], floors=[0.1]).low == 0.1
     far = axis([4.0, 6.0], floors=[33.0, 33.0])

@@ -154,7 +154,7 @@ def test_a_broken_chart_leaves_the_page_alone(
     def broken(*_: Any) -> Any:
         raise RuntimeError("no ink <b>")
 
-    monkeypatch.setattr(figures, "PROFILE", figures.Kind("profile", figures.PROFILE.query, broken, ""))
+    monkeypatch.setattr(figures, "PROFILE", figures.Kind("profile", figures.PROFILE.query, broken))
     render(tmp_path / "results.duckdb", tmp_path)
     text = (tmp_path / "made-up" / "index.html").read_text(encoding="utf-8")
     assert "This chart could not be made." in text and "RuntimeError: no ink &lt;b&gt;" in text

@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.store import query
@@ -125,6 +125,7 @@ def result_of(rows):
     return Result(tuple("abc"[:width]), rows, len(rows))
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_csv_can_be_read_back(rows):
     def as_text(value):
@@ -136,12 +137,14 @@ def test_csv_can_be_read_back(rows):
     assert read == [[as_text(value) for value in row] for row in rows]
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_json_can_be_read_back(rows):
     read = json.loads(write(result_of(rows), "json"))
     assert [tuple(row.values()) for row in read] == rows
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_a_table_has_one_line_for_each_row_whatever_is_in_it(rows):
     text = write(result_of(rows), "table")

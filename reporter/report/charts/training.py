@@ -41,7 +41,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
         scale=alt.Scale(
             type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False
         ),
-        axis=alt.Axis(values=ticks(steps), format="~s", grid=False, labelOverlap="greedy"),
+        axis=alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy"),
     )
     y = parts.value_axis()
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))

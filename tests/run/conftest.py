@@ -1,0 +1,82 @@
+"""A study that runs in seconds, and ways to run and read it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reporter.metrics.registry import catalogue
+from reporter.run.progress import Progress
+from reporter.run.runner import Outcome, run_studies
+from reporter.spec import StudyFile, load_study
+from reporter.store import Store
+
+STUDY = """
+study: tiny
+models:
+  enc: {recipe: {architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, checkpoints: [0, 2],
+                 batch: 4, context: 16}}
+  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+corpora:
+  nested: {generate: grammar, texts: 40, words: [5, 20]}
+  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}
+metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]
+views: [words, all]
+run: {precision: float32}
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Callable[..., StudyFile]:
+    """Return a function that writes a study (``replace`` pairs applied to the tiny one) and reads it."""
+
+    def write(*replace: tuple[str, str], name: str = "tiny") -> StudyFile:
+        text = STUDY
+        for old, new in replace:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text, "utf-8")
+        return load_study(path, {n: m.options for n, m in catalogue().items()})
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder in which the tiny study's models are trained."""
+    folder = tmp_path_factory.mktemp("warm")
+    path = folder / "tiny.yaml"
+    path.write_text(STUDY, "utf-8")
+    file = load_study(path, {n: m.options for n, m in catalogue().items()})
+    assert run_studies([file], folder / "results", progress=Progress(io.StringIO())).failed == 0
+    return folder / "results"
+
+
+@pytest.fixture
+def out(tmp_path: Path, warm_cache: Path) -> Path:
+    """A results folder that holds trained models and nothing else."""
+    import shutil
+
+    shutil.copytree(warm_cache / "cache" / "models", tmp_path / "results" / "cache" / "models")
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def run(out: Path) -> Callable[..., tuple[Outcome, str]]:
+    """Return a function that runs studies and returns the outcome and what was said."""
+
+    def go(*files: StudyFile, **options: object) -> tuple[Outcome, str]:
+        said = io.StringIO()
+        outcome = run_studies(list(files), out, progress=Progress(said), **options)  # type: ignore[arg-type]
+        return outcome, said.getvalue()
+
+    return go
+
+
+@pytest.fixture
+def store(out: Path) -> Store:
+    return Store(out / "results.duckdb")

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import shutil
+
+import pandas as pd
+import pytest
+
+from reporter.errors import UsageError
+from reporter.metrics import registry
+from reporter.metrics.base import Metric, Statistic, Value
+from reporter.run import cells as cells_module
+from reporter.run import passes
+
+NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
+
+
+def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(study, run, store):
+    outcome, _ = run(study())
+    assert (outcome.computed, outcome.cached, outcome.failed, outcome.exit_code) == (18, 0, 0, 0)
+    cells = store.frame("SELECT * FROM cells")
+    assert set(cells["status"]) == {"done"} and set(cells["why"]) == {"new"}
+    passes_of = cells.groupby(["model", "checkpoint", "corpus"])["forward_passes"].sum()
+    assert len(passes_of) == 6 and set(passes_of) == {1}
+    assert (cells["tokens"] == cells["ordinary"] + cells["special"] + cells["sinks"]).all()
+    models = store.frame("SELECT * FROM models ORDER BY model, step")
+    assert list(models["role"]) == ["decoder", "encoder", "encoder"] and list(models["step"]) == [2, 0, 2]
+    assert models["loss"].notna().all() and models["unigram_entropy"].notna().all()
+    numbers = store.frame("SELECT * FROM layer_metrics")
+    assert set(numbers["view"]) == {"words", "all"} and numbers["depth"].max() == 1
+    assert numbers.query("layer == 0")["site"].unique().tolist() == ["embedding"]
+    assert numbers.query("layer > 0")["site"].unique().tolist() == ["block"]
+
+
+def test_a_second_run_computes_nothing_and_says_so(study, run, store):
+    run(study())
+    before = store.frame(NUMBERS)
+    outcome, said = run(study())
+    assert (outcome.computed, outcome.cached, outcome.pages) == (0, 18, ())
+    assert "nothing to compute, all 18 cells are done" in said
+    pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
+
+
+def test_only_what_changed_runs_again_and_says_why(study, run, store):
+    run(study())
+    outcome, _ = run(study(("sample: 64", "sample: 32")))
+    assert (outcome.computed, outcome.cached) == (6, 12)
+    whys = store.frame("SELECT metric, why, forward_passes FROM cells WHERE metric = 'anisotropy'")
+    assert set(whys["why"]) == {"options changed (sample 64 → 32)"}
+    assert whys["forward_passes"].sum() == 0  # a smaller sample is part of the one that is kept
+    outcome, _ = run(
+        study(("sample: 64", "sample: 32"), ("views: [words, all]", "views: [words, all, no-sinks]"))
+    )
+    assert outcome.computed == 18
+    assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE why LIKE 'views%'")["n"][0] == 0
+
+
+def test_a_metric_added_later_needs_no_pass_if_its_observables_are_kept(study, run, store):
+    run(study(("convergence, ", "")))
+    outcome, _ = run(study())
+    assert (outcome.computed, outcome.cached) == (6, 12)
+    added = store.frame("SELECT sum(forward_tokens) AS n FROM cells WHERE metric = 'convergence'")
+    assert added["n"][0] == 0
+
+
+def test_what_a_study_no_longer_has_is_dropped(study, run, store):
+    run(study())
+    run(study(('  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n', "")))
+    assert set(store.frame("SELECT DISTINCT corpus FROM layer_metrics")["corpus"]) == {"nested"}
+    assert set(store.frame("SELECT corpus FROM corpora")["corpus"]) == {"nested"}
+
+
+def test_only_runs_a_part_and_leaves_the_rest(study, run, store):
+    outcome, _ = run(study(), only=["dec", "motion"])
+    assert outcome.computed == 2
+    outcome, _ = run(study(), only=["dec"])
+    assert (outcome.computed, outcome.cached) == (4, 2)
+    with pytest.raises(UsageError, match="did you mean 'motion'"):
+        run(study(), only=["motoin"])
+
+
+def test_force_computes_again(study, run, store):
+    run(study(), only=["dec"])
+    outcome, _ = run(study(), only=["dec"], force=True)
+    assert outcome.computed == 6
+    assert set(store.frame("SELECT why FROM cells")["why"]) == {"forced"}
+
+
+def test_another_study_takes_over_the_same_numbers(study, run, store):
+    run(study())
+    other = study(("study: tiny", "study: other"), ("  dec:", "  renamed:"), name="other")
+    outcome, _ = run(other)
+    assert outcome.computed == 18
+    mine, theirs = (
+        store.frame(
+            "SELECT statistic, layer, view, corpus, checkpoint, step, role, value, ci_low, n FROM layer_metrics "
+            "WHERE study = ? AND model = ? ORDER BY ALL",
+            pair,
+        )
+        for pair in (("tiny", "dec"), ("other", "renamed"))
+    )
+    assert len(mine) > 50
+    pd.testing.assert_frame_equal(mine, theirs)
+    assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE study = 'other'")["n"][0] == 0
+    assert len(store.frame("SELECT * FROM models WHERE study = 'other' AND role IS NOT NULL")) == 3
+
+
+def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, run, store):
+    file = study(
+        ("models:\n", "models:\n  gone: {path: nowhere}\n"),
+        ("corpora:\n", "corpora:\n  lost: {file: missing.txt}\n"),
+    )
+    outcome, said = run(file)
+    assert outcome.exit_code == 1 and outcome.computed == 18
+    failed = store.frame("SELECT model, corpus, error FROM cells WHERE status = 'failed'")
+    assert len(failed) == outcome.failed == 3 * 3 + 3 * 3  # gone × 3 corpora, 3 checkpoints × lost
+    assert failed["error"].str.contains("nowhere|missing.txt").all() and "Traceback" not in said
+    assert store.frame("SELECT status FROM models WHERE model = 'gone'")["status"][0] == "failed"
+    assert store.frame("SELECT status FROM corpora WHERE corpus = 'lost'")["status"][0] == "failed"
+    again, _ = run(file)
+    assert again.exit_code == 1 and again.cached == 18
+
+
+def _broken(kind: str) -> Metric:
+    def compute(seen, options):
+        yield Value("first", 0, 1.0, 1)
+        if kind == "raises":
+            raise ZeroDivisionError("by nothing")
+        yield Value("second", 0, float("nan"), 1)
+
+    statistics = (Statistic("first", "first", "1", ()), Statistic("second", "second", "0/0", ()))
+    return Metric("motion", "Broken", "", statistics, ("moments",), compute)
+
+
+@pytest.mark.parametrize("kind", ["raises", "is not a number"])
+def test_a_metric_that_breaks_leaves_the_others_alone(study, run, store, monkeypatch, kind):
+    from reporter.run import planner
+
+    known = {**registry.catalogue(), "motion": _broken(kind)}
+    monkeypatch.setattr(planner, "catalogue", lambda: known)
+    outcome, _ = run(study(), only=["dec"])
+    rows = store.frame("SELECT status, error, reasons FROM cells WHERE metric = 'motion'")
+    if kind == "raises":
+        assert (outcome.computed, outcome.failed) == (4, 2)
+        assert rows["error"].str.startswith("ZeroDivisionError: by nothing (test_runner.py:").all()
+    else:
+        assert (outcome.computed, outcome.failed) == (6, 0)
+        assert rows["reasons"].str.contains("not a finite number").all()
+        value = store.frame("SELECT value FROM layer_metrics WHERE statistic = 'second'")["value"]
+        assert len(value) and value.isna().all()
+
+
+def test_batch_size_changes_nothing(study, run, store):
+    run(study())
+    before = store.frame(NUMBERS)
+    run(study(("precision: float32", "precision: float32, batch_tokens: 64")), force=True)
+    after = store.frame(NUMBERS)
+    pd.testing.assert_frame_equal(before, after, rtol=1e-5, atol=1e-7)
+
+
+def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch):
+    monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 10)
+    monkeypatch.setattr(passes, "MOST_SAVING", float("inf"))
+    run(study(), only=["dec", "nested"])
+    whole = store.frame(NUMBERS)
+    tokens = store.frame("SELECT max(tokens) AS n FROM cells")["n"][0]
+
+    real = passes.measure
+
+    def killed(*args, **kwargs):
+        for number, shard in enumerate(real(*args, **kwargs)):
+            if number == 2:
+                raise KeyboardInterrupt
+            yield shard
+
+    shutil.rmtree(store.path.parent / "cache" / "observables")
+    monkeypatch.setattr(passes, "measure", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(study(), only=["dec", "nested"], force=True)
+    monkeypatch.setattr(passes, "measure", real)
+    _, said = run(study(), only=["dec", "nested"], force=True)
+    assert "going on after 20 texts" in said
+    resumed = store.frame("SELECT sum(forward_tokens) AS n, max(tokens) AS all FROM cells")
+    assert 0 < resumed["n"][0] < resumed["all"][0] == tokens
+    pd.testing.assert_frame_equal(whole, store.frame(NUMBERS), rtol=1e-9, atol=1e-12)
+
+
+def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run, store, monkeypatch):
+    import torch
+
+    from reporter.models.load import LoadedModel
+
+    real = LoadedModel.states
+
+    def broken(self, ids, mask):
+        states = real(self, ids, mask)
+        if ids.shape[0] == 3:  # the inline corpus
+            states[1][0, 0, 0] = torch.nan
+        return states
+
+    monkeypatch.setattr(LoadedModel, "states", broken)
+    outcome, _ = run(study(), only=["dec"])
+    assert (outcome.computed, outcome.failed) == (3, 3)
+    error = store.frame("SELECT DISTINCT error FROM cells WHERE status = 'failed'")["error"]
+    assert len(error) == 1 and "layer 1" in error[0] and "'inline'" in error[0]
+
+
+def test_describe_says_where_an_unexpected_error_came_from():
+    try:
+        raise ValueError("a\nb")
+    except ValueError as error:
+        assert cells_module.describe(error).startswith("ValueError: a b (test_runner.py:")
