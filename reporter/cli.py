@@ -33,9 +33,7 @@ class _Verbs(TyperGroup):
             typer.echo(str(error), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except KeyboardInterrupt:
-            typer.echo(
-                "interrupted; what is finished is kept, and the same command goes on from there", err=True
-            )
+            typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
             raise typer.Exit(130) from None
 
 
@@ -190,9 +188,7 @@ def metrics(
     found = catalogue()
     if name is None:
         for metric in found.values():
-            typer.echo(
-                f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})"
-            )
+            typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})")
             typer.echo(f"    {metric.summary}")
         return
     if name not in found:
@@ -251,9 +247,7 @@ def _page(metric: Metric) -> list[str]:
                 lines += _wrapped(f"{label}: {fact}", "    ")
     lines += ["", "options"]
     for option, field in metric.options.model_fields.items():
-        default = (
-            "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
-        )
+        default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
         lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
     if not metric.options.model_fields:
         lines += ["    none"]

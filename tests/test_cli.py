@@ -108,9 +108,7 @@ def test_init_writes_a_study_that_validates_and_never_overwrites(call: Call) -> 
     assert result.stderr == "study.yaml is already there; give another name, or remove it first\n"
 
 
-def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(
-    call: Call, replace: Callable[..., None]
-) -> None:
+def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, replace: Callable[..., None]) -> None:
     asked: dict[str, Any] = {}
 
     def run_studies(files: Any, **options: Any) -> SimpleNamespace:
@@ -170,9 +168,7 @@ def test_sql_prints_what_the_store_answers(call: Call, replace: Callable[..., No
     assert call("sql", "SELECT 1", "--format", "json").stdout == "results/results.duckdb SELECT 1 json\n"
 
 
-@pytest.mark.parametrize(
-    ("error", "code"), [(ReporterError("no such model"), 1), (UsageError("no such query"), 2)]
-)
+@pytest.mark.parametrize(("error", "code"), [(ReporterError("no such model"), 1), (UsageError("no such query"), 2)])
 def test_expected_failures_are_one_sentence_on_stderr(
     call: Call, replace: Callable[..., None], error: ReporterError, code: int
 ) -> None:
@@ -243,9 +239,7 @@ def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
         ["schema"],
         ["init", "new"],
     ):
-        subprocess.run(
-            [sys.executable, "-c", code, *arguments], cwd=tmp_path, check=True, capture_output=True
-        )
+        subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_the_installed_command_prints_to_the_right_streams(tmp_path: Path) -> None:

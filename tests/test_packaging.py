@@ -48,9 +48,7 @@ def test_what_the_tests_need_is_pinned(requirement):
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the pinned set is that of Python 3.11")
-@pytest.mark.parametrize(
-    ("pins", "known"), [(RUN_PINS, RUN_PINS), (DEV_PINS, RUN_PINS | DEV_PINS)], ids=["run", "dev"]
-)
+@pytest.mark.parametrize(("pins", "known"), [(RUN_PINS, RUN_PINS), (DEV_PINS, RUN_PINS | DEV_PINS)], ids=["run", "dev"])
 def test_what_the_pinned_packages_need_is_pinned(pins, known):
     missing = []
     for name in pins:

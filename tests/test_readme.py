@@ -86,9 +86,7 @@ def test_the_metric_that_is_shown_works(tmp_path, monkeypatch):
         out = tmp_path / "results"
         outcome = run_studies([load_study(study, options())], out, progress=Progress(sys.stderr))
         assert (outcome.computed, outcome.failed) == (1, 0)
-        rows = Store(out / "results.duckdb").frame(
-            "SELECT layer, value FROM layer_metrics WHERE metric = 'centre'"
-        )
+        rows = Store(out / "results.duckdb").frame("SELECT layer, value FROM layer_metrics WHERE metric = 'centre'")
         assert sorted(rows["layer"]) == [0, 1] and (rows["value"] > 0).all()
         assert "norm of the mean" in (out / "s" / "index.html").read_text("utf-8")
         assert planner.catalogue is registry.catalogue

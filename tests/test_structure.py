@@ -135,9 +135,7 @@ def test_every_public_name_has_a_docstring(path):
 
 
 def is_overload(node: ast.stmt) -> bool:
-    return any(
-        ast.unparse(decorator).endswith("overload") for decorator in getattr(node, "decorator_list", [])
-    )
+    return any(ast.unparse(decorator).endswith("overload") for decorator in getattr(node, "decorator_list", []))
 
 
 @pytest.mark.parametrize(

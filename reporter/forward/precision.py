@@ -85,14 +85,14 @@ def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
         with autocast(model.device, "mixed"):
             rough = model.states(ids, mask)
         kept = mask.bool()
-        deviations = [
-            _relative(r.float()[kept], e.float()[kept]).mean() for r, e in zip(rough, exact, strict=True)
-        ]
+        deviations = [_relative(r.float()[kept], e.float()[kept]).mean() for r, e in zip(rough, exact, strict=True)]
     return float(torch.stack(deviations).max())  # NaN, where one is: then no tolerance holds
 
 
 def _relative(rough: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """Return ‖rough − exact‖ / ‖exact‖ of each row; 0 where both are zero."""
+    import torch
+
     difference: torch.Tensor = (rough - exact).norm(dim=-1)
     relative: torch.Tensor = difference / exact.norm(dim=-1)
     return relative.masked_fill(difference == 0, 0.0)

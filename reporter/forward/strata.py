@@ -21,9 +21,7 @@ STRATA = ("ordinary", "special", "sink")
 SINK_FACTOR = 8.0
 
 
-def strata(
-    norms: torch.Tensor, mask: NDArray[np.int64], special: NDArray[np.bool_], causal: bool
-) -> NDArray[np.int8]:
+def strata(norms: torch.Tensor, mask: NDArray[np.int64], special: NDArray[np.bool_], causal: bool) -> NDArray[np.int8]:
     """Return the stratum of each token, shape (texts, length); padding has no meaning.
 
     A sink is a token that the tokenizer did not add and that stands at position 0 of a decoder's input, or whose norm

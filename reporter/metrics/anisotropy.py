@@ -99,9 +99,7 @@ def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(AnisotropyOptions, options)
     for layer in range(seen.layers + 1):
-        sampled = seen.once(
-            ("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options)
-        )
+        sampled = seen.once(("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options))
         moments = seen.moments(layer)
         yield from _top_share(seen, layer)
         yield from _top_share_of_batches(sampled, seen, layer)
@@ -200,9 +198,7 @@ def _largest_eigenvalue(symmetric: Floats) -> float:
     from scipy.linalg import eigh
 
     size = len(symmetric)
-    return float(
-        eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0]
-    )
+    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0])
 
 
 def _unit_sum(x: Floats, zero: float = 0.0) -> tuple[Floats, int]:

@@ -87,7 +87,7 @@ STATISTICS = (
     summary="How similar a token's state at each layer is to its state after the last block, how much each layer adds, "
     "and how many tokens move the other way.",
     statistics=STATISTICS,
-    needs=("moments", "text_sums"),
+    needs=("text_sums",),
     cost="a few products per token and layer",
 )
 def convergence(seen: Observed, options: Options) -> Iterator[Value]:
@@ -126,9 +126,7 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
     if last > 1:
         yield value("rate_published", None, gain / (last - 1), gain_draws / (last - 1), averages[0].n)
     else:
-        yield Value(
-            "rate_published", None, None, averages[0].n, reason="a model of one block divides by zero"
-        )
+        yield Value("rate_published", None, None, averages[0].n, reason="a model of one block divides by zero")
 
 
 def _least_from_here(gradient: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -78,7 +78,7 @@ STATISTICS = (
     title="Motion through the layers",
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
-    needs=("moments", "text_sums"),
+    needs=("text_sums",),
     cost="a few products per token and layer",
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:
@@ -101,9 +101,7 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         for layer in range(end):
             average = seen.average(statistic, layer)
             if not average.n:
-                yield Value(
-                    statistic, layer, None, 0, reason="every token has a zero state or a zero step here"
-                )
+                yield Value(statistic, layer, None, 0, reason="every token has a zero state or a zero step here")
                 continue
             low, high = percentile_interval(average.replicates, seen.texts)
             yield Value(statistic, layer, average.value, average.n, low, high)

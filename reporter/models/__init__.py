@@ -1,0 +1,1 @@
+"""Models: found, trained from recipes, loaded, measured and hooked; nothing is believed before it is tested."""

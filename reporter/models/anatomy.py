@@ -38,8 +38,8 @@ class Anatomy:
         norm_placement: ``post``: a block ends with a norm; ``pre``: its parts normalise what they read;
             ``sandwich``: they also normalise what they add; ``inner``: they normalise only what they add;
             ``none``: no norm was seen.
-        last_hidden_state: what the model itself returns last: ``block``, the output of block L, or ``final``, that
-            output after a closing norm or projection.
+        last_hidden_state: what the model itself returns last: ``block``, the output of block L, or ``final``,
+            that output after a closing norm or projection.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
     """
 
@@ -84,10 +84,8 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
     added = _positions_are_added(states(inputs.repeated_id()))
     role = _role(states(ids), states(inputs.with_other_last_token(ids)))
     _check_padding(states, ids, inputs.pad_id)
-    own_limit = (
-        measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
-    )
-    config = module.config
+    own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
+    config: Any = module.config
     anatomy = Anatomy(
         family=str(config.model_type),
         role=role,
@@ -113,10 +111,7 @@ def _positions_are_added(states: list[Tensor]) -> bool:
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
     """Change the last token of each text: where earlier states change with it, tokens see later ones."""
     moved = torch.stack(
-        [
-            (relative(x, y)[:, :-1] > _noise(x)).any(dim=1)
-            for x, y in zip(changed[1:], states[1:], strict=True)
-        ]
+        [(relative(x, y)[:, :-1] > _noise(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
     ).any(dim=0)
     if moved.all():
         return "encoder"
@@ -153,9 +148,7 @@ def _last_hidden_state(seen: Trace, blocks: Blocks) -> Literal["block", "final"]
             reached += [p.tensor for p in call.outputs]
     if any(same(last, x) for x in reached):
         return "final"
-    raise ReporterError(
-        "its last_hidden_state is neither what its last block returned nor a norm or projection of it"
-    )
+    raise ReporterError("its last_hidden_state is neither what its last block returned nor a norm or projection of it")
 
 
 def _noise(x: Tensor) -> float:

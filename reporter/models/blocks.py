@@ -1,9 +1,9 @@
 """Finds a model's blocks by following the data, not by a table of names.
 
-Blocks are elements of a list of modules that are called one after the other, each on what the one before returned:
-``layers.0``, ``layers.1``, … in most models, or one shared module again and again (ALBERT). Inside a block there may be
-such chains, too (a list of feed-forward networks), and so the chain that agrees with the model's own hidden states is
-taken, and of several the outermost.
+Blocks are elements of a list of modules that are called one after the other, each on what the one before
+returned: ``layers.0``, ``layers.1``, … in most models, or one shared module again and again (ALBERT). Inside
+a block there may be such chains, too (a list of feed-forward networks), and so the chain that agrees with the
+model's own hidden states is taken, and of several the outermost.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +19,7 @@ from torch import Tensor, nn
 from reporter.errors import ReporterError
 from reporter.models.trace import Call, Passed, Slot, Trace, same
 
-TOLERANCE = (
-    1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
-)
+TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
         shape: texts and tokens of its input.
 
     Raises:
-        ReporterError: if there is no chain of blocks whose states are the model's own hidden states; the message
-            says what was found.
+        ReporterError: if there is no chain of blocks whose states are the model's own hidden states; the
+            message says what was found.
     """
     own = getattr(seen.result, "hidden_states", None)
     if not own or not all(isinstance(h, Tensor) for h in own):
@@ -76,10 +75,10 @@ def find_blocks(seen: Trace, shape: tuple[int, int]) -> Blocks:
 
 def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence[Tensor]) -> Blocks | None:
     """Return the calls as a chain, or None where one does not pass states on to the next."""
-    if any(b.start < a.end for a, b in zip(calls, calls[1:], strict=False)):
+    if any(b.start < a.end for a, b in pairwise(calls)):
         return None  # one inside the other
     entering: list[Passed] = []
-    for before, after in zip(calls, calls[1:], strict=False):
+    for before, after in pairwise(calls):
         link = _link(before, after, seen, shape)
         if link is None:
             return None
@@ -95,9 +94,7 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
     if len({state.shape for state in states}) != 1:
         return None
     deviation = max((_deviation(x, h) for x, h in zip(states[:-1], own, strict=False)), default=0.0)
-    return Blocks(
-        tuple(calls), first.slot, returned.slot, states, deviation, any(p.changed_later for p in passed)
-    )
+    return Blocks(tuple(calls), first.slot, returned.slot, states, deviation, any(p.changed_later for p in passed))
 
 
 def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:
@@ -110,19 +107,14 @@ def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Pas
         if before.end < between.start and between.end < after.start:
             fed = any(same(p.tensor, x) for p in between.inputs for x in made)
             for taken in after.inputs if fed else ():
-                if _is_state(taken.tensor, shape) and any(
-                    same(taken.tensor, p.tensor) for p in between.outputs
-                ):
+                if _is_state(taken.tensor, shape) and any(same(taken.tensor, p.tensor) for p in between.outputs):
                     return taken
     return None
 
 
 def _first_input(call: Call, slot: Slot | None, like: Tensor, shape: tuple[int, int]) -> Passed | None:
-    for taken in call.inputs:
-        if (slot is None or taken.slot == slot) and _is_state(taken.tensor, shape):
-            if taken.tensor.shape == like.shape:
-                return taken
-    return None
+    fitting = (p for p in call.inputs if _is_state(p.tensor, shape) and p.tensor.shape == like.shape)
+    return next((p for p in fitting if slot is None or p.slot == slot), None)
 
 
 def _is_state(x: Tensor, shape: tuple[int, int]) -> bool:
@@ -138,8 +130,9 @@ def _deviation(x: Tensor, own: Tensor) -> float:
 
 def relative(x: Tensor, reference: Tensor) -> Tensor:
     """Return ‖x − reference‖ / ‖reference‖ for each token: (texts, length, width) to (texts, length), in float32."""
-    difference = (x.float() - reference.float()).norm(dim=-1)
-    return difference / reference.float().norm(dim=-1).clamp_min(torch.finfo(torch.float32).tiny)
+    size: Tensor = reference.float().norm(dim=-1).clamp_min(torch.finfo(torch.float32).tiny)
+    difference: Tensor = (x.float() - reference.float()).norm(dim=-1)
+    return difference / size
 
 
 def _nothing_fits(chains: dict[str, Blocks], own: int) -> str:

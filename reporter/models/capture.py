@@ -13,8 +13,8 @@ from reporter.models.blocks import Blocks
 class Capture:
     """Keeps the states of each forward pass of a model.
 
-    What a block returns is what enters the next one, so states are taken where they enter. That also holds where
-    one module plays every block, and where something small sits between two blocks.
+    What a block returns is what enters the next one, so states are taken where they enter. That also holds
+    where one module plays every block, and where something small sits between two blocks.
 
     Args:
         blocks: the blocks to listen to.
@@ -34,9 +34,7 @@ class Capture:
         if isinstance(slot, int):
             module.register_forward_pre_hook(lambda module, args: self._keep(args[slot]))
         else:
-            module.register_forward_pre_hook(
-                lambda module, args, kwargs: self._keep(kwargs[slot]), with_kwargs=True
-            )
+            module.register_forward_pre_hook(lambda module, args, kwargs: self._keep(kwargs[slot]), with_kwargs=True)
 
     def _keep(self, x: Tensor) -> None:
         self._entering.append(x.clone() if self._overwritten else x)
@@ -60,6 +58,6 @@ class Capture:
         self.clear()
         if last is None or len(states) != self._layers:
             raise ReporterError(
-                f"{len(states)} of its {self._layers} blocks ran; the path through the model must not depend on the text"
+                f"{len(states)} of its {self._layers} blocks ran; which blocks run must not depend on the text"
             )
         return [*states, last]

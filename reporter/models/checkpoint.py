@@ -22,12 +22,14 @@ class Checkpoint:
 
     Args:
         model: what the study calls the model.
-        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder or ``step-50``.
+        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder or
+            ``step-50``.
         step: the training step; None where it is not known.
         source: where the weights come from.
-        location: that source as a person would name it: a hub id, the path as written, or ``bert on corpus 'x'``.
-        path: the model's folder; for a hub model its folder in the local hub cache, where that is known to be there;
-            for a recipe the folder that its training fills.
+        location: that source as a person would name it: a hub id, the path as written, or ``bert on corpus
+            'x'``.
+        path: the model's folder; for a hub model its folder in the local hub cache, where that is known to be
+            there; for a recipe the folder that its training fills.
         hub: the hub id.
         revision: the commit of a hub model; a hash of the files or of the recipe otherwise.
         subfolder: the checkpoint's folder inside ``path``.
@@ -37,8 +39,8 @@ class Checkpoint:
         fingerprint: identity of weights, tokenizer and how they are loaded. Numbers are cached under it.
         recipe: how a recipe model is made.
         loss: of a trained recipe model, on texts held out of its training, in nats per predicted token.
-        unigram_entropy: of the tokens that a recipe model is trained to predict, in nats: the loss of a model that
-            knows how often each token occurs and nothing else.
+        unigram_entropy: of the tokens that a recipe model is trained to predict, in nats: the loss of a model
+            that knows how often each token occurs and nothing else.
         warning: what a reader must know before believing this checkpoint's numbers; mostly empty.
         training_texts: the texts a recipe model is trained on.
     """

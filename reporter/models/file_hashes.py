@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -15,9 +14,7 @@ from reporter.errors import ReporterError
 
 _NAME = "file-hashes.json"
 _WORTH_REMEMBERING = 1 << 20  # bytes; smaller files are read faster than the memo grows
-_SETTLED = (
-    2 * 10**9
-)  # nanoseconds; a file changed just now may change again without its time stamp showing it
+_SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again without its time stamp showing it
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
@@ -76,6 +73,6 @@ def _write(place: Path, memo: Mapping[str, Any]) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=place.parent, suffix=".tmp", delete=False) as file:
             json.dump(memo, file, indent=0, sort_keys=True)
-        os.replace(file.name, place)
+        Path(file.name).replace(place)
     except OSError:
         return  # only a memo: where it cannot be kept, files are read again

@@ -1,7 +1,7 @@
 """Models from a hub: which commit a revision is, where the local cache has it, and fetching it.
 
-The commit is what identifies the weights. Online the hub is asked for it once; offline, or where the hub cannot be
-reached, the local cache says which commit it last saw under that name.
+The commit is what identifies the weights. Online the hub is asked for it once; offline, or where the hub
+cannot be reached, the local cache says which commit it last saw under that name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, .
         offline: use the local cache only.
 
     Raises:
-        ReporterError: if a revision is neither on the hub nor in the local cache, or has pickled weights only.
+        ReporterError: if a revision is neither on the hub nor in the local cache, or has pickled weights
+            only.
     """
     from huggingface_hub import constants
 
@@ -146,9 +147,7 @@ def _ask(hub: str, revision: str) -> _Answer:
     try:
         info = HfApi().model_info(hub, revision=revision, timeout=TIMEOUT)
     except GatedRepoError as error:
-        raise ReporterError(
-            f"{hub} is gated: accept its terms on the hub and log in with `hf auth login`"
-        ) from error
+        raise ReporterError(f"{hub} is gated: accept its terms on the hub and log in with `hf auth login`") from error
     except RevisionNotFoundError as error:
         raise ReporterError(f"{hub} has no revision '{revision}' on the hub") from error
     except RepositoryNotFoundError as error:
@@ -186,9 +185,7 @@ def _fetch(checkpoint: Checkpoint, patterns: list[str], offline: bool) -> Path:
             local_files_only=offline,
         )
     except Exception as error:
-        raise ReporterError(
-            f"{checkpoint.hub} cannot be fetched from the hub: {_first_line(error)}"
-        ) from error
+        raise ReporterError(f"{checkpoint.hub} cannot be fetched from the hub: {_first_line(error)}") from error
     return Path(folder)
 
 

@@ -80,9 +80,7 @@ class Inputs:
 def config_limit(config: Any) -> int | None:
     """Return the longest input that a configuration names, or None where it names none."""
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
-    limits = [
-        value for name in _LIMITS if isinstance(value := getattr(config, name, None), int) and value > 0
-    ]
+    limits = [value for name in _LIMITS if isinstance(value := getattr(config, name, None), int) and value > 0]
     return min(limits, default=None)
 
 

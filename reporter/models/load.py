@@ -29,7 +29,8 @@ class LoadedModel:
 
     Args:
         checkpoint: what was loaded.
-        module: the model without its vocabulary head (of an encoder–decoder: its encoder), in evaluation mode.
+        module: the model without its vocabulary head (of an encoder–decoder: its encoder), in evaluation
+            mode.
         tokenizer: its transformers tokenizer, padding on the right.
         anatomy: what was measured of it.
         device: where it is.
@@ -46,8 +47,8 @@ class LoadedModel:
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model and return the residual stream: L + 1 tensors (texts, length, width).
 
-        Entry 0 is what enters the first block, entry l what block l returns, before any closing norm. Call it in
-        ``torch.inference_mode()``; otherwise a graph is kept.
+        Entry 0 is what enters the first block, entry l what block l returns, before any closing norm. Call it
+        in ``torch.inference_mode()``; otherwise a graph is kept.
 
         Args:
             input_ids: token ids (texts, length), padded on the right.
@@ -72,7 +73,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
     Raises:
         ReporterError: if files are missing or damaged, weights are missing, or the self-test fails.
     """
-    with _named(checkpoint), quiet():
+    # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
+    with _named(checkpoint), quiet(), torch.inference_mode(False):
         folder = _folder(checkpoint, offline)
         tokenizer = load_tokenizer(checkpoint, folder)
         module = load_module(checkpoint, folder)

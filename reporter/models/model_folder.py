@@ -50,7 +50,8 @@ def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:
     """Return the files that hold the weights, an index first: safetensors, or pickle where that is allowed.
 
     Raises:
-        ReporterError: if there are none, some of them are missing, or there is only pickle and it is not allowed.
+        ReporterError: if there are none, some of them are missing, or there is only pickle and it is not
+            allowed.
     """
     found = _weights(folder, WEIGHTS, WEIGHTS_INDEX)
     if found:

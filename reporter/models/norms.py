@@ -19,8 +19,8 @@ def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
     With x what enters the block, y what it returns, and a norm N taking in(N) to out(N):
 
     - ``post``: y = out(N) for some norm, so the residual stream itself is normalised;
-    - ``sandwich``: y = in(P) + out(N) with P another norm before N: a part reads the stream through a norm, and what
-      it adds goes through a second one;
+    - ``sandwich``: y = in(P) + out(N) with P another norm before N: a part reads the stream through a norm,
+      and what it adds goes through a second one;
     - ``inner``: y − out(N) − out(P) = x: only what is added is normalised;
     - ``pre``: none of these, but there are norms; ``none``: there are none.
 

@@ -1,13 +1,12 @@
 """Trains the recipe models that are not in the cache, and keeps their checkpoints so that a kill leaves no half ones.
 
-A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training, which makes
-checkpoints count, is written last. A training that was killed starts again from its seed: pocket models train in
-seconds, and the same seed gives the same weights.
+A checkpoint is written to a temporary folder and renamed when it is complete; the record of the training,
+which makes checkpoints count, is written last. A training that was killed starts again from its seed: pocket
+models train in seconds, and the same seed gives the same weights.
 """
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import tempfile
@@ -55,7 +54,8 @@ def prepare(
         progress: where the training is shown.
 
     Raises:
-        ReporterError: if the texts cannot be trained on, the training diverges, or the cache cannot be written.
+        ReporterError: if the texts cannot be trained on, the training diverges, or the cache cannot be
+            written.
     """
     if not checkpoints or checkpoints[0].recipe is None:
         return tuple(checkpoints)
@@ -71,9 +71,7 @@ def prepare(
             with FileLock(first.path.with_suffix(".lock")):  # a second run waits, and then finds it done
                 record = _train(checkpoints, corpus, progress)
         except OSError as error:
-            raise ReporterError(
-                f"model '{first.model}': cannot write to {first.path}: {error.strerror}"
-            ) from error
+            raise ReporterError(f"model '{first.model}': cannot write to {first.path}: {error.strerror}") from error
         except ReporterError as error:
             raise ReporterError(f"model '{first.model}': {error}") from error
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
@@ -133,7 +131,7 @@ def _save(model: Any, tokenizer: Path, folder: Path) -> None:
     for file in tokenizer.iterdir():
         shutil.copyfile(file, temporary / file.name)
     shutil.rmtree(folder, ignore_errors=True)
-    os.replace(temporary, folder)
+    temporary.replace(folder)
 
 
 def _remove_unfinished(folder: Path) -> None:
@@ -143,9 +141,7 @@ def _remove_unfinished(folder: Path) -> None:
 
 def _finite(loss: float, step: int) -> float:
     if not loss < float("inf"):
-        raise ReporterError(
-            f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate"
-        )
+        raise ReporterError(f"the training diverged before step {step}: its loss is {loss}; lower the learning_rate")
     return loss
 
 

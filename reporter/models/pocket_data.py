@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 IGNORED = -100  # the label of a token that is not to be predicted
 
 HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 16, 1024
-_DISGUISED = (
-    0.2  # of the tokens to be guessed: half shown as they are, half as any other token (Devlin et al. 2019)
-)
+_DISGUISED = 0.2  # of the tokens to be guessed: half shown as they are, half as any other token (Devlin et al. 2019)
 _AT_ONCE = 1024  # texts tokenised in one go
 _TOKENS_AT_ONCE = 4096  # of a batch of held-out texts
 
@@ -64,9 +62,7 @@ class Stream:
         if len(self._runs) == 0 or self._room < 1:
             raise ReporterError(f"corpus '{texts.name}' has too few words to train on")
 
-    def _read(
-        self, texts: Texts, start: int, stop: int, folder: Path
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _read(self, texts: Texts, start: int, stop: int, folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -82,14 +78,15 @@ class Stream:
     def _cut(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the runs of tokens inside which a row must lie, as start and stop, shape (runs, 2).
 
-        An encoder's row lies inside one text, as it will when it is measured. A decoder's row may go on into the next
-        text, so that no token is wasted.
+        An encoder's row lies inside one text, as it will when it is measured. A decoder's row may go on into
+        the next text, so that no token is wasted.
         """
         if not self._encoder:
             ends = ends[-1:]
         starts = np.concatenate([[0], ends])[:-1]
         shortest = 1 if self._encoder else 2
-        return np.stack([starts, ends], axis=1)[ends - starts >= shortest]
+        runs: NDArray[np.int64] = np.stack([starts, ends], axis=1)[ends - starts >= shortest]
+        return runs
 
     @property
     def _room(self) -> int:
@@ -113,8 +110,8 @@ class Stream:
     def all(self, generator: torch.Generator) -> list[Batch]:
         """Return every token in rows that do not overlap, in order.
 
-        What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has to copy,
-        would make its loss look better than what it has learned.
+        What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has
+        to copy, would make its loss look better than what it has learned.
         """
         pieces = np.asarray(
             [
@@ -166,7 +163,8 @@ class Stream:
 def held_out(texts: int) -> int:
     """Return how many texts, the last ones, are kept from training to measure the loss on: 5 %, at least 16.
 
-    Of fewer than 32 texts it is half of them; of a single one none, and the loss is measured on what was trained on.
+    Of fewer than 32 texts it is half of them; of a single one none, and the loss is measured on what was
+    trained on.
     """
     wanted = min(max(HELD_OUT_LEAST, math.ceil(HELD_OUT_SHARE * texts)), HELD_OUT_MOST)
     return min(wanted, texts // 2)

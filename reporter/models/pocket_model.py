@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def new_model(recipe: Recipe, vocabulary_size: int) -> Any:
     """Return a model with random weights and a head that predicts tokens; the recipe's seed decides the weights.
 
-    The first weights have a standard deviation of 1/√width. The customary 0.02 is made for a width of 768 and more:
-    with it a narrow encoder never learns more than how often each token occurs. There is no dropout, as pocket models
-    are too small to overfit, and the table of positions is as long as the recipe's context, so that no position is
-    ever measured that was not trained.
+    The first weights have a standard deviation of 1/√width. The customary 0.02 is made for a width of 768 and
+    more: with it a narrow encoder never learns more than how often each token occurs. There is no dropout, as
+    pocket models are too small to overfit, and the table of positions is as long as the recipe's context, so
+    that no position is ever measured that was not trained.
 
     Args:
         recipe: architecture, size, context and seed.
@@ -38,9 +38,7 @@ def is_encoder(recipe: Recipe) -> bool:
 def _bert(recipe: Recipe, vocabulary_size: int) -> Any:
     from transformers import BertConfig, BertForMaskedLM
 
-    return BertForMaskedLM(
-        BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context)
-    )
+    return BertForMaskedLM(BertConfig(**_encoder(recipe, vocabulary_size), max_position_embeddings=recipe.context))
 
 
 def _roberta(recipe: Recipe, vocabulary_size: int) -> Any:

@@ -1,13 +1,12 @@
 """The tokenizer of a recipe model, made from the texts that it is trained on. Needs no torch.
 
-Its tokens are words and punctuation marks where the distinct ones of the texts fit the recipe's vocabulary, as they are
-or in lower case; else byte-level BPE of that size.
+Its tokens are words and punctuation marks where the distinct ones of the texts fit the recipe's vocabulary,
+as they are or in lower case; else byte-level BPE of that size.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -58,22 +57,16 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
     Raises:
         ReporterError: if the vocabulary is too small for the texts.
     """
-    assert (
-        checkpoint.path is not None
-        and checkpoint.recipe is not None
-        and checkpoint.training_texts is not None
-    )
+    assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
     folder = checkpoint.path / _FOLDER
     if not (folder / "tokenizer.json").is_file():
         checkpoint.path.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=checkpoint.path, prefix="unfinished-"))
         try:
             write_tokenizer(checkpoint.recipe, checkpoint.training_texts, temporary)
-            os.replace(temporary, folder)
+            temporary.replace(folder)
         except OSError:
-            if not (
-                folder / "tokenizer.json"
-            ).is_file():  # else another process was faster, with the same result
+            if not (folder / "tokenizer.json").is_file():  # else another process was faster, with the same result
                 raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

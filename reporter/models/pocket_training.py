@@ -66,15 +66,13 @@ class Training:
         model = new_model(recipe, self._vocabulary_size)
         model.train()
         generator = torch.Generator().manual_seed(recipe.seed + 1)
-        optimiser = torch.optim.AdamW(
-            model.parameters(), recipe.learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY
-        )
+        optimiser = torch.optim.AdamW(model.parameters(), recipe.learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: rate(step, recipe.steps))
         yield State(0, model, None)
         for step in range(1, steps + 1):
             loss = _loss(model, recipe, self.stream.draw(generator))
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
             optimiser.step()
             schedule.step()

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class _Lookups(TorchDispatchMode):
+class _Lookups(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every lookup in an embedding table."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[tuple[Tensor, Tensor]] = []
 
     def __torch_dispatch__(
@@ -28,8 +28,8 @@ class _Lookups(TorchDispatchMode):
 def measured_limit(model: nn.Module, inputs: Mapping[str, Any], vocabulary: Tensor) -> int | None:
     """Return how many tokens fit into the model's table of positions, or None where it has no such table.
 
-    A table of positions is one in which the tokens of a text look up consecutive rows. The rows before the first
-    token's are never used: RoBERTa's table has 514 rows, and its first token looks up row 2.
+    A table of positions is one in which the tokens of a text look up consecutive rows. The rows before the
+    first token's are never used: RoBERTa's table has 514 rows, and its first token looks up row 2.
 
     Args:
         model: the model.

@@ -21,9 +21,9 @@ PLATEAU = 0.9  # of the unigram entropy: a loss above it says that little more t
 def resolve_recipe(name: str, recipe: Recipe, cache: Path, texts: Texts) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of a recipe model, trained or not.
 
-    The fingerprint covers the recipe, the texts it is trained on and the version of the code that trains, but not
-    which steps are kept: asking for one more checkpoint leaves the others what they were. Nor does it cover the
-    version of torch, which is recorded with the training instead.
+    The fingerprint covers the recipe, the texts it is trained on and the version of the code that trains, but
+    not which steps are kept: asking for one more checkpoint leaves the others what they were. Nor does it
+    cover the version of torch, which is recorded with the training instead.
 
     Args:
         name: what the study calls the model.

@@ -40,8 +40,9 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
 def _class(folder: Path) -> Any:
     """Return the class to load a tokenizer with.
 
-    Where the configuration says that ``tokenizer.json`` is all there is to it, it is taken at its word. For some
-    families ``AutoTokenizer`` would build a tokenizer of its own over that vocabulary, which splits texts differently.
+    Where the configuration says that ``tokenizer.json`` is all there is to it, it is taken at its word. For
+    some families ``AutoTokenizer`` would build a tokenizer of its own over that vocabulary, which splits
+    texts differently.
     """
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import nn
@@ -19,8 +20,8 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
     """Return the model in ``folder`` in evaluation mode, without a vocabulary head; the encoder of a pair.
 
     Raises:
-        ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that the
-            states depend on.
+        ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
+            the states depend on.
     """
     config_file(folder)
     files = weight_files(folder, checkpoint.allow_pickle)
@@ -30,7 +31,7 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
     config = _config(checkpoint, folder)
     kind = _kind(config)
     try:
-        module, info = kind.from_pretrained(
+        whole, info = kind.from_pretrained(
             str(folder),
             config=config,
             dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
@@ -41,15 +42,17 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
         )
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
-    missing = set(info["missing_keys"])
-    if getattr(module.config, "is_encoder_decoder", False):
-        prefix, encoder = _encoder(module)
-        missing = {key.removeprefix(prefix) for key in missing if key.startswith(prefix)}
-        module = encoder
-    module.eval()
-    module.requires_grad_(False)
-    _check_missing(module, missing, folder)
-    return module
+    module: Any = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
+    whole.eval()
+    whole.requires_grad_(False)
+    names = set(info["missing_keys"])
+    missing = {name: p for name, p in whole.named_parameters(remove_duplicate=False) if name in names}
+    needed = _needed(module, missing)
+    if needed:
+        more = f" and {len(needed) - 3} more" if len(needed) > 3 else ""
+        family = config.model_type
+        raise ReporterError(f"{folder} lacks weights that its {family} needs: {', '.join(needed[:3])}{more}")
+    return cast("nn.Module", module)
 
 
 def _config(checkpoint: Checkpoint, folder: Path) -> Any:
@@ -62,33 +65,20 @@ def _config(checkpoint: Checkpoint, folder: Path) -> Any:
             local_files_only=not checkpoint.trust_remote_code,
         )
     except Exception as error:
-        advice = ""
         if not checkpoint.trust_remote_code and "trust_remote_code" in str(error):
             raise ReporterError(
                 f"{folder} needs Python code of its own; write `trust_remote_code: true` for this model if you trust it"
             ) from error
-        raise ReporterError(
-            f"its configuration in {folder} cannot be read: {_one_line(error)}{advice}"
-        ) from error
+        raise ReporterError(f"its configuration in {folder} cannot be read: {_one_line(error)}") from error
 
 
 def _kind(config: Any) -> Any:
     """Return the class to load with: T5 and its like have one for the encoder alone."""
-    from transformers import AutoModel, AutoModelForTextEncoding
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
 
     named = (getattr(config, "architectures", None) or [""])[0]
-    if config.is_encoder_decoder or named.endswith("EncoderModel"):
-        if type(config) in AutoModelForTextEncoding._model_mapping:
-            return AutoModelForTextEncoding
-    return AutoModel
-
-
-def _encoder(module: Any) -> tuple[str, nn.Module]:
-    encoder = module.get_encoder()
-    prefix = next((name for name, part in module.named_modules() if part is encoder), "")
-    if encoder is module:
-        return "", module
-    return f"{prefix}.", encoder
+    has_decoder = config.is_encoder_decoder or named.endswith("EncoderModel")
+    return AutoModelForTextEncoding if has_decoder and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
 
 
 def _check_safetensors(files: list[Path]) -> None:
@@ -103,33 +93,24 @@ def _check_safetensors(files: list[Path]) -> None:
                 raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
 
 
-def _check_missing(module: nn.Module, missing: set[str], folder: Path) -> None:
-    """Raise if a weight that was not in the file takes part in computing the states.
+def _needed(module: Any, missing: Mapping[str, nn.Parameter]) -> list[str]:
+    """Return the names of those weights that take part in computing the states.
 
-    A pooler or a head may well be missing. What takes part is found by differentiating the states, so that it needs
-    no list of names.
+    They are found by differentiating the states, so that it needs no list of names: a pooler or a head is not used.
     """
-    parameters = {name: p for name, p in module.named_parameters() if name in missing}
-    if not parameters:
-        return
+    if not missing:
+        return []
     ids = torch.zeros((1, 2), dtype=torch.long)
     with torch.enable_grad():
-        for p in parameters.values():
+        for p in missing.values():
             p.requires_grad_(True)
         last = module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        used = (
-            torch.autograd.grad(last.float().sum(), list(parameters.values()), allow_unused=True)
-            if last.requires_grad
-            else [None] * len(parameters)
-        )
-        for p in parameters.values():
+        if not last.requires_grad:
+            return []
+        gradients = torch.autograd.grad(last.float().sum(), list(missing.values()), allow_unused=True)
+        for p in missing.values():
             p.requires_grad_(False)
-    needed = sorted(name for name, gradient in zip(parameters, used, strict=True) if gradient is not None)
-    if needed:
-        more = f" and {len(needed) - 3} more" if len(needed) > 3 else ""
-        raise ReporterError(
-            f"{folder} lacks weights that its {module.config.model_type} needs: {', '.join(needed[:3])}{more}"
-        )
+    return sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
 
 
 def _one_line(error: Exception) -> str:

@@ -24,9 +24,9 @@ _ONE_LETTER_WORDS = frozenset({"a", "A", "I"})
 def whole_words(checkpoint: Checkpoint) -> list[str]:
     """Return the tokens that are whole alphabetic words, in the order of their ids, each once.
 
-    Words of WordPiece lack the mark ``##``; those of byte-level BPE and SentencePiece begin with the mark of a space
-    (unless the tokenizer has no such mark); in a word-level tokenizer every token is one. Special tokens are left out,
-    and so are single letters other than "a" and "I".
+    Words of WordPiece lack the mark ``##``; those of byte-level BPE and SentencePiece begin with the mark of
+    a space (unless the tokenizer has no such mark); in a word-level tokenizer every token is one. Special
+    tokens are left out, and so are single letters other than "a" and "I".
 
     Args:
         checkpoint: of any model; a recipe model need not have been trained yet.
@@ -76,9 +76,7 @@ def _vocabulary(folder: Path) -> tuple[dict[str, int], set[str]]:
 def _ids(vocabulary: Any) -> dict[str, int]:
     if isinstance(vocabulary, dict):
         return vocabulary
-    tokens = (
-        entry if isinstance(entry, str) else entry[0] for entry in vocabulary
-    )  # Unigram: [token, score]
+    tokens = (entry if isinstance(entry, str) else entry[0] for entry in vocabulary)  # Unigram: [token, score]
     return {token: i for i, token in enumerate(tokens)}
 
 

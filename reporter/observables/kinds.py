@@ -10,9 +10,7 @@ from reporter.observables.observable import Observable
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
 
-KINDS: Mapping[str, type[Observable]] = {
-    kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts)
-}
+KINDS: Mapping[str, type[Observable]] = {kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts)}
 
 
 def empty(name: str, *, layers: int, width: int, seed: int, sample: int) -> Observable:

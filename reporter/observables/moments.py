@@ -119,8 +119,10 @@ def _weighted_sum(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 def _squares(x: torch.Tensor) -> torch.Tensor:
     """Return Σ x_ij² over the rows i of x in float64, shape (width,)."""
     whole = len(x) // _BLOCK * _BLOCK
-    blocks = x[:whole].view(-1, _BLOCK, x.shape[1]).norm(dim=1)
-    found: torch.Tensor = blocks.double().square().sum(dim=0) + x[whole:].norm(dim=0).double().square()
+    blocks = torch.linalg.vector_norm(x[:whole].view(-1, _BLOCK, x.shape[1]), dim=1)
+    found: torch.Tensor = (
+        blocks.double().square().sum(dim=0) + torch.linalg.vector_norm(x[whole:], dim=0).double().square()
+    )
     tiny = found < _TINY * len(x)
     if tiny.any():  # dimensions that training has all but switched off: their float32 squares underflow
         found[tiny] = x[:, tiny].double().square().sum(dim=0)

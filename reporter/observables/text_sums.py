@@ -91,9 +91,7 @@ class TextSums(Observable):
         violation = step_length = step_cosine = update_ratio = curvature = undefined
         if here < self.layers:
             following = self._cosine_to_last(layer.batch, here + 1)
-            violation = (
-                (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
-            )
+            violation = (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
             step, step_length = self._step or _step(x, states[here + 1])
             step_cosine = _cosine(x, states[here + 1], norm, norms[here + 1])
             update_ratio = (step_length / norm).where(norm > 0, undefined)
@@ -101,9 +99,7 @@ class TextSums(Observable):
             if here < self.layers - 1:
                 self._step = _step(states[here + 1], states[here + 2])
                 curvature = _cosine(step, self._step[0], step_length, self._step[1]).arccos()
-        return torch.stack(
-            [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature], dim=1
-        )
+        return torch.stack([cosine, violation, norm, step_length, step_cosine, update_ratio, curvature], dim=1)
 
     def _cosine_to_last(self, batch: HiddenBatch, layer: int) -> torch.Tensor:
         if layer == self.layers:  # 1 by definition, not up to rounding

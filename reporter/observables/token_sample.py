@@ -33,9 +33,7 @@ class _Kept:
         self.slots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.states = torch.zeros(layers + 1, 0, width)
 
-    def admit(
-        self, keys: Keys, facts: NDArray[np.int64], size: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def admit(self, keys: Keys, facts: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
         at = np.searchsorted(self.keys, keys)
         known = np.zeros(len(keys), dtype=bool)
@@ -174,9 +172,7 @@ class Selection:
         where: stratum and slot of each token, shape (n, 2).
     """
 
-    def __init__(
-        self, sample: TokenSample, keys: Keys, facts: NDArray[np.int64], where: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, sample: TokenSample, keys: Keys, facts: NDArray[np.int64], where: NDArray[np.int64]) -> None:
         self._sample, self._where = sample, where
         self.keys, self.facts = keys, facts
 

@@ -35,9 +35,7 @@ def write_assets(out: Path) -> None:
         return
     # The bundle's one-letter names would clash with the page's own: everything goes into one function.
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    write(
-        script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n'
-    )
+    write(script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
 
 
 def write(path: Path, text: str) -> None:

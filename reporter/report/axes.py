@@ -56,9 +56,5 @@ def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds =
     if with_floor[1] - with_floor[0] <= 2 * (high - low):
         return Axis(*with_floor)
     where = "above" if max(null) > high else "below"
-    ends = (
-        short(min(null))
-        if short(min(null)) == short(max(null))
-        else f"{short(min(null))} to {short(max(null))}"
-    )
+    ends = short(min(null)) if short(min(null)) == short(max(null)) else f"{short(min(null))} to {short(max(null))}"
     return Axis(low, high, f"floor {ends}, {where} this axis")

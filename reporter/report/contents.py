@@ -69,9 +69,7 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(
-    read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False
-) -> Contents:
+def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False) -> Contents:
     """Read one study.
 
     Args:
@@ -127,10 +125,7 @@ def _sections(
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
-    return [
-        _section(read, study, name, found[name], catalogue.get(name), headlines_only)
-        for name in sorted(found)
-    ]
+    return [_section(read, study, name, found[name], catalogue.get(name), headlines_only) for name in sorted(found)]
 
 
 def _section(
@@ -151,9 +146,7 @@ def _section(
     return Section(
         name=name,
         title=metric.title if metric else name,
-        summary=metric.summary
-        if metric
-        else "This metric is not installed here: its definitions are missing.",
+        summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
         figures=tuple(figures),
         absent=tuple(s for s in known if s.name not in rows),
     )

@@ -125,7 +125,5 @@ SELECT * FROM cells WHERE study = $study
 ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
 """,
 )
-CORPUS_NAMES = Query(
-    "corpus_names", "SELECT DISTINCT corpus FROM layer_metrics WHERE study = $study ORDER BY corpus"
-)
+CORPUS_NAMES = Query("corpus_names", "SELECT DISTINCT corpus FROM layer_metrics WHERE study = $study ORDER BY corpus")
 VIEW_NAMES = Query("view_names", "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view")

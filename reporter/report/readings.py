@@ -92,9 +92,7 @@ def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]
     order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))
     return [
         (
-            groups[role][0].model
-            if len(groups[role]) == 1
-            else f"{len(groups[role])} {ROLES.get(role, 'models')}",
+            groups[role][0].model if len(groups[role]) == 1 else f"{len(groups[role])} {ROLES.get(role, 'models')}",
             groups[role],
         )
         for role in order

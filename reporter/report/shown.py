@@ -56,9 +56,7 @@ def over_moments(
             for line in shown:
                 if not line.is_floor and (summary := line.summary()):
                     found.setdefault(line.corpus, []).append(summary)
-            states[f"{view}|{number}"] = Shown(
-                reach, {corpus: _read(items) for corpus, items in found.items()}
-            )
+            states[f"{view}|{number}"] = Shown(reach, {corpus: _read(items) for corpus, items in found.items()})
     return states
 
 

@@ -57,9 +57,7 @@ def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None)
         if name not in known:
             raise UsageError(f"no study {name!r} in {database}; it has: {', '.join(known)}")
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-            raise UsageError(
-                f"study {name!r} cannot have a page: its id cannot name a folder; give it another one"
-            )
+            raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
     return wanted
 
 

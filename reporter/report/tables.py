@@ -84,9 +84,7 @@ def reasons(cells: Sequence[Row]) -> list[Reason]:
             if not isinstance(entry, dict):
                 continue
             number = f"{cell['metric']}.{entry.get('statistic', '?')}"
-            where = (
-                f"{cell['model']}, {cell['corpus']}, {entry.get('view', '?')}{_layers(entry.get('layers'))}"
-            )
+            where = f"{cell['model']}, {cell['corpus']}, {entry.get('view', '?')}{_layers(entry.get('layers'))}"
             if cell["checkpoint"] != "final":
                 where = where.replace(",", f" {cell['checkpoint']},", 1)
             found.setdefault((number, str(entry.get("reason", ""))), []).append(where)

@@ -110,9 +110,7 @@ def _values(metric: Metric, seen: Observed, cell: Cell) -> Iterator[Value]:
         warnings.simplefilter("ignore")
         for value in metric.compute(seen, cell.options):
             if value.value is not None and not math.isfinite(value.value):
-                yield Value(
-                    value.statistic, value.layer, None, value.n, reason="the result is not a finite number"
-                )
+                yield Value(value.statistic, value.layer, None, value.n, reason="the result is not a finite number")
             elif not all(end is None or math.isfinite(end) for end in (value.ci_low, value.ci_high)):
                 yield Value(value.statistic, value.layer, value.value, value.n)
             else:

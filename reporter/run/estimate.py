@@ -72,9 +72,7 @@ def estimate(plan: Plan) -> Estimate:
         sampled = sum(cell.options.sample_size() for cell in {cell.key.metric: cell for cell in plan.cells}.values())
         states = (layers + 1) * width * 4
         memory.append(
-            4 * weights
-            + 8 * (layers + 1) * width**2
-            + states * (sampled + 2 * plan.file.study.run.batch_tokens)
+            4 * weights + 8 * (layers + 1) * width**2 + states * (sampled + 2 * plan.file.study.run.batch_tokens)
         )
     return Estimate(sum(passes.values()), len(passes), max(memory, default=None), seconds)
 

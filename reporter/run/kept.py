@@ -19,9 +19,7 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.run.fingerprint import digest
 
-Wanted = Mapping[
-    str, int
-]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
+Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
 
 
 @dataclass(frozen=True)

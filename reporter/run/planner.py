@@ -55,9 +55,7 @@ def plan_study(
         here = checkpoints[model]
         for checkpoint in here if isinstance(here, tuple) else (here,):
             cells.append(
-                _cell(
-                    file, model, checkpoint, corpus, texts[corpus], choice, metrics[choice.name], done, force
-                )
+                _cell(file, model, checkpoint, corpus, texts[corpus], choice, metrics[choice.name], done, force)
             )
     return Plan(file, metrics, texts, checkpoints, tuple(cells), partial=bool(only))
 
@@ -85,9 +83,7 @@ def _cell(
     if isinstance(checkpoint, Exception) or isinstance(texts, Exception):
         name = checkpoint.name if not isinstance(checkpoint, Exception) else "final"
         trouble = checkpoint if isinstance(checkpoint, Exception) else texts
-        return Cell(
-            CellKey(model, name, corpus, choice.name), "failed", str(trouble), {}, "", {}, options
-        )
+        return Cell(CellKey(model, name, corpus, choice.name), "failed", str(trouble), {}, "", {}, options)
     of_pass = pass_inputs(
         weights=checkpoint.fingerprint,
         texts=texts.hash,
@@ -108,9 +104,7 @@ def _cell(
     return Cell(key, state, why, inputs, fingerprint, of_pass, options)
 
 
-def _state(
-    record: CellRecord | None, fingerprint: str, inputs: dict[str, object], force: bool
-) -> tuple[State, str]:
+def _state(record: CellRecord | None, fingerprint: str, inputs: dict[str, object], force: bool) -> tuple[State, str]:
     if record is None:
         return "run", "new"
     if record.status != "done":
@@ -168,11 +162,7 @@ class _Only:
         for name in names:
             if name not in everything:
                 meant = get_close_matches(name, everything, 1)
-                hint = (
-                    f"; did you mean {meant[0]!r}?"
-                    if meant
-                    else f"; there are {', '.join(sorted(everything))}"
-                )
+                hint = f"; did you mean {meant[0]!r}?" if meant else f"; there are {', '.join(sorted(everything))}"
                 raise UsageError(f"--only {name}: no model, corpus or metric of study {study.study!r}{hint}")
         self._kept = [kind & set(names) or kind for kind in kinds]
 

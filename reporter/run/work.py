@@ -115,9 +115,7 @@ class _Worker:
         here = (self.study.study, *cell.key)
         if source is None or tuple(source) == here:
             return False
-        row = cell_row(
-            cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0
-        )
+        row = cell_row(cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)
         row["why"] = f"{cell.why}; taken over from study {source.study}"
         if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
             return False
@@ -241,6 +239,4 @@ def _label_counts(texts: Texts) -> str | None:
     if texts.labels is None or texts.label_codes is None:
         return None
     codes, counts = np.unique(texts.label_codes, return_counts=True)
-    return json.dumps(
-        {texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0}
-    )
+    return json.dumps({texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0})

@@ -18,9 +18,7 @@ class _Corpus(Part):
     min_words: int = Field(1, ge=1, description="Texts with fewer words are dropped.")
     max_words: int | None = Field(None, ge=1, description="Texts with more words are dropped.")
     limit: int | None = Field(None, ge=1, description="Keep only the first so many of the texts that pass.")
-    max_tokens: int = Field(
-        256, ge=2, description="Longer texts are cut to this many tokens, special tokens included."
-    )
+    max_tokens: int = Field(256, ge=2, description="Longer texts are cut to this many tokens, special tokens included.")
 
     @model_validator(mode="after")
     def _some_length_is_left(self) -> _Corpus:
@@ -72,9 +70,9 @@ class GeneratedCorpus(_Corpus):
         description="random-words: words drawn independently; grammar: sentences with nesting and agreement."
     )
     texts: int = Field(500, ge=1, description="How many texts.")
-    words: Annotated[
-        tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], BeforeValidator(_two_numbers)
-    ] = Field((5, 60), description="The fewest and the most words of a text.")
+    words: Annotated[tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]], BeforeValidator(_two_numbers)] = (
+        Field((5, 60), description="The fewest and the most words of a text.")
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Another seed gives other texts.")
     vocabulary: Name | None = Field(
         None,

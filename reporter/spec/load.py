@@ -31,9 +31,7 @@ def load_study(path: Path, metrics: Catalogue) -> StudyFile:
     study, complaints = _check(document, metrics)
     if study is not None:
         return StudyFile(study, path, text)
-    problems = {
-        Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems
-    }
+    problems = {Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems}
     broken = {(problem.line, problem.column) for problem in problems}
     for complaint in complaints:
         (line, column), where = document.place(complaint)

@@ -63,9 +63,7 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
             value = {key: value}
         elif not isinstance(value, dict):
             example = "step512" if kind is _Revision else "ckpt-500"
-            message = (
-                f"expected a name or a mapping such as {{{key}: {example}, step: 512}}, got {show(value)}"
-            )
+            message = f"expected a name or a mapping such as {{{key}: {example}, step: 512}}, got {show(value)}"
             raise failure(Complaint(message))
         checked = kind.model_validate(value)
         name = str(getattr(checked, key))
@@ -89,9 +87,7 @@ def _hub_id(value: str) -> str:
         return value
     if value.startswith((".", "/", "~")) or value.count("/") > 1 or "\\" in value:
         raise failure(Complaint(f"{show(value)} is not a hub id; for a folder write {{path: {value}}}"))
-    raise failure(
-        Complaint(f"expected a hub id such as 'bert-base-uncased' or 'owner/name', got {show(value)}")
-    )
+    raise failure(Complaint(f"expected a hub id such as 'bert-base-uncased' or 'owner/name', got {show(value)}"))
 
 
 class _Weights(Part):
@@ -155,9 +151,7 @@ class Recipe(Part):
     checkpoints: Annotated[tuple[int, ...], AsTuple] = Field(
         (), description="Steps at which the model is kept and measured, 0 to steps; the last one if left out."
     )
-    seed: int = Field(
-        0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts."
-    )
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
     batch: int = Field(32, ge=1, description="Texts in each step.")
     context: int = Field(32, ge=2, description="Tokens of each text.")
     learning_rate: float = Field(1e-3, gt=0, description="The peak of AdamW's rate, after a warm-up.")

@@ -148,9 +148,7 @@ AsTuple = Strict(False)
 
 def _details(complaint: Complaint) -> InitErrorDetails:
     # The message travels as context: Pydantic would take braces in a template for placeholders.
-    error = PydanticCustomError(
-        "study", "{message}", {"message": complaint.message, "anchor": complaint.anchor}
-    )
+    error = PydanticCustomError("study", "{message}", {"message": complaint.message, "anchor": complaint.anchor})
     return InitErrorDetails(type=error, loc=complaint.location, input=None)
 
 
@@ -169,9 +167,7 @@ def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Par
     owners = [other for other, part in kinds.items() if other != kind and key in part.model_fields]
     if not owners:
         return complaint
-    return Complaint(
-        f"unknown key beside '{kind}'; it goes with {choices(owners)}", complaint.location, "key"
-    )
+    return Complaint(f"unknown key beside '{kind}'; it goes with {choices(owners)}", complaint.location, "key")
 
 
 def _translate(details: ErrorDetails, known: Sequence[str]) -> Complaint:

@@ -30,9 +30,7 @@ def _study_id(value: str) -> str:
         rule = "at most 64 lower-case letters, digits, '-' and '_', the first a letter or digit"
         raise failure(Complaint(f"expected an id of {rule}, got {show(value)}"))
     if value in RESERVED_IDS:
-        raise failure(
-            Complaint(f"'{value}' is the name of a folder that every run writes; choose another id")
-        )
+        raise failure(Complaint(f"'{value}' is the name of a folder that every run writes; choose another id"))
     return value
 
 
@@ -51,14 +49,10 @@ class Study(Part):
         json_schema_extra={"pattern": f"^{STUDY_ID}$"},
     )
     title: str | None = Field(None, description="The report's heading.")
-    question: str | None = Field(
-        None, description="What the study is to find out; shown first in the report."
-    )
+    question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
     corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
-    metrics: Annotated[
-        tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)
-    ] = Field(
+    metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
         description="'all', or a list of metrics; one with options is written {name: {option: value}}.",

@@ -162,9 +162,7 @@ def _key(node: Node, location: Location, document: Document) -> str | None:
         document.problems.append((position, location, f"a key must be text, got {got}"))
         return None
     if node.value == "<<" and isinstance(node, ScalarNode) and node.style is None:
-        document.problems.append(
-            (position, location, "merge keys (<<) are not supported; write the keys out")
-        )
+        document.problems.append((position, location, "merge keys (<<) are not supported; write the keys out"))
         return None
     try:
         key = _scalar(node)
@@ -172,9 +170,7 @@ def _key(node: Node, location: Location, document: Document) -> str | None:
         document.problems.append((position, location, str(error)))
         return None
     if not isinstance(key, str):
-        document.problems.append(
-            (position, location, f"a key must be text, got {show(key)}; put it in quotes")
-        )
+        document.problems.append((position, location, f"a key must be text, got {show(key)}; put it in quotes"))
         return None
     return key
 

@@ -41,9 +41,7 @@ class Store:
         self.path = path
         self._file = DatabaseFile(path, wait_seconds, waiting)
 
-    def commit_cell(
-        self, cell: Mapping[str, Any], values: pd.DataFrame | Sequence[Mapping[str, Any]] = ()
-    ) -> None:
+    def commit_cell(self, cell: Mapping[str, Any], values: pd.DataFrame | Sequence[Mapping[str, Any]] = ()) -> None:
         """Stores a cell and its numbers, in place of what was known of that cell.
 
         Args:
@@ -138,8 +136,7 @@ class Store:
             ReporterError: The file cannot be read.
         """
         rows = self._rows(
-            "SELECT model, checkpoint, corpus, metric, fingerprint, status, error, inputs "
-            "FROM cells WHERE study = ?",
+            "SELECT model, checkpoint, corpus, metric, fingerprint, status, error, inputs FROM cells WHERE study = ?",
             [study],
         )
         return {CellName(*row[:4]): CellRecord(*row[4:]) for row in rows}

@@ -82,9 +82,7 @@ def as_frame(table: Table, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     text = pd.StringDtype("python")
     return pd.DataFrame(
         {
-            column.name: pd.Series(
-                [row.get(column.name) for row in rows], dtype=_FRAME_TYPES.get(column.type, text)
-            )
+            column.name: pd.Series([row.get(column.name) for row in rows], dtype=_FRAME_TYPES.get(column.type, text))
             for column in table.columns
         }
     )

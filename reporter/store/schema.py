@@ -32,9 +32,7 @@ _STUDY = Column("study", "VARCHAR", "id of the study")
 _MODEL = Column("model", "VARCHAR", "name of the model in the study")
 _CHECKPOINT = Column("checkpoint", "VARCHAR", "name of the checkpoint; 'final' where the model has only one")
 _STEP = Column("step", "BIGINT", "training step of the checkpoint; NULL where it is unknown")
-_ROLE = Column(
-    "role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?"
-)
+_ROLE = Column("role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?")
 _CORPUS = Column("corpus", "VARCHAR", "name of the corpus in the study")
 
 TABLES: tuple[Table, ...] = (
@@ -64,9 +62,7 @@ TABLES: tuple[Table, ...] = (
             ),
             Column("layer", "INTEGER", "0 = embedding, 1..L = blocks; NULL for a number of the whole model"),
             Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis"),
-            Column(
-                "value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"
-            ),
+            Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"),
             Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none"),
             Column("ci_high", "DOUBLE", "upper end of its interval"),
             Column("n", "BIGINT", "how many observations it rests on"),
@@ -83,9 +79,7 @@ TABLES: tuple[Table, ...] = (
             _STEP,
             _ROLE,
             Column("source", "VARCHAR", "'hub', 'path' or 'recipe'"),
-            Column(
-                "location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"
-            ),
+            Column("location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"),
             Column("revision", "VARCHAR", "commit of the hub repository, or hash of the files"),
             Column("fingerprint", "VARCHAR", "identity of the weights and tokenizer; cells are keyed by it"),
             Column("family", "VARCHAR", "transformers' model_type"),
@@ -199,9 +193,7 @@ TABLES: tuple[Table, ...] = (
             ),
             Column("device", "VARCHAR", "device of the pass"),
             Column("precision", "VARCHAR", "'float32' or 'mixed'"),
-            Column(
-                "versions", "VARCHAR", "JSON object: versions of reporter, torch, transformers, numpy, Python"
-            ),
+            Column("versions", "VARCHAR", "JSON object: versions of reporter, torch, transformers, numpy, Python"),
             Column("finished", "TIMESTAMP", "when it was committed, UTC"),
         ),
     ),
@@ -221,9 +213,7 @@ TABLES: tuple[Table, ...] = (
             Column("spec_hash", "VARCHAR", "SHA-256 of the spec"),
             Column("views", "VARCHAR", "JSON array: views, the first one is shown first"),
             Column("started", "TIMESTAMP", "start of the last run, UTC"),
-            Column(
-                "finished", "TIMESTAMP", "end of the last run, UTC; NULL while it runs or when it was killed"
-            ),
+            Column("finished", "TIMESTAMP", "end of the last run, UTC; NULL while it runs or when it was killed"),
             Column("seconds", "DOUBLE", "wall time of the last run"),
             Column("cells_run", "INTEGER", "cells computed in the last run"),
             Column("cells_cached", "INTEGER", "cells found done"),

@@ -21,9 +21,7 @@ def require_column(column: str | None, columns: Sequence[str], where: str, key: 
         ReporterError: there is no such column, or two of that name; the message lists the columns.
     """
     if column is None:
-        raise ReporterError(
-            f"{where} is a table: say which column holds the texts, {key}: one of {listed(columns)}"
-        )
+        raise ReporterError(f"{where} is a table: say which column holds the texts, {key}: one of {listed(columns)}")
     if list(columns).count(column) > 1:
         raise ReporterError(f"{where} has more than one column '{column}'")
     if column not in columns:

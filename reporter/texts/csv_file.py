@@ -51,9 +51,7 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
                     "quote values that hold the separator or a line break"
                 )
     except csv.Error as error:
-        raise ReporterError(
-            f"{path}:{rows.line_num}: not a valid CSV row ({error}); check its quotes"
-        ) from error
+        raise ReporterError(f"{path}:{rows.line_num}: not a valid CSV row ({error}); check its quotes") from error
 
 
 def _unquoted(line: str) -> str:

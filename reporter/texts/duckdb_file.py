@@ -69,15 +69,11 @@ def _text_column(types: dict[str, str], kind: str, column: str | None, path: Pat
 def _label_column(types: dict[str, str], label: str, path: Path) -> str:
     require_column(label, list(types), str(path), "label")
     if types[label].startswith(_NESTED) or types[label].endswith("]"):
-        raise ReporterError(
-            f"{path}: the label column '{label}' does not hold plain values but {types[label]}"
-        )
+        raise ReporterError(f"{path}: the label column '{label}' does not hold plain values but {types[label]}")
     return label
 
 
-def _select(
-    connection: duckdb.DuckDBPyConnection, kind: str, path: Path, text: str, label: str | None
-) -> None:
+def _select(connection: duckdb.DuckDBPyConnection, kind: str, path: Path, text: str, label: str | None) -> None:
     wanted = [text] if label is None else [text, label]
     columns = ", ".join(f"CAST({_quoted(name)} AS VARCHAR)" for name in wanted)
     if kind == "json":

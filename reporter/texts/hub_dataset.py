@@ -45,9 +45,7 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
         for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
             if text is not None and not isinstance(text, str):
                 kind = type(text).__name__
-                raise ReporterError(
-                    f"{where} row {row}: the column '{spec.column}' holds not text but {kind}"
-                )
+                raise ReporterError(f"{where} row {row}: the column '{spec.column}' holds not text but {kind}")
             yield Record(text, _label(label, label_of))
 
 
@@ -62,8 +60,7 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
         import datasets
     except ImportError as error:
         raise ReporterError(
-            f"'{spec.dataset}' is a hub dataset; that needs the optional package: "
-            "pip install 'reporter[datasets]'"
+            f"'{spec.dataset}' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
         ) from error
     local = local_dataset(spec.dataset, folder)
     with ExitStack() as stack:

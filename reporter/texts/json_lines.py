@@ -46,9 +46,7 @@ def _parse(line: str, where: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise ReporterError(f"{where}: not valid JSON ({error})") from error
     if not isinstance(row, dict):
-        raise ReporterError(
-            f'{where}: expected a JSON object such as {{"text": "…"}}, got {line.strip()[:40]}'
-        )
+        raise ReporterError(f'{where}: expected a JSON object such as {{"text": "…"}}, got {line.strip()[:40]}')
     return row
 
 

@@ -199,9 +199,7 @@ _SMALL = "an of in from with about by to and but is are was were does do did not
 
 def _function_words() -> frozenset[str]:
     words = {*_PRONOUNS.split(), *_SMALL.split(), *FREQUENCY, *CONJUNCTIONS, *BESIDE}
-    return frozenset(
-        words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL)
-    )
+    return frozenset(words.union(SINGULAR_DETERMINERS, PLURAL_DETERMINERS, INDEFINITE_SINGULAR, INDEFINITE_PLURAL))
 
 
 def _verb_lists() -> list[tuple[Verb, ...]]:
@@ -211,9 +209,7 @@ def _verb_lists() -> list[tuple[Verb, ...]]:
 
 def _content_words() -> frozenset[str]:
     words = {form for group in NOUNS.values() for noun in group for form in (noun.singular, noun.plural)}
-    words.update(
-        form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past)
-    )
+    words.update(form for group in _verb_lists() for verb in group for form in (verb.base, verb.third, verb.past))
     return frozenset(words.union(MANNER, *NAMES.values(), *ADJECTIVES.values(), *WHEN.values()))
 
 

@@ -79,9 +79,7 @@ def _file(spec: FileCorpus, folder: Path) -> Origin:
     path = folder / spec.file.expanduser()
     kind: _Kind = _TABLES.get(_suffix(path), "text")
     if kind != "text" and "unit" in spec.model_fields_set:
-        raise ReporterError(
-            f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'"
-        )
+        raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
     if kind == "text" and (spec.column or spec.label):
         key = "column" if spec.column else "label"
         raise ReporterError(

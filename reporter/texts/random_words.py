@@ -28,9 +28,7 @@ def random_words(words: Sequence[str], texts: int, bounds: tuple[int, int], seed
         ReporterError: there are no words.
     """
     if not words:
-        raise ReporterError(
-            "there are no words to draw from: the tokenizer has no whole words; leave out 'vocabulary'"
-        )
+        raise ReporterError("there are no words to draw from: the tokenizer has no whole words; leave out 'vocabulary'")
     draws = Draws(seed)
     for _ in range(texts):
         yield Record(" ".join(draws.pick(words) for _ in range(draws.between(*bounds))))

@@ -18,9 +18,7 @@ _PREPOSITION = (16, 10, 6, 0)
 _AND = (8, 5, 0, 0)
 _PLURAL, _NAME, _FAMILIAR = 38, 15, 30
 
-_SENTENCES = Weighted(
-    {"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9}
-)
+_SENTENCES = Weighted({"plain": 56, "joined": 14, "subordinate last": 11, "subordinate first": 10, "there": 9})
 _TENSES = Weighted({"present": 50, "past": 36, "future": 14})
 _SUBJECTS: Weighted[NounClass] = Weighted(
     {

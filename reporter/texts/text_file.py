@@ -28,8 +28,7 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
     if path.is_dir():
         if unit != "document":
             raise ReporterError(
-                f"{path} is a folder; name a file, or write 'unit: document' "
-                "to make each .txt file in it one text"
+                f"{path} is a folder; name a file, or write 'unit: document' to make each .txt file in it one text"
             )
         found = sorted(file for file in path.glob("*.txt") if file.is_file())
         if not found:
@@ -39,9 +38,7 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
         return [path]
     if glob.has_magic(str(path)):
         if unit != "document":
-            raise ReporterError(
-                f"{path} is a pattern; patterns go with 'unit: document', where each file is one text"
-            )
+            raise ReporterError(f"{path} is a pattern; patterns go with 'unit: document', where each file is one text")
         found = sorted(file for file in _matching(path) if file.is_file())
         if found:
             return found

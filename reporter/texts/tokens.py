@@ -88,9 +88,7 @@ def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> lis
     raw = texts.slice(shard.start, shard.stop)
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
     result = []
-    for offset, (ids, special) in enumerate(
-        zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)
-    ):
+    for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
         cut = len(ids) > max_tokens
         if cut:
             # Asked again, because only the tokenizer knows how to cut and keep the closing special token.

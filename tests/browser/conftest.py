@@ -107,9 +107,7 @@ class Tab:
     def requests(self) -> list[str]:
         """Addresses asked for since the last call that are not files of this machine."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
-        asked = [
-            m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"
-        ]
+        asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
         return [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
 
 

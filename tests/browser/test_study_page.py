@@ -56,12 +56,8 @@ def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
     height = page.run("return document.documentElement.scrollHeight")
     for top in range(0, height, 800):
         page.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
-        page.until(
-            DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", "")
-        )
-    undrawn = (
-        "return [...document.querySelectorAll('.panel')].filter(p => !p.querySelector('.mark-symbol path'))"
-    )
+        page.until(DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", ""))
+    undrawn = "return [...document.querySelectorAll('.panel')].filter(p => !p.querySelector('.mark-symbol path'))"
     assert page.run(undrawn + ".map(p => p.dataset.figure)") == []
     assert page.run("return document.querySelectorAll('.broken').length") == 0
     assert page.complaints() == []
@@ -107,9 +103,7 @@ def test_a_name_in_the_legend_brings_its_model_out(page: Any) -> None:
     page.run("document.querySelector('button.model[data-model=bert]').click()")
     faint = f"{POINTS}.filter(mark => Number(mark.getAttribute('opacity')) < .5).length"
     page.until(f"{faint} === 21")
-    assert (
-        page.run("return document.querySelector('[data-model=bert]').getAttribute('aria-pressed')") == "true"
-    )
+    assert page.run("return document.querySelector('[data-model=bert]').getAttribute('aria-pressed')") == "true"
     page.run("document.querySelector('button.role-name[data-role=decoder]').click()")
     page.until(f"{faint} === 12")
     page.run("dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))")
@@ -167,9 +161,7 @@ def test_charts_follow_the_width_of_the_window(page: Any) -> None:
 
 def test_hostile_names_are_only_text(page: Any) -> None:
     assert (
-        page.run("return [...document.querySelectorAll('button.model span')].map(s => s.textContent)").count(
-            HOSTILE
-        )
+        page.run("return [...document.querySelectorAll('button.model span')].map(s => s.textContent)").count(HOSTILE)
         == 1
     )
     assert page.run("return document.querySelectorAll('img').length") == 0
@@ -191,9 +183,7 @@ def test_failures_are_seen_first(page: Any) -> None:
 
 def test_the_controls_stay_in_sight(page: Any) -> None:
     page.run("scrollTo({top: 3000, behavior: 'instant'})")
-    assert (
-        0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
-    )
+    assert 0 <= page.run("return document.querySelector('input[name=view]').getBoundingClientRect().top") < 300
 
 
 def test_everything_is_reached_with_the_keyboard(page: Any) -> None:
@@ -218,9 +208,7 @@ def test_paper_shows_every_chart_in_ink_on_white(tab: Any, results: Path) -> Non
     )
     assert pdf_colour(LIGHT[ENCODER][0]) in painted
     assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
-    tab.until(
-        "return [...document.querySelectorAll('.panel')].every(p => p.querySelector('.mark-symbol path'))"
-    )
+    tab.until("return [...document.querySelectorAll('.panel')].every(p => p.querySelector('.mark-symbol path'))")
     assert tab.complaints() == []
 
 
@@ -245,9 +233,7 @@ def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) ->
 def test_the_list_of_studies_leads_to_the_page(tab: Any, results: Path) -> None:
     tab.open(results / "index.html")
     tab.run("document.querySelector('.card h2 a').click()")
-    tab.until(
-        "return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null"
-    )
+    tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
     tab.until(DRAWN)
     assert tab.complaints() == []
     assert tab.requests() == []

@@ -85,3 +85,12 @@ def test_an_empty_stratum_takes_no_memory(feed, make_batch):
     assert list(kept.gram) == [(0, 0)]
     with pytest.raises(KeyError):
         kept.covariance(0, (1, 2))
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1e-20, 1e-25, 1e-37])
+def test_dimensions_that_are_all_but_switched_off(feed, make_batch, scale):
+    """Their squares underflow in float32, yet their variance is a number like any other."""
+    states = np.random.default_rng(0).standard_normal((1, 700, WIDTH)).astype(np.float32)
+    states[..., 3] *= np.float32(scale)
+    kept = feed(Moments(0, WIDTH), make_batch(states, texts=range(700)))
+    np.testing.assert_allclose(kept.squares[0, 0], 700 * states[0].astype(np.float64).var(axis=0), rtol=1e-5)

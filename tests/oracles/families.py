@@ -1,6 +1,7 @@
 """Families of models built small with random weights, and what is known of each without asking the program.
 
-The knowledge is from papers and from reading the implementations; nothing of it comes from ``reporter.models``.
+The knowledge is from papers and from reading the implementations; nothing of it comes from
+``reporter.models``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,29 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "runs", "while", "birds", "sing", "of", "red", "green", "blue", "old", "days", "in", "town"]
+WORDS = [
+    "the",
+    "cat",
+    "that",
+    "dogs",
+    "chase",
+    "sleeps",
+    "and",
+    "a",
+    "mouse",
+    "runs",
+    "while",
+    "birds",
+    "sing",
+    "of",
+    "red",
+    "green",
+    "blue",
+    "old",
+    "days",
+    "in",
+    "town",
+]
 TEXTS = (
     "The cat that dogs chase sleeps.",
     "A mouse runs",
@@ -153,9 +176,7 @@ def write_tokenizer(folder: Path, **special: str) -> int:
     from transformers import PreTrainedTokenizerFast
 
     names = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    tokenizer = Tokenizer(
-        models.WordLevel({w: i for i, w in enumerate([*names, ".", *WORDS])}, unk_token="<unk>")
-    )
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*names, ".", *WORDS])}, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     if special.get("cls_token"):

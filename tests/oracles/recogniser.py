@@ -66,9 +66,7 @@ def sentences(text):
 
 def depth(sentence):
     """Return how deep relative clauses nest (in the shallowest reading), or None if this is no sentence."""
-    found = [
-        d for tense in ("present", "past", "future") if (d := _Parser(sentence, tense).depth()) is not None
-    ]
+    found = [d for tense in ("present", "past", "future") if (d := _Parser(sentence, tense).depth()) is not None]
     return min(found, default=None)
 
 
@@ -221,9 +219,7 @@ class _Parser:
                 if base in VERBS[noun_class, "to person", thing]:
                     for k, _, d in self.noun_phrase(j, thing):
                         if self.at(k, "to"):
-                            found |= {
-                                (m, pronouns, max(d, e)) for m, _, e in self.noun_phrase(k + 1, "person")
-                            }
+                            found |= {(m, pronouns, max(d, e)) for m, _, e in self.noun_phrase(k + 1, "person")}
             if not bare and base in VERBS[noun_class, "that"] and self.at(j, "that"):
                 found |= {(k, pronouns, d) for k, _, d in self.clause(j + 1, (noun_class, pronouns))}
             if not bare and base in VERBS[noun_class, "to"] and self.at(j, "to"):

@@ -61,9 +61,7 @@ def values(
             )
             for layer in places:
                 depth = (layer or 0) / layers
-                value: float | None = curve(role, statistic.name, depth, age, view) + float(
-                    rng.normal(0, 0.004)
-                )
+                value: float | None = curve(role, statistic.name, depth, age, view) + float(rng.normal(0, 0.004))
                 if (
                     metric == "intrinsic_dimension"
                     and layer == 0
@@ -117,9 +115,7 @@ def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
             models.append(key | model_row(name, role, layers, width, step))
             for corpus in corpora:
                 for metric in metrics:
-                    rows = values(
-                        rng, role, layers, width, 1.0 if step is None else min(1.0, step / 600), metric
-                    )
+                    rows = values(rng, role, layers, width, 1.0 if step is None else min(1.0, step / 600), metric)
                     of_cell = key | {"corpus": corpus, "metric": metric}
                     numbers += [of_cell | {"step": step, "role": role} | row for row in rows]
                     cells.append(of_cell | cell_row("-".join(of_cell.values()), metric, role))
@@ -174,8 +170,7 @@ CORPUS = {
 
 def cell_row(fingerprint: str, metric: str, role: str) -> dict[str, Any]:
     gaps = [
-        {"statistic": "twonn", "view": view, "layers": [0], "reason": "more than half are duplicates"}
-        for view in VIEWS
+        {"statistic": "twonn", "view": view, "layers": [0], "reason": "more than half are duplicates"} for view in VIEWS
     ]
     return {
         "options": "{}",

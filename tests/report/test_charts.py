@@ -23,9 +23,7 @@ SHARE = Statistic("share", "Share", "a / b", (), interval="bootstrap", floor=Tru
 RATE = Statistic("rate", "Rate", "a / b", (), per="model")
 
 
-def frame(
-    statistic: str = "share", layers: int = 4, interval: bool = True, floor: bool = True
-) -> pd.DataFrame:
+def frame(statistic: str = "share", layers: int = 4, interval: bool = True, floor: bool = True) -> pd.DataFrame:
     rows = [
         {"model": model, "role": role, "checkpoint": "final", "step": step, "corpus": "c", "view": "words",
          "statistic": name, "layer": layer, "depth": layer / layers,
@@ -77,12 +75,8 @@ def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
         (False, False, ["rule", "line", "point", "text"]),
     ],
 )
-def test_bands_and_floors_are_drawn_where_there_are_any(
-    interval: bool, floor: bool, expected: list[str]
-) -> None:
-    assert (
-        marks(compiles(profile(frame(interval=interval, floor=floor), SHARE, STYLES, Axis(0, 1)))) == expected
-    )
+def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: bool, expected: list[str]) -> None:
+    assert marks(compiles(profile(frame(interval=interval, floor=floor), SHARE, STYLES, Axis(0, 1)))) == expected
 
 
 def test_the_page_can_set_axis_and_highlight() -> None:
@@ -120,9 +114,7 @@ def test_hostile_names_stay_text() -> None:
     statistic = Statistic(name, "<b>", "", (), floor=True)
     styles = style_models({"bert": 'encoder"', "gpt2": "decoder"})
     spec = compiles(profile(frame(name), statistic, styles, Axis(0, 1)))
-    assert json.dumps(json.dumps(f"datum.statistic === {json.dumps(name)}"))[3:-3] in json.dumps(
-        json.dumps(spec)
-    )
+    assert json.dumps(json.dumps(f"datum.statistic === {json.dumps(name)}"))[3:-3] in json.dumps(json.dumps(spec))
 
 
 def test_the_bare_spec_leaves_data_and_theme_to_the_page(tmp_path: Path) -> None:

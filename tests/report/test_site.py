@@ -72,9 +72,7 @@ def test_every_statistic_has_a_chart_with_its_definition(page: Page) -> None:
 
 
 def test_headlines_are_followed_over_training(page: Page) -> None:
-    headlines = {
-        f"{m.name}.{s.name}.training" for m in catalogue().values() for s in m.statistics if s.headline
-    }
+    headlines = {f"{m.name}.{s.name}.training" for m in catalogue().values() for s in m.statistics if s.headline}
     assert {name for name in page.sql if name.endswith(".training")} == headlines != set()
 
 
@@ -107,9 +105,7 @@ def test_every_link_leads_somewhere(results: Path, page: Page) -> None:
 @pytest.mark.parametrize("name", ["index.html", "made-up/index.html", "torn/index.html"])
 def test_nothing_is_asked_of_the_network(results: Path, name: str) -> None:
     page = Page(results / name)
-    asked = (
-        page.all("script", "src") + page.all("link", "href") + page.all("img", "src") + page.all("a", "href")
-    )
+    asked = page.all("script", "src") + page.all("link", "href") + page.all("img", "src") + page.all("a", "href")
     assert [address for address in asked if re.match(r"(https?:)?//", address)] == []
     assert "url(" not in (results / "assets" / "reporter.css").read_text(encoding="utf-8")
 
@@ -132,6 +128,15 @@ def test_failures_stand_at_the_top(torn: Page) -> None:
     assert "1 failed" in torn.text
 
 
+def test_a_warning_on_the_last_checkpoint_is_told_before_the_charts(made_up: ModuleType, tmp_path: Path) -> None:
+    store = made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",))
+    key = {"study": "made-up", "model": "gpt2", "checkpoint": "step600"}
+    store.put("models", tuple(key), key | {"warning": "learned nothing <b>"})
+    top = Page(render(tmp_path / "results.duckdb", tmp_path)[1]).text.split("Tokens")[0]
+    assert "Mind gpt2: learned nothing <b>" in top
+    assert "bert" not in top, "a warning on an early checkpoint stays in the table"
+
+
 def test_nulls_are_counted_and_explained(page: Page) -> None:
     assert "more than half are duplicates" in page.text
     assert re.search(r"\d+ of \d+ values missing", page.text)
@@ -147,9 +152,7 @@ def test_the_list_has_every_study(results: Path) -> None:
 def test_a_broken_chart_leaves_the_page_alone(
     made_up: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_up.fill(
-        tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2]
-    )
+    made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2])
 
     def broken(*_: Any) -> Any:
         raise RuntimeError("no ink <b>")
@@ -214,9 +217,7 @@ def test_no_results_say_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("study", ["assets", "../up"])
-def test_a_study_cannot_be_written_over_something_else(
-    made_up: ModuleType, tmp_path: Path, study: str
-) -> None:
+def test_a_study_cannot_be_written_over_something_else(made_up: ModuleType, tmp_path: Path, study: str) -> None:
     made_up.fill(tmp_path / "results.duckdb", study, models=(), corpora=())
     with pytest.raises(UsageError, match="cannot name a folder"):
         render(tmp_path / "results.duckdb", tmp_path)

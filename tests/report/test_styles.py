@@ -43,9 +43,7 @@ def oklab(rgb: np.ndarray) -> np.ndarray:
 def distance(one: str, other: str, deficiency: str) -> float:
     matrix = np.array(DEFICIENCIES[deficiency])
     return float(
-        np.linalg.norm(
-            oklab(np.clip(matrix @ linear(one), 0, 1)) - oklab(np.clip(matrix @ linear(other), 0, 1))
-        )
+        np.linalg.norm(oklab(np.clip(matrix @ linear(one), 0, 1)) - oklab(np.clip(matrix @ linear(other), 0, 1)))
     )
 
 
@@ -66,9 +64,7 @@ def test_every_colour_stands_out_from_the_surface(theme: str, palette: dict[str,
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK])
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_an_encoder_is_never_taken_for_a_decoder(
-    palette: dict[str, tuple[str, ...]], deficiency: str
-) -> None:
+def test_an_encoder_is_never_taken_for_a_decoder(palette: dict[str, tuple[str, ...]], deficiency: str) -> None:
     closest = min((distance(e, d, deficiency), e, d) for e in palette[ENCODER] for d in palette[DECODER])
     assert closest[0] >= 0.06, closest
 

@@ -47,9 +47,7 @@ def test_only_what_changed_runs_again_and_says_why(study, run, store):
     whys = store.frame("SELECT metric, why, forward_passes FROM cells WHERE metric = 'anisotropy'")
     assert set(whys["why"]) == {"options changed (sample 64 → 32)"}
     assert whys["forward_passes"].sum() == 0  # a smaller sample is part of the one that is kept
-    outcome, _ = run(
-        study(("sample: 64", "sample: 32"), ("views: [words, all]", "views: [words, all, no-sinks]"))
-    )
+    outcome, _ = run(study(("sample: 64", "sample: 32"), ("views: [words, all]", "views: [words, all, no-sinks]")))
     assert outcome.computed == 18
     assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE why LIKE 'views%'")["n"][0] == 0
 

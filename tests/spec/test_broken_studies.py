@@ -10,10 +10,7 @@ from collections.abc import Callable
 import pytest
 
 MODEL = "study: s\nmodels:\n  m: gpt2\n"
-RECIPE = (
-    "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\n"
-    "corpora:\n  c: {texts: [a]}\n"
-)
+RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\ncorpora:\n  c: {texts: [a]}\n"
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = "unknown key; known here: study, title, question, models, corpora, metrics, views, run"
@@ -106,10 +103,7 @@ BROKEN = [
     ),
     (
         "study: s\nmodels: {»a b: gpt2}\n",
-        [
-            "models.'a b': a name has at most 64 letters, digits, '-', '_' and '.', and begins with "
-            "a letter or digit"
-        ],
+        ["models.'a b': a name has at most 64 letters, digits, '-', '_' and '.', and begins with a letter or digit"],
     ),
     (
         "study: s\nmodels: {a: {hub: gpt2, checkpoints: [step1, »step1]}}\n",
@@ -177,10 +171,7 @@ BROKEN = [
     ),
     (
         CORPUS % "generate: »grammer",
-        [
-            "corpora.c.generate: expected 'random-words' or 'grammar', got text 'grammer'; did you "
-            "mean 'grammar'?"
-        ],
+        ["corpora.c.generate: expected 'random-words' or 'grammar', got text 'grammer'; did you mean 'grammar'?"],
     ),
     (
         CORPUS % "generate: grammar, words: »[9, 3]",
@@ -262,10 +253,7 @@ BROKEN = [
     ),
     (
         METRICS + "metrics: [»{intrinsic_dimension: {}, sample: 5}]\n",
-        [
-            "metrics[0]: expected a metric's name or one mapping {name: {option: value}}, got a "
-            "mapping with 2 keys"
-        ],
+        ["metrics[0]: expected a metric's name or one mapping {name: {option: value}}, got a mapping with 2 keys"],
     ),
     (
         MODEL + "views: [words, »sinks]\n",

@@ -54,9 +54,7 @@ scalars = st.one_of(
     st.booleans(),
     st.integers(-3, 10**20),
     st.floats(),
-    st.sampled_from(
-        [*WORDS, "[key]", "a b", "{message}", "[red]x[/red]", "~", "~nobody/x", "", "\n", "\x00", "'"]
-    ),
+    st.sampled_from([*WORDS, "[key]", "a b", "{message}", "[red]x[/red]", "~", "~nobody/x", "", "\n", "\x00", "'"]),
     st.text(max_size=5),
 )
 values = st.recursive(
@@ -117,9 +115,7 @@ def test_the_study_that_is_mutated_is_right(catalogue: Mapping[str, type[BaseMod
 
 @settings(max_examples=300, deadline=None)
 @given(place=st.sampled_from(PLACES), new=values)
-def test_any_value_in_any_place(
-    catalogue: Mapping[str, type[BaseModel]], place: tuple[Any, ...], new: Any
-) -> None:
+def test_any_value_in_any_place(catalogue: Mapping[str, type[BaseModel]], place: tuple[Any, ...], new: Any) -> None:
     lines_of(yaml.safe_dump(replaced(VALID, place, new), sort_keys=False), catalogue)
 
 
@@ -137,9 +133,7 @@ def test_any_key_in_any_place(
     length=st.integers(0, 6),
     new=st.one_of(st.text(max_size=3), st.text(alphabet=":-[]{}'\"#&*!|>%@`, \n\t?", max_size=3)),
 )
-def test_any_slip_of_the_fingers(
-    catalogue: Mapping[str, type[BaseModel]], start: int, length: int, new: str
-) -> None:
+def test_any_slip_of_the_fingers(catalogue: Mapping[str, type[BaseModel]], start: int, length: int, new: str) -> None:
     lines_of(TEXT[:start] + new + TEXT[start + length :], catalogue)
 
 

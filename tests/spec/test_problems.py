@@ -19,10 +19,7 @@ def test_invisible_characters_are_written_as_escapes() -> None:
 
 
 def test_locations() -> None:
-    assert (
-        show_location(("metrics", 1, "intrinsic_dimension", "sample"))
-        == "metrics[1].intrinsic_dimension.sample"
-    )
+    assert show_location(("metrics", 1, "intrinsic_dimension", "sample")) == "metrics[1].intrinsic_dimension.sample"
     assert show_location(("models", "a.b", "c d")) == "models.'a.b'.'c d'"
     assert show_location(()) == ""
 

@@ -42,13 +42,8 @@ def test_it_needs_no_hub_and_compares_an_encoder_with_a_decoder(catalogue: Catal
 def test_what_it_shows_in_comments_is_right_too(catalogue: Catalogue) -> None:
     path = write_starter("study")
     lines = path.read_text().splitlines()
-    start = lines.index(
-        "models:" + lines[next(i for i, s in enumerate(lines) if s.startswith("models:"))][7:]
-    )
-    shown = [
-        f"  {line[2:]}" if line.startswith("# ") and index > start else line
-        for index, line in enumerate(lines)
-    ]
+    start = lines.index("models:" + lines[next(i for i, s in enumerate(lines) if s.startswith("models:"))][7:])
+    shown = [f"  {line[2:]}" if line.startswith("# ") and index > start else line for index, line in enumerate(lines)]
     path.write_text("\n".join(shown) + "\n")
     study = load_study(path, catalogue).study
     assert {"bert", "pythia", "mine"} <= set(study.models)

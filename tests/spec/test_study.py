@@ -28,9 +28,7 @@ def test_all_metrics_by_name(load: Load) -> None:
 
 
 def test_metrics_keep_their_order_and_get_their_options(load: Load) -> None:
-    study = load(
-        WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n"
-    )
+    study = load(WITH_TEXTS + "metrics: [convergence, {intrinsic_dimension: {sample: 64, scales: [4]}}, anisotropy:]\n")
     assert [choice.name for choice in study.metrics] == ["convergence", "intrinsic_dimension", "anisotropy"]
     assert study.metrics[1].options.model_dump() == {
         "sample": 64,

@@ -96,12 +96,8 @@ def test_places_of_keys_values_and_parents() -> None:
     assert place[("a", "b"), "key"] == ((2, 3), "a.b")
     assert place[("a", "b"), "value"] == ((2, 6), "a.b")
     assert place[("a", "b", 1), "value"] == ((2, 10), "a.b[1]")
-    assert place[("a", "c"), "value"] == ((3, 3), "a.c"), (
-        "a block below its key: the key is what one looks at"
-    )
-    assert place[("a", "c", "new"), "parent"] == ((3, 3), "a.c.new"), (
-        "a missing key is missed where its parent is"
-    )
+    assert place[("a", "c"), "value"] == ((3, 3), "a.c"), "a block below its key: the key is what one looks at"
+    assert place[("a", "c", "new"), "parent"] == ((3, 3), "a.c.new"), "a missing key is missed where its parent is"
     assert place[("a", "c", "new"), "value"][1] == "a.c", "what the file does not have is not named"
     assert place[("a", "e"), "value"] == ((5, 3), "a.e"), "nothing has no place of its own"
 

@@ -52,9 +52,7 @@ def test_a_failed_cell_has_its_error_and_no_numbers(store, cell, numbers):
 def test_a_number_of_the_whole_model_has_no_layer(store, cell, numbers):
     rows = [*numbers(), numbers()[0] | {"statistic": "rate", "layer": None, "depth": None}]
     store.commit_cell(cell(), rows)
-    assert store.frame("SELECT statistic FROM layer_metrics WHERE layer IS NULL").values.tolist() == [
-        ["rate"]
-    ]
+    assert store.frame("SELECT statistic FROM layer_metrics WHERE layer IS NULL").values.tolist() == [["rate"]]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), np.float32("-inf"), np.float64("nan")])
@@ -80,9 +78,7 @@ def test_a_frame_of_numbers_is_as_good_as_mappings(store, cell, numbers):
     store.commit_cell(cell(), frame)
     store.commit_cell(cell(study="t"), rows)
     of_frame, of_rows = (
-        store.frame(
-            "SELECT * EXCLUDE study FROM layer_metrics WHERE study = ? ORDER BY statistic, layer", [study]
-        )
+        store.frame("SELECT * EXCLUDE study FROM layer_metrics WHERE study = ? ORDER BY statistic, layer", [study])
         for study in ("s", "t")
     )
     pd.testing.assert_frame_equal(of_frame, of_rows)
@@ -203,9 +199,7 @@ def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
     stale = {"study": "t", "model": "b", "corpus": "w"}
     store.commit_cell(cell(**stale, fingerprint="old"), numbers(layers=9))
     target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
-    assert store.copy_cell(
-        CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied", "step": 3}
-    )
+    assert store.copy_cell(CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied", "step": 3})
     columns = "view, metric, statistic, site, layer, depth, value, n"
     of = f"SELECT {columns} FROM layer_metrics WHERE study = "
     assert store.frame(f"{of} 's' EXCEPT ALL {of} 't'").empty

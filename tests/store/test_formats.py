@@ -114,9 +114,7 @@ def test_json_is_strict_and_typed(ask):
     assert len(json.loads(ask("FROM range(2500)", "json"))) == 2500
 
 
-VALUES = (
-    st.none() | st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
-)
+VALUES = st.none() | st.text() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans()
 ROWS = st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[VALUES] * width), max_size=4))
 
 

@@ -18,9 +18,7 @@ def test_every_table_and_column_is_made_with_its_comment(store):
     store.put("studies", ["study"], {"study": "s"})
     tables = store.frame("SELECT table_name, comment FROM duckdb_tables()")
     assert dict(tables.values) == {table.name: table.comment for table in TABLES}
-    columns = store.frame(
-        "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal"
-    )
+    columns = store.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
     assert {tuple(row) for row in columns.values} == {
         (table.name, column.name, column.type, column.comment) for table in TABLES for column in table.columns
     }
@@ -47,9 +45,7 @@ def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, number
     assert len(store.cells("s")) == 1  # a read is enough
     assert store.cells("s")[("bert", "final", "wiki", "motion")].inputs is None
     assert store.frame("FROM corpora").empty
-    comment = store.frame(
-        "SELECT comment FROM duckdb_columns() WHERE (table_name, column_name) = ('cells', 'study')"
-    )
+    comment = store.frame("SELECT comment FROM duckdb_columns() WHERE (table_name, column_name) = ('cells', 'study')")
     assert comment.iloc[0, 0] == "id of the study"
     assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]
 
@@ -58,9 +54,7 @@ def test_a_write_adds_a_column_that_is_missing(store, cell, numbers):
     store.commit_cell(cell(), numbers())
     alter(store.path, "ALTER TABLE layer_metrics DROP COLUMN ci_low")
     store.commit_cell(cell(study="t"), numbers(ci_low=-1.0))
-    assert store.frame("SELECT DISTINCT study, ci_low FROM layer_metrics ORDER BY 1").fillna(
-        0
-    ).values.tolist() == [
+    assert store.frame("SELECT DISTINCT study, ci_low FROM layer_metrics ORDER BY 1").fillna(0).values.tolist() == [
         ["s", 0],
         ["t", -1.0],
     ]
@@ -78,9 +72,7 @@ def test_a_newer_file_is_refused(store, cell):
             use()
 
 
-@pytest.mark.parametrize(
-    "statement", ["CREATE TABLE cells (a INTEGER)", "CREATE TABLE schema_version (a TEXT)"]
-)
+@pytest.mark.parametrize("statement", ["CREATE TABLE cells (a INTEGER)", "CREATE TABLE schema_version (a TEXT)"])
 def test_somebody_elses_database_is_refused_and_left_alone(store, cell, statement):
     store.path.parent.mkdir()
     alter(store.path, statement)

@@ -61,9 +61,7 @@ def test_texts_are_built_once_and_found_again(build, count_writes, tmp_path):
     assert folders(tmp_path) == [first.folder.name]
 
 
-@pytest.mark.parametrize(
-    "change", [{"seed": 1}, {"texts": 4}, {"words": (3, 9)}, {"limit": 2}, {"min_words": 20}]
-)
+@pytest.mark.parametrize("change", [{"seed": 1}, {"texts": 4}, {"words": (3, 9)}, {"limit": 2}, {"min_words": 20}])
 def test_whatever_changes_the_texts_changes_the_key(build, change):
     spec = GeneratedCorpus(generate="grammar", texts=5)
     assert build(spec).folder != build(spec.model_copy(update=change)).folder

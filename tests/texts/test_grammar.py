@@ -166,13 +166,7 @@ def test_words_can_be_told_from_what_stands_before(corpus):
 def test_texts_come_back_to_their_nouns(corpus):
     nouns = {noun.singular: noun for group in lexicon.NOUNS.values() for noun in group}
     nouns |= {noun.plural: noun for noun in nouns.values()}
-    long = [
-        [nouns[token] for token in tokens(text) if token in nouns]
-        for text in corpus
-        if len(text.split()) > 40
-    ]
+    long = [[nouns[token] for token in tokens(text) if token in nouns] for text in corpus if len(text.split()) > 40]
     own = np.mean([len(set(found)) / len(found) for found in long])
-    mixed = [
-        [a if i % 2 else b for i, (a, b) in enumerate(zip(x, y, strict=False))] for x, y in pairwise(long)
-    ]
+    mixed = [[a if i % 2 else b for i, (a, b) in enumerate(zip(x, y, strict=False))] for x, y in pairwise(long)]
     assert own < np.mean([len(set(found)) / len(found) for found in mixed]) - 0.05

@@ -64,8 +64,7 @@ def test_without_the_package_there_is_advice(build, monkeypatch):
     with pytest.raises(ReporterError) as error:
         build(DatasetCorpus(dataset="wikitext"), "wiki")
     assert str(error.value) == (
-        "corpus 'wiki': 'wikitext' is a hub dataset; that needs the optional package: "
-        "pip install 'reporter[datasets]'"
+        "corpus 'wiki': 'wikitext' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
     )
 
 
@@ -134,9 +133,7 @@ def test_offline_asks_nobody_and_says_so(build, hub):
 
 def test_what_the_package_says_is_passed_on(build, hub):
     hub.rows = ValueError("Unknown split \"test\". Should be one of ['train'].")
-    with pytest.raises(
-        ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\""
-    ):
+    with pytest.raises(ReporterError, match=r"^corpus 'mine': cannot load dataset 'org/set': Unknown split \"test\""):
         build(DatasetCorpus(dataset="org/set"))
 
 

@@ -17,9 +17,7 @@ def test_size_and_kinds():
 
 def test_word_class():
     assert word_class("The") == word_class("because") == word_class("themselves,") == "function"
-    assert (
-        word_class("mice") == word_class("wrote") == word_class("quietly.") == word_class("anna") == "content"
-    )
+    assert word_class("mice") == word_class("wrote") == word_class("quietly.") == word_class("anna") == "content"
     assert word_class("transformer") is None
 
 
@@ -52,9 +50,7 @@ def test_inflection():
     assert [noun.plural for noun in nouns("dog box bush church berry boy mouse/mice")] == [
         *("dogs", "boxes", "bushes", "churches", "berries", "boys", "mice")
     ]
-    assert [
-        (verb.third, verb.past) for verb in verbs("chase carry pray watch pass stop/stopped bite/bit")
-    ] == [
+    assert [(verb.third, verb.past) for verb in verbs("chase carry pray watch pass stop/stopped bite/bit")] == [
         *(("chases", "chased"), ("carries", "carried"), ("prays", "prayed"), ("watches", "watched")),
         *(("passes", "passed"), ("stops", "stopped"), ("bites", "bit")),
     ]

@@ -177,9 +177,7 @@ def test_malformed_json_lines_say_where(build, tmp_path):
 
 
 def test_json_objects_need_not_have_the_same_keys(build, tmp_path):
-    (tmp_path / "t.jsonl").write_text(
-        '{"id": 1}\n{"text": "a", "label": true}\n{"text": "b", "label": 1.50}\n'
-    )
+    (tmp_path / "t.jsonl").write_text('{"id": 1}\n{"text": "a", "label": true}\n{"text": "b", "label": 1.50}\n')
     texts = build(FileCorpus(file="t.jsonl", column="text", label="label"))
     assert (list(texts), texts.dropped, texts.labels) == (["a", "b"], 1, ("true", "1.5"))
 

@@ -111,9 +111,7 @@ def test_invalid_utf8_says_where(build, tmp_path, ending):
     content = b'text\n"good \xc3\xa9"\n"bad \xe9"\n'
     (tmp_path / f"a.{ending}").write_bytes(content)
     options = {} if ending == "txt" else {"column": "text"}
-    message = (
-        rf"corpus 'mine': .*a\.{ending}:3: byte {content.index(0xE9)} \(0xe9\) is not UTF-8; save the file"
-    )
+    message = rf"corpus 'mine': .*a\.{ending}:3: byte {content.index(0xE9)} \(0xe9\) is not UTF-8; save the file"
     if ending == "jsonl":
         content = b'{"text": "x"}\n\n{"text": "\xff"}\n'
         (tmp_path / "a.jsonl").write_bytes(content)

@@ -111,9 +111,7 @@ def test_too_many_labels_are_no_labels(tmp_path, monkeypatch):
 
 
 def test_half_a_character_is_refused(tmp_path):
-    with pytest.raises(
-        ReporterError, match=r"text 2 .* half a character \(U\+D83D, .*\) at position 1; repair"
-    ):
+    with pytest.raises(ReporterError, match=r"text 2 .* half a character \(U\+D83D, .*\) at position 1; repair"):
         write(tmp_path, ["fine", "a\ud83d"])
     assert list(tmp_path.iterdir()) == []
 

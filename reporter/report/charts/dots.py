@@ -41,9 +41,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
         scale=alt.Scale(domain=order),
         axis=alt.Axis(labelLimit=110, grid=True, domain=False),
     )
-    layers = [
-        alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(x=alt.datum(0))
-    ]
+    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(x=alt.datum(0))]
     if bool((frame["statistic"] == f"{statistic.name}_floor").any()):
         floor = alt.Chart().transform_filter(parts.is_statistic(f"{statistic.name}_floor"))
         layers.append(floor.mark_tick(color=FLOOR_GREY, thickness=1.5, clip=True).encode(x=x, y=y))
@@ -66,9 +64,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
         tooltip=_tooltip(frame, statistic),
     )
     chart = alt.layer(*layers, points, parts.floor_note(), data=frame)
-    return chart.add_params(*parts.params(axis)).properties(
-        width="container", height=ROW * max(1, len(order))
-    )
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=ROW * max(1, len(order)))
 
 
 def _tooltip(frame: pd.DataFrame, statistic: Statistic) -> list[Any]:

@@ -68,9 +68,7 @@ def floor_note() -> Any:
     """A line above the top right corner that says where the floor is when it lies off the axis."""
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(
-            align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note")
-        )
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
         .encode(x=alt.value("width"), y=alt.value(-4))
     )
 

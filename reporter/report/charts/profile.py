@@ -37,9 +37,7 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
     )
     y = parts.value_axis()
-    layers = [
-        alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
-    ]
+    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))]
     if _has_floor(frame, statistic):
         layers += _floor(statistic, x, y)
     if parts.has(frame, "ci_low"):
@@ -81,11 +79,12 @@ def _floor(statistic: Statistic, x: Any, y: Any) -> list[Any]:
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
         x=x, y=y, detail="model:N", opacity=parts.lit(0.9, 0.2)
     )
-    # one label, at the deepest point of one of the lines, left out where that is off the axis
+    # one label, at the deepest point of one of the lines, left out where that is off the axis (the page's rows are
+    # rounded, so its end needs a little room)
     label = (
         floor.transform_aggregate(deepest="argmax(depth)")
         .transform_calculate(depth="datum.deepest.depth", value="datum.deepest.value")
-        .transform_filter("datum.value >= low && datum.value <= high")
+        .transform_filter("abs(datum.value - (low + high) / 2) <= (high - low) * 0.501")
         .mark_text(text="floor", align="right", baseline="bottom", dy=-3, fontSize=10.5, color=FLOOR_GREY)
         .encode(x=x, y=y)
     )

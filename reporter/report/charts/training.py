@@ -38,9 +38,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
     x = alt.X(
         "step:Q",
         title="training step",
-        scale=alt.Scale(
-            type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False
-        ),
+        scale=alt.Scale(type="symlog", constant=first, domain=[steps[0], steps[-1]] if steps else [0, 1], nice=False),
         axis=alt.Axis(values=ticks(steps), format=",d", grid=False, labelOverlap="greedy"),
     )
     y = parts.value_axis()

@@ -1,0 +1,84 @@
+"""Whole words of each kind of tokenizer, read without torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.errors import ReporterError
+from reporter.models.checkpoint import Checkpoint
+from reporter.models.words import whole_words
+
+
+def checkpoint(folder: Path) -> Checkpoint:
+    return Checkpoint(
+        *("m", "final", None, "path", str(folder), folder, None, None, None, "float32", False, False, "fingerprint")
+    )
+
+
+def written(folder: Path, model: dict[str, Any], special: tuple[str, ...] = ()) -> Checkpoint:
+    added = [{"id": i, "content": token} for i, token in enumerate(special)]
+    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added, "model": model}))
+    return checkpoint(folder)
+
+
+def ids(*tokens: str) -> dict[str, int]:
+    return {token: i for i, token in enumerate(tokens)}
+
+
+def test_word_piece(tmp_path: Path) -> None:
+    vocabulary = ids("[PAD]", "[unused1]", "the", "##ing", "a", "b", "I", "x2", "'", "dog", "中", "été")
+    found = whole_words(written(tmp_path, {"type": "WordPiece", "vocab": vocabulary}, ("[PAD]",)))
+    assert found == ["the", "a", "I", "dog", "été"]
+
+
+def test_byte_level_bpe(tmp_path: Path) -> None:
+    vocabulary = ids("<|endoftext|>", "the", "Ġthe", "ing", "Ġcaf", "ĠcafÃ©", "Ġ", "Ġ12", "ĠÃ", "Ġa", "Ġb")
+    found = whole_words(written(tmp_path, {"type": "BPE", "vocab": vocabulary}, ("<|endoftext|>",)))
+    assert found == ["the", "caf", "café", "a"]
+
+
+def test_sentence_piece(tmp_path: Path) -> None:
+    vocabulary = [["<s>", 0.0], ["▁the", -1.0], ["s", -2.0], ["▁", -2.5], ["▁dogs", -3.0]]
+    assert whole_words(written(tmp_path, {"type": "Unigram", "vocab": vocabulary}, ("<s>",))) == ["the", "dogs"]
+
+
+def test_word_level(tmp_path: Path) -> None:
+    vocabulary = {"cat": 2, "dog": 1, "<unk>": 0, ".": 3}
+    assert whole_words(written(tmp_path, {"type": "WordLevel", "vocab": vocabulary}, ("<unk>",))) == ["dog", "cat"]
+
+
+def test_end_of_word_marks(tmp_path: Path) -> None:
+    assert whole_words(written(tmp_path, {"type": "BPE", "vocab": ids("the</w>", "the", "do")})) == ["the"]
+
+
+def test_a_list_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\nthe\n##s\ndog\n", "utf-8")
+    assert whole_words(checkpoint(tmp_path)) == ["the", "dog"]
+
+
+def test_a_vocabulary_beside_merges(tmp_path: Path) -> None:
+    (tmp_path / "vocab.json").write_text(json.dumps(ids("Ġthe", "dog", "Ġdog")), "utf-8")
+    assert whole_words(checkpoint(tmp_path)) == ["the", "dog"]
+
+
+def test_no_words_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ReporterError, match="model 'm': its tokenizer has no token that is a whole word"):
+        whole_words(written(tmp_path, {"type": "WordLevel", "vocab": ids("1", "2")}))
+
+
+def test_a_damaged_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(ReporterError, match="model 'm': its tokenizer in .* cannot be read"):
+        whole_words(checkpoint(tmp_path))
+
+
+@pytest.mark.real
+def test_a_real_tokenizer(real_encoder: Path) -> None:
+    found = whole_words(checkpoint(real_encoder))
+    assert {"the", "mouse", "quickly"} <= set(found)
+    assert len(found) == len(set(found)) > 15_000
+    assert all(word.isalpha() for word in found)
