@@ -91,8 +91,6 @@ def _deviation(model: LoadedModel, batch: TokenBatch) -> float:
 
 def _relative(rough: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     """Return ‖rough − exact‖ / ‖exact‖ of each row; 0 where both are zero."""
-    import torch
-
     difference: torch.Tensor = (rough - exact).norm(dim=-1)
     relative: torch.Tensor = difference / exact.norm(dim=-1)
     return relative.masked_fill(difference == 0, 0.0)

@@ -14,8 +14,7 @@ BOOTSTRAP = (
 
 
 def percentile_interval(replicates: NDArray[np.float64], texts: int) -> tuple[float, float] | tuple[None, None]:
-    """Return the 2.5 % and 97.5 % quantiles of the replicates that drew any text; none for fewer than
-    ``FEWEST_TEXTS`` texts."""
+    """Return the 2.5 % and 97.5 % quantiles of the replicates that drew any text; none for few texts."""
     drawn = replicates[np.isfinite(replicates)]
     if texts < FEWEST_TEXTS or len(drawn) < len(replicates) / 2:
         return None, None

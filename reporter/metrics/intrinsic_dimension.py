@@ -50,8 +50,8 @@ STATISTICS = (
         "intrinsic dimension (TwoNN, maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
         (DENTI,),
-        interval="95 %, from Σ log μ ~ Gamma(N, 1/d), over the states of all batches; it takes the ratios as independent, "
-        "and since mutual neighbours share r1 it covers about 87 % in simulation",
+        interval="95 %, from Σ log μ ~ Gamma(N, 1/d), over the states of all batches; it takes the ratios as "
+        "independent, and since mutual neighbours share r1 it covers about 87 % in simulation",
         floor=True,
         bounds=(0, None),
         trap=_RELATIVE + " No μ is discarded, so outliers pull it down.",

@@ -71,7 +71,11 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
     """
     inputs = Inputs(module, tokenizer)
     ids = inputs.random_ids(texts=2)
-    seen = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
+    try:
+        seen = trace(module, inputs(ids, torch.ones_like(ids), output_hidden_states=True))
+    except Exception as error:  # other people's code, which may fail in any way
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise ReporterError(f"it cannot be run on a few tokens: {said}") from error
     blocks = find_blocks(seen, (ids.shape[0], ids.shape[1]))
     capture = Capture(blocks)
 

@@ -15,6 +15,7 @@ from reporter.errors import ReporterError
 from reporter.models.anatomy import Anatomy, examine
 from reporter.models.capture import Capture
 from reporter.models.inputs import Inputs
+from reporter.models.model_folder import config_file
 from reporter.models.quiet import quiet
 from reporter.models.tokenizer import load_tokenizer
 from reporter.models.weights import load_module
@@ -76,6 +77,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
     with _named(checkpoint), quiet(), torch.inference_mode(False):
         folder = _folder(checkpoint, offline)
+        config_file(folder)
         tokenizer = load_tokenizer(checkpoint, folder)
         module = load_module(checkpoint, folder)
         place = torch.device(device)

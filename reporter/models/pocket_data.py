@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 IGNORED = -100  # the label of a token that is not to be predicted
 
-HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 16, 1024
-_DISGUISED = 0.2  # of the tokens to be guessed: half shown as they are, half as any other token (Devlin et al. 2019)
+HELD_OUT_SHARE, HELD_OUT_LEAST, HELD_OUT_MOST = 0.05, 16, 256
+_DISGUISED = 0.2  # of the tokens to guess: half are shown as they are, half as another token (Devlin et al. 2019)
+_MASKINGS = 4  # of each held-out text, so that the loss of few texts is not a matter of luck
 _AT_ONCE = 1024  # texts tokenised in one go
 _TOKENS_AT_ONCE = 4096  # of a batch of held-out texts
 
@@ -62,18 +63,18 @@ class Stream:
         if len(self._runs) == 0 or self._room < 1:
             raise ReporterError(f"corpus '{texts.name}' has too few words to train on")
 
-    def _read(self, texts: Texts, start: int, stop: int, folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _read(self, texts: Texts, start: int, stop: int, folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         from tokenizers import Tokenizer
 
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         end = [] if self._encoder else [self._special.id("eos")]
-        parts: list[list[int]] = []
+        parts: list[NDArray[np.int32]] = []
         for first in range(start, stop, _AT_ONCE):
             few = texts.slice(first, min(first + _AT_ONCE, stop))
-            parts += [e.ids + end for e in tokenizer.encode_batch_fast(few, add_special_tokens=False)]
+            encoded = tokenizer.encode_batch_fast(few, add_special_tokens=False)
+            parts += [np.asarray(e.ids + end, dtype=np.int32) for e in encoded]
         ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-        flat = (token for part in parts for token in part)
-        return np.fromiter(flat, dtype=np.int64, count=int(ends[-1]) if parts else 0), ends
+        return np.concatenate([np.empty(0, dtype=np.int32), *parts]), ends
 
     def _cut(self, ends: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the runs of tokens inside which a row must lie, as start and stop, shape (runs, 2).
@@ -92,6 +93,11 @@ class Stream:
     def _room(self) -> int:
         return self._recipe.context - (2 if self._encoder else 0)  # for the opening and closing special tokens
 
+    def counts(self, vocabulary_size: int) -> NDArray[np.int64]:
+        """Return how often each token is there to be predicted, shape (vocabulary,)."""
+        counts: NDArray[np.int64] = np.bincount(self.tokens, minlength=vocabulary_size)
+        return counts
+
     def entropy(self) -> float:
         """Return −Σ p log p over the tokens to be predicted, in nats."""
         counts = np.bincount(self.tokens)
@@ -103,12 +109,14 @@ class Stream:
         rows = torch.randint(len(self._runs), (self._recipe.batch,), generator=generator).numpy()
         starts, stops = self._runs[rows].T
         spare = np.maximum(stops - starts - self._room, 0)
-        starts = starts + (torch.rand(len(rows), generator=generator).numpy() * (spare + 1)).astype(np.int64)
+        starts = starts + (
+            torch.rand(len(rows), generator=generator, dtype=torch.float64).numpy() * (spare + 1)
+        ).astype(np.int64)
         pieces = np.stack([starts, np.minimum(stops, starts + self._room)], axis=1)
         return self._batch(pieces, generator, disguised=_DISGUISED)
 
     def all(self, generator: torch.Generator) -> list[Batch]:
-        """Return every token in rows that do not overlap, in order.
+        """Return every token in rows that do not overlap, in order; of an encoder under several maskings.
 
         What an encoder has to guess is always hidden here. Counting tokens that are shown, which it only has
         to copy, would make its loss look better than what it has learned.
@@ -123,17 +131,19 @@ class Stream:
             dtype=np.int64,
         )
         size = max(1, _TOKENS_AT_ONCE // self._recipe.context)
-        return [self._batch(pieces[i : i + size], generator, disguised=0.0) for i in range(0, len(pieces), size)]
+        times = _MASKINGS if self._encoder else 1
+        starts = list(range(0, len(pieces), size)) * times
+        return [self._batch(pieces[i : i + size], generator, disguised=0.0) for i in starts]
 
     def _batch(self, pieces: NDArray[np.int64], generator: torch.Generator, disguised: float) -> Batch:
         lengths = pieces[:, 1] - pieces[:, 0]
         columns = np.arange(lengths.max())
         real = columns < lengths[:, None]
         ids = self.tokens[np.where(real, pieces[:, :1] + columns, 0)]
-        if not self._encoder:
-            rows = torch.from_numpy(ids)
-            return Batch(rows, torch.ones_like(rows), rows)
-        return self._masked(torch.from_numpy(ids), torch.from_numpy(real), generator, disguised)
+        rows, there = torch.from_numpy(ids).long(), torch.from_numpy(real)
+        if self._encoder:
+            return self._masked(rows, there, generator, disguised)
+        return Batch(rows, there.long(), rows.where(there, torch.tensor(IGNORED)))
 
     def _masked(self, ids: Tensor, real: Tensor, generator: torch.Generator, disguised: float) -> Batch:
         special = self._special
@@ -142,7 +152,7 @@ class Stream:
         labels = ids.where(guess, torch.tensor(IGNORED))
         how = torch.rand(ids.shape, generator=generator)
         others = self.tokens[torch.randint(len(self.tokens), ids.shape, generator=generator).numpy()]
-        shown = torch.where(how < disguised / 2, ids, torch.from_numpy(others))
+        shown = torch.where(how < disguised / 2, ids, torch.from_numpy(others).long())
         shown = torch.where(how < disguised, shown, torch.tensor(special.id("mask")))
         ids = torch.where(guess, shown, ids)
 

@@ -105,16 +105,22 @@ def _tokenizer(recipe: Recipe, texts: Texts, special: SpecialTokens) -> Any:
 
 
 def _word_level(recipe: Recipe, texts: Texts, special: SpecialTokens) -> Any | None:
-    """Return a tokenizer of whole words, most frequent first, or None where they do not fit."""
+    """Return a tokenizer of whole words, most frequent first, or None where they do not fit.
+
+    Where the texts know no capitals, it reads other texts in lower case, too, instead of not knowing their words.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
+    names = list(special.roles.values())
     split = pre_tokenizers.Whitespace()
     for normalizer in (normalizers.NFC(), normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])):
         counts: Counter[str] = Counter()
         for text in texts:
             counts.update(word for word, _ in split.pre_tokenize_str(normalizer.normalize_str(text)))
-        names = list(special.roles.values())
         words = sorted(counts.keys() - set(names), key=lambda word: (-counts[word], word))
+        keeps_case = isinstance(normalizer, normalizers.NFC)
+        if keeps_case and all(word == word.lower() for word in words):
+            continue
         if len(names) + len(words) <= recipe.vocabulary:
             vocabulary = {token: i for i, token in enumerate([*names, *words])}
             tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=special.roles["unk"]))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WARM_UP = 0.1  # share of the steps during which the rate rises
 LAST_RATE = 0.1  # of the peak, at the last step
-BETAS = (0.9, 0.98)
+BETAS = (0.9, 0.999)
 WEIGHT_DECAY = 0.01
 LARGEST_GRADIENT = 1.0
 
@@ -63,7 +63,7 @@ class Training:
     def states(self, steps: int) -> Iterator[State]:
         """Train for ``steps`` steps and yield the model after each, beginning with step 0."""
         recipe = self._recipe
-        model = new_model(recipe, self._vocabulary_size)
+        model = new_model(recipe, self.stream.counts(self._vocabulary_size))
         model.train()
         generator = torch.Generator().manual_seed(recipe.seed + 1)
         optimiser = torch.optim.AdamW(model.parameters(), recipe.learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)

@@ -20,18 +20,20 @@ class Passed:
 
     Args:
         slot: its place among the arguments or outputs.
-        tensor: the tensor itself, kept alive so that its memory is not used again while tensors are compared.
-        version: how often it had been changed in place by then.
+        tensor: its numbers at that moment.
+        original: the tensor itself; the same one as ``tensor`` where no copy was made.
+        version: how often the original had been changed in place by then.
     """
 
     slot: Slot
     tensor: Tensor
+    original: Tensor
     version: int
 
     @property
     def changed_later(self) -> bool:
         """Whether somebody wrote into the tensor after it was passed."""
-        return self.tensor._version != self.version
+        return self.original._version != self.version
 
 
 @dataclass
@@ -91,11 +93,14 @@ def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
     handles = []
 
     def watch(name: str, module: nn.Module) -> None:
+        # Only what may be a block is copied: a copy of everything would not fit into memory for a large model.
+        copy = name.rpartition(".")[2].isdecimal()
+
         def began(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             nonlocal clock
             clock += 1
             call = Call(name, module, clock)
-            call.inputs = [*_tensors(enumerate(args)), *_tensors(kwargs.items())]
+            call.inputs = [*_tensors(enumerate(args), copy), *_tensors(kwargs.items(), copy)]
             calls.append(call)
             running.append(call)
 
@@ -104,7 +109,7 @@ def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
             clock += 1
             call = running.pop()
             call.end = clock
-            call.outputs = _tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)))
+            call.outputs = _tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)), copy)
 
         handles.append(module.register_forward_pre_hook(began, with_kwargs=True))
         handles.append(module.register_forward_hook(returned))
@@ -119,9 +124,9 @@ def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
             handle.remove()
 
 
-def _tensors(items: Any) -> list[Passed]:
+def _tensors(items: Any, copy: bool) -> list[Passed]:
     return [
-        Passed(slot, value, value._version)
+        Passed(slot, value.clone() if copy else value, value, value._version)
         for slot, value in items
         if isinstance(value, Tensor) and value.is_floating_point()
     ]

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from reporter.errors import ReporterError
-from reporter.models.model_folder import WEIGHTS, config_file, weight_files
+from reporter.models.model_folder import WEIGHTS, weight_files
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -23,7 +23,6 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
         ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
             the states depend on.
     """
-    config_file(folder)
     files = weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:

@@ -58,7 +58,7 @@ def test_states_are_the_models_own_hidden_states(name: str, family: Family, load
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_what_is_measured_is_what_is_known(name: str, family: Family, loaded: Load) -> None:
-    _, options, role, norms, last, positions, longest = FAMILIES[name]
+    _, _, role, norms, last, positions, longest = FAMILIES[name]
     anatomy = loaded(family(name)).anatomy
     config = json.loads((family(name) / "config.json").read_text())
     assert anatomy.family == config["model_type"]

@@ -97,7 +97,7 @@ def test_offline_and_another_revision(cache: Path, family: Callable[[str], Path]
 
 def test_offline_and_only_half_there(cache: Path, family: Callable[[str], Path], tmp_path: Path) -> None:
     (put(cache, family("bert"), OLD) / "model.safetensors").unlink()
-    with pytest.raises(ReporterError, match="model 'm': .*has no weights"):
+    with pytest.raises(ReporterError, match=r"model 'm': .*has no weights"):
         find(True, tmp_path)
 
 

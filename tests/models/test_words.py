@@ -72,7 +72,7 @@ def test_no_words_at_all(tmp_path: Path) -> None:
 
 def test_a_damaged_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(ReporterError, match="model 'm': its tokenizer in .* cannot be read"):
+    with pytest.raises(ReporterError, match=r"model 'm': its tokenizer in .* cannot be read"):
         whole_words(checkpoint(tmp_path))
 
 

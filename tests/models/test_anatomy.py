@@ -1,0 +1,192 @@
+"""What the measurements find in models that are made to mislead them, and what is said where they must give up."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from reporter.errors import ReporterError
+from reporter.models.anatomy import examine
+from reporter.models.capture import Capture
+
+WIDTH, VOCABULARY = 8, 20
+
+
+class Block(nn.Module):
+    """Mixes a token with those around it; what each subclass does differently is the point of a test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(WIDTH, WIDTH)
+
+    def mix(self, x: Tensor, mask: Tensor) -> Tensor:
+        weights = mask[:, None, :].tril().float()
+        return weights @ x / weights.sum(-1, keepdim=True).clamp_min(1)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x + self.linear(self.mix(x, mask))
+
+
+class Overwriting(Block):
+    """Writes into its own input."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        y = x + self.linear(self.mix(x, mask))
+        x.mul_(0)
+        return y
+
+
+class Leaking(Block):
+    """Sees padding."""
+
+    def mix(self, x: Tensor, mask: Tensor) -> Tensor:
+        return x.mean(dim=1, keepdim=True).expand_as(x)
+
+
+class Toy(nn.Module):
+    """A model of three blocks that is called as transformers' models are."""
+
+    blocks_made_of: type[Block] = Block
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.layers = nn.ModuleList(self.blocks_made_of() for _ in range(3))
+        self.config = SimpleNamespace(model_type="toy", max_position_embeddings=16)
+        self.eval().requires_grad_(False)
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.embedding
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.embedding(ids)
+
+    def own(self, states: list[Tensor]) -> list[Tensor]:
+        return states
+
+    def close(self, x: Tensor) -> Tensor:
+        return x
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, output_hidden_states: bool = False) -> Any:
+        x = self.embed(input_ids)
+        states = [x.clone()]
+        for layer in self.layers:
+            x = layer(x, attention_mask)
+            states.append(x.clone())
+        return SimpleNamespace(
+            last_hidden_state=self.close(x), hidden_states=self.own(states) if output_hidden_states else None
+        )
+
+
+def look(model: nn.Module) -> tuple[Any, Capture, Any]:
+    tokenizer = SimpleNamespace(all_special_ids=[0, 1], pad_token_id=0, eos_token_id=1)
+    return examine(model, tokenizer)
+
+
+def refused(model: nn.Module) -> str:
+    with pytest.raises(ReporterError) as caught:
+        look(model)
+    return str(caught.value)
+
+
+def test_a_model_that_nobody_has_heard_of() -> None:
+    model = Toy()
+    anatomy, capture, inputs = look(model)
+    assert (anatomy.family, anatomy.role, anatomy.layers, anatomy.width) == ("toy", "decoder", 3, WIDTH)
+    assert (anatomy.positions, anatomy.norm_placement, anatomy.last_hidden_state) == ("not-added", "none", "block")
+    assert (anatomy.vocabulary_size, anatomy.max_tokens, anatomy.self_test) == (VOCABULARY, 16, 0.0)
+    ids = torch.tensor([[3, 4, 5]])
+    own = model(**inputs(ids, torch.ones_like(ids), output_hidden_states=True)).hidden_states
+    for mine, theirs in zip(capture.take(), own, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_states_that_the_model_overwrites_are_copied_in_time() -> None:
+    class Rude(Toy):
+        blocks_made_of = Overwriting
+
+    model = Rude()
+    _, capture, inputs = look(model)
+    ids = torch.tensor([[3, 4, 5]])
+    own = model(**inputs(ids, torch.ones_like(ids), output_hidden_states=True)).hidden_states
+    states = capture.take()
+    assert states[0].abs().sum() > 0
+    for mine, theirs in zip(states, own, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_padding_that_is_seen() -> None:
+    class Leaky(Toy):
+        blocks_made_of = Leaking
+
+    assert "padding on the right changes the states" in refused(Leaky())
+
+
+def test_hidden_states_that_are_not_what_blocks_pass_on() -> None:
+    class Boastful(Toy):
+        def own(self, states: list[Tensor]) -> list[Tensor]:
+            return [states[0], states[1] * 1.001, *states[2:]]
+
+    message = refused(Boastful())
+    assert "its 3 modules layers.* look like blocks" in message
+    assert "differ from its own hidden states by up to 1.0e-03" in message
+
+
+def test_another_number_of_hidden_states() -> None:
+    class Short(Toy):
+        def own(self, states: list[Tensor]) -> list[Tensor]:
+            return states[:-1]
+
+    assert "but it returns 3 hidden states instead of 4" in refused(Short())
+
+
+def test_no_hidden_states() -> None:
+    class Silent(Toy):
+        def own(self, states: list[Tensor]) -> list[Tensor]:
+            return []
+
+    assert "does not return hidden_states" in refused(Silent())
+
+
+def test_an_end_that_no_module_explains() -> None:
+    class Odd(Toy):
+        def close(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    assert "its last_hidden_state is neither" in refused(Odd())
+
+
+def test_an_end_that_a_module_explains() -> None:
+    class Normed(Toy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm(WIDTH)
+
+        def close(self, x: Tensor) -> Tensor:
+            return self.norm(x)
+
+    assert look(Normed())[0].last_hidden_state == "final"
+
+
+def test_a_model_that_breaks() -> None:
+    class Broken(Toy):
+        def embed(self, ids: Tensor) -> Tensor:
+            raise KeyError("rope")
+
+    assert "cannot be run on a few tokens: KeyError: 'rope'" in refused(Broken())
+
+
+def test_blocks_that_are_skipped_now_and_then() -> None:
+    class Lazy(Toy):
+        def forward(self, input_ids: Tensor, attention_mask: Tensor, output_hidden_states: bool = False) -> Any:
+            if not output_hidden_states:
+                x = self.layers[0](self.embed(input_ids), attention_mask)
+                return SimpleNamespace(last_hidden_state=x)
+            return super().forward(input_ids, attention_mask, output_hidden_states)
+
+    assert "of its 3 blocks ran" in refused(Lazy())
