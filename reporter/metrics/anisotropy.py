@@ -155,16 +155,18 @@ def _sampled(seen: Observed, layer: int, options: AnisotropyOptions) -> _Sampled
     shares = [_first_share(states[batch]) for batch in batches] if len(sample) else []
     states -= moments.mean
     deviation = np.sqrt(moments.squares / max(moments.n, 1))
-    varies = deviation > 1e-6 * np.abs(moments.mean)
+    inverse = _reciprocal(deviation, deviation > 1e-6 * np.abs(moments.mean))
     # What rounding leaves of states that equal the mean has no direction.
     scale = np.sqrt(moments.mean @ moments.mean + moments.squares.sum() / max(moments.n, 1))
-    centred = _unit_sum(states, 1e-6 * scale)
+    squares = np.square(states)
+    centred, n_centred = _unit_sum(states, np.sqrt(squares.sum(axis=1)), 1e-6 * scale)
+    standardised, n_standardised = _unit_sum(states, np.sqrt(squares @ inverse**2))
     return _Sampled(
         batches[-1].stop,
         shares,
         batches[0].stop,
-        centred,
-        _unit_sum(states[:, varies] / deviation[varies]),
+        (centred, n_centred),
+        (standardised * inverse, n_standardised),
     )
 
 
@@ -201,11 +203,15 @@ def _largest_eigenvalue(symmetric: Floats) -> float:
     return float(eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0])
 
 
-def _unit_sum(x: Floats, zero: float = 0.0) -> tuple[Floats, int]:
+def _unit_sum(x: Floats, norms: Floats, zero: float = 0.0) -> tuple[Floats, int]:
     """Return Σ x/‖x‖ over the rows that are not zero, and their number; norms up to ``zero`` count as zero."""
-    norms = np.linalg.norm(x, axis=1)
     kept = norms > max(zero, 1e-6 * norms.max(initial=0.0))
-    return (x[kept] / norms[kept, None]).sum(axis=0), int(kept.sum())
+    return _reciprocal(norms, kept) @ x, int(kept.sum())
+
+
+def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:
+    """Return 1/x, and 0 elsewhere."""
+    return np.divide(1.0, x, out=np.zeros_like(x), where=where)
 
 
 def _mean_cosine(statistic: str, seen: Observed, layer: int, unit_sum: Floats, n: int) -> Iterator[Value]:

@@ -182,9 +182,9 @@ def twonn_ml(logs: Floats) -> float:
 
 
 def _gamma_interval(n: int, total: float) -> tuple[float, float]:
-    from scipy.stats import gamma
+    from scipy.special import gammaincinv  # the quantiles of a Gamma, without the import of scipy.stats
 
-    low, high = gamma.ppf([0.025, 0.975], n)
+    low, high = gammaincinv(n, [0.025, 0.975])
     return float(low / total), float(high / total)
 
 

@@ -89,7 +89,11 @@ TABLES: tuple[Table, ...] = (
             Column("vocabulary_size", "INTEGER", "rows of the input embedding"),
             Column("max_tokens", "INTEGER", "longest input the model takes; NULL where it has no limit"),
             Column("positions", "VARCHAR", "'added' where layer 0 depends on the position, else 'not-added'"),
-            Column("norm_placement", "VARCHAR", "'pre', 'post' or 'sandwich', measured"),
+            Column(
+                "norm_placement",
+                "VARCHAR",
+                "'pre', 'post', 'sandwich', 'inner' (on the sub-layers' outputs alone) or 'none', measured",
+            ),
             Column(
                 "last_hidden_state",
                 "VARCHAR",
