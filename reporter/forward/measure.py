@@ -74,7 +74,7 @@ def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens:
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens:
         return Chosen("float32", None)
-    return choose(asked, model, next(batches(tokens, 512, _pad_id(model))))
+    return choose(asked, model, next(batches(tokens, 512, _pad_id(model), model.anatomy.max_tokens)))
 
 
 def measure(
@@ -108,7 +108,7 @@ def measure(
         began = time.perf_counter()
         tokens = tokenise(texts, shard, model.tokenizer, limit)
         sizes = np.zeros(len(STRATA), dtype=np.int64)
-        for batch in batches(tokens, settings.batch_tokens, _pad_id(model)):
+        for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
             for watcher in watchers:
                 watcher.start(hidden)

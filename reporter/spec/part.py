@@ -53,7 +53,16 @@ def complaints_of(error: ValidationError, known: Sequence[str] = ()) -> list[Com
         error: what validation raised. Complaints that are already inside it come back as they are.
         known: the keys that the part being checked may have, for "did you mean".
     """
-    return [_translate(details, known) for details in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [_translate(details, known) for details in found if not _only_counts_the_rest(details, found)]
+
+
+def _only_counts_the_rest(details: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """Tell whether a collection is called too short only because its wrong items were not counted."""
+    place = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in found
+    )
 
 
 class Part(BaseModel):

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from reporter.texts.texts import Texts
 
-SHARD_CHARACTERS = 256 * 1024  # about 60,000 tokens: seconds to a minute of work that a kill can cost
+SHARD_CHARACTERS = 512 * 1024  # about 120,000 tokens: what a kill can cost, and what batches are made from
 SHARD_TEXTS = 8192
+PAD_TO = 8
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class TokenisedText:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Texts of similar length, right-padded to the longest.
+    """Texts of similar length, right-padded to the same length.
 
     Args:
         ids: shape (texts, length); padding repeats ``pad_id`` and never counts.
@@ -112,22 +113,44 @@ def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> lis
     return result
 
 
-def batches(texts: list[TokenisedText], batch_tokens: int, pad_id: int) -> Iterator[TokenBatch]:
+def batches(
+    texts: list[TokenisedText], batch_tokens: int, pad_id: int, longest: int | None = None
+) -> Iterator[TokenBatch]:
     """Group texts by length into batches of at most ``batch_tokens`` tokens, padding included; longest first.
 
-    The longest come first so that a batch that does not fit into memory fails at once. A text longer than the budget
-    is a batch of its own.
+    The length to which a text is padded hangs on that text alone, since attention over another length, or without a
+    mask, adds up in another order: so the batch size does not change a single bit of a state, where matrix products
+    do not depend on their number of rows. The longest come first so that a batch that does not fit into memory fails
+    at once. A text longer than the budget is a batch of its own.
+
+    Args:
+        texts: what to group.
+        batch_tokens: the budget.
+        pad_id: what padding repeats.
+        longest: the longest input that the model takes; None if there is no limit.
     """
-    order = sorted(texts, key=lambda text: (-len(text), text.index))
-    start = 0
-    while start < len(order):
-        rows = max(1, batch_tokens // len(order[start]))
-        yield _pad(order[start : start + rows], pad_id)
-        start += rows
+    groups: dict[tuple[int, bool], list[TokenisedText]] = {}
+    for text in sorted(texts, key=lambda text: text.index):
+        length = padded_length(len(text), longest)
+        groups.setdefault((length, length == len(text)), []).append(text)
+    for (length, _), group in sorted(groups.items(), reverse=True):
+        rows = max(1, batch_tokens // length)
+        for start in range(0, len(group), rows):
+            yield _pad(group[start : start + rows], length, pad_id)
 
 
-def _pad(texts: list[TokenisedText], pad_id: int) -> TokenBatch:
-    shape = (len(texts), max(len(text) for text in texts))
+def padded_length(tokens: int, longest: int | None) -> int:
+    """Return the length to which a text is padded: the next multiple of ``PAD_TO`` that leaves room for padding.
+
+    With at least one token of padding, transformers never drops the mask. A text as long as the model takes has no
+    padding, and is batched with its like alone.
+    """
+    length = (tokens // PAD_TO + 1) * PAD_TO
+    return length if longest is None else max(tokens, min(length, longest))
+
+
+def _pad(texts: list[TokenisedText], length: int, pad_id: int) -> TokenBatch:
+    shape = (len(texts), length)
     ids = np.full(shape, pad_id, dtype=np.int64)
     mask = np.zeros(shape, dtype=np.int64)
     special = np.zeros(shape, dtype=bool)

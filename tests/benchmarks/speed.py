@@ -77,11 +77,11 @@ def _interleaved(contestants: dict[str, Callable[[int], float]], rounds: int) ->
 
 
 def _prepared(model: Path, texts: Path) -> tuple[list[tuple[object, object]], list[str], int]:
-    """Return the very batches that a study runs, as tensors, and its texts."""
+    """Return batches of 8192 tokens of texts sorted by length, as tensors, and the texts."""
     import torch
     from transformers import AutoTokenizer
 
-    from reporter.texts.tokens import Shard, batches, tokenise
+    from reporter.texts.tokens import Shard, tokenise
 
     tokenizer = AutoTokenizer.from_pretrained(model)
     sentences = [line for line in texts.read_text("utf-8").splitlines() if line.strip()]
@@ -91,7 +91,13 @@ def _prepared(model: Path, texts: Path) -> tuple[list[tuple[object, object]], li
             return sentences[start:stop]
 
     found = tokenise(Lines(), Shard(0, 0, len(sentences)), tokenizer, 256)  # type: ignore[arg-type]
-    tensors = [(torch.as_tensor(b.ids), torch.as_tensor(b.mask)) for b in batches(found, 8192, 0)]
+    found.sort(key=len, reverse=True)
+    tensors = []
+    while found_left := found[sum(len(ids) for ids, _ in tensors) :]:
+        rows = [torch.as_tensor(text.ids) for text in found_left[: max(1, 8192 // len(found_left[0]))]]
+        ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        lengths = torch.tensor([len(row) for row in rows])
+        tensors.append((ids, (torch.arange(ids.shape[1]) < lengths[:, None]).long()))
     return tensors, sentences, sum(map(len, found))  # type: ignore[return-value]
 
 

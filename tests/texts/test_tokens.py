@@ -90,3 +90,20 @@ def test_batches_do_not_depend_on_the_order_of_texts():
     texts = [text(i, 1 + i % 5) for i in range(30)]
     there, back = (list(batches(some, 20, 0)) for some in (texts, texts[::-1]))
     assert [batch.texts.tolist() for batch in there] == [batch.texts.tolist() for batch in back]
+
+
+def test_a_text_is_padded_alike_in_every_batch():
+    texts = [text(i, length) for i, length in enumerate([1, 7, 8, 9, 15, 16, 17, 30, 32, 31])]
+
+    def widths(some, budget, longest):
+        return {int(i): b.ids.shape[1] for b in batches(some, budget, 0, longest) for i in b.texts}
+
+    whole = widths(texts, 10_000, 32)
+    assert whole == {0: 8, 1: 8, 2: 16, 3: 16, 4: 16, 5: 24, 6: 24, 7: 32, 8: 32, 9: 32}
+    for budget in (1, 40, 100):
+        assert widths(texts, budget, 32) == whole
+    for some in ([texts[1]], texts[::2]):
+        assert widths(some, 10_000, 32).items() <= whole.items()
+    # A text without padding never shares a batch with one that has some: the mask would be dropped or not.
+    for batch in batches(texts, 10_000, 0, 32):
+        assert len({bool(row.all()) for row in batch.mask}) == 1
