@@ -44,11 +44,11 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        model = given.model.resolve() if given.model else _random_bert(here / "bert")
+        model = given.model.resolve() if given.model else _random_bert(here / "bert", 6, 384)
         texts = _texts(here / "texts.txt", given.text, given.words)
         _speed(model, texts, here, given.rounds)
         if not given.skip_memory:
-            _memory(model, given.text, given.words // 4, here)
+            _memory(_random_bert(here / "small", 4, 64), 100_000, here)
 
 
 def _speed(model: Path, texts: Path, here: Path, rounds: int) -> None:
@@ -56,9 +56,9 @@ def _speed(model: Path, texts: Path, here: Path, rounds: int) -> None:
     contestants: dict[str, Callable[[int], float]] = {
         "bare batched forward, float32": lambda _: _bare(model, batches),
         "text by text, output_hidden_states=True": lambda _: _one_by_one(model, sentences),
-        "reporter run, float32": lambda n: _study(model, texts, here / f"f{n}", "float32"),
-        "reporter run, mixed": lambda n: _study(model, texts, here / f"m{n}", "mixed"),
-        "reporter run, auto": lambda n: _study(model, texts, here / f"a{n}", "auto"),
+        "reporter run, float32": lambda n: _study(model, texts, here / f"float32{n}", "float32"),
+        "reporter run, mixed": lambda n: _study(model, texts, here / f"mixed{n}", "mixed"),
+        "reporter run, auto": lambda n: _study(model, texts, here / f"auto{n}", "auto"),
     }
     best = {name: min(times) for name, times in _interleaved(contestants, rounds).items()}
     bare = best["bare batched forward, float32"]
@@ -66,6 +66,9 @@ def _speed(model: Path, texts: Path, here: Path, rounds: int) -> None:
     print(f"{'':42}{'seconds':>10}{'tokens/s':>12}{'over bare':>12}")
     for name, seconds in best.items():
         print(f"{name:42}{seconds:10.2f}{tokens / seconds:12,.0f}{seconds / bare:12.2f}")
+        if name.startswith("reporter"):
+            alone = min(_pass_seconds(out) for out in here.glob(f"{name.split()[-1]}[0-9]"))
+            print(f"{'    of which pass and observables':42}{alone:10.2f}{tokens / alone:12,.0f}{alone / bare:12.2f}")
 
 
 def _interleaved(contestants: dict[str, Callable[[int], float]], rounds: int) -> dict[str, list[float]]:
@@ -143,18 +146,26 @@ def _study(model: Path, texts: Path, out: Path, precision: str) -> float:
     return time.perf_counter() - began
 
 
+def _pass_seconds(out: Path) -> float:
+    """Return what the pass took without start-up, metrics, database and report."""
+    from reporter.store import Store
+
+    return float(Store(out / "results.duckdb").frame("SELECT sum(forward_seconds) AS s FROM cells")["s"][0])
+
+
 def _reporter(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", "reporter", *arguments], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"reporter {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
 
 
-def _memory(model: Path, text: Path | None, words: int, here: Path) -> None:
-    print("\npeak memory of a whole study in float32\n")
+def _memory(model: Path, words: int, here: Path) -> None:
+    """Compare a corpus that fills shards and samples with one ten times as large, on a model that is quick."""
+    print("\npeak memory of a whole study, BERT of 4 × 64\n")
     print(f"{'words':>12}{'MiB':>10}{'over the first':>16}")
     first = 0.0
     for times in (1, 10):
-        texts = _texts(here / f"texts{times}.txt", text, words * times)
+        texts = _texts(here / f"texts{times}.txt", None, words * times)
         study, out = here / f"memory{times}.yaml", here / f"memory{times}"
         study.write_text(STUDY.format(model=model, texts=texts, precision="float32"), "utf-8")
         command = [sys.executable, __file__, "--peak", str(study), str(out)]
@@ -202,8 +213,8 @@ def _source(given: Path | None, number: int) -> list[str]:
     return [" ".join(names[i] for i in row[: rng.integers(20, 120)]) for row in chosen]
 
 
-def _random_bert(folder: Path) -> Path:
-    """Save a BERT of 6 × 384 with random weights and a word-level tokenizer."""
+def _random_bert(folder: Path, layers: int, width: int) -> Path:
+    """Save a BERT with random weights and a word-level tokenizer."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
@@ -216,7 +227,12 @@ def _random_bert(folder: Path) -> Path:
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
     ).save_pretrained(folder)
-    shape = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}
+    shape = {
+        "hidden_size": width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": width // 16,
+        "intermediate_size": 4 * width,
+    }
     BertModel(BertConfig(vocab_size=len(words), **shape)).save_pretrained(folder)
     return folder
 
