@@ -260,10 +260,6 @@ BROKEN = [
         ["views[1]: expected 'words', 'all' or 'no-sinks', got text 'sinks'; did you mean 'no-sinks'?"],
     ),
     (MODEL + "views: [all, »all]\n", ["views[1]: view 'all' is listed twice"]),
-    (
-        MODEL + "views: [»word]\n",
-        ["views[0]: expected 'words', 'all' or 'no-sinks', got text 'word'; did you mean 'words'?"],
-    ),
     (MODEL + "views: »[]\n", ["views: must not be empty"]),
     (MODEL + "views: »words\n", ["views: expected a list, got text 'words'"]),
     (

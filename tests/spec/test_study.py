@@ -85,3 +85,8 @@ def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogu
     with pytest.raises(SpecError) as caught:
         load_studies([one, two], catalogue)
     assert str(caught.value) == f"{two}:2:8: study: 's' is the id of {one}, too; every study needs its own"
+
+
+def test_a_list_whose_only_item_is_wrong_is_not_called_empty_as_well(complain: Callable[[str], list[str]]) -> None:
+    (line,) = complain("study: s\nmodels: {m: gpt2}\nviews: [word]\n")
+    assert line.startswith("study.yaml:3:9: views[0]: expected 'words'")
