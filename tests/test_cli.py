@@ -270,7 +270,9 @@ def test_markup_and_control_characters_are_printed_as_they_are(tmp_path: Path) -
 def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
     code = (
-        "import sys, time, types\n"
+        # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
+        "import signal, sys, time, types\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def wait(*_, **__):\n    print('waiting', flush=True)\n    time.sleep(60)\n"
         "sys.modules['reporter.run.runner'] = types.SimpleNamespace(run_studies=wait)\n"
         "from reporter.cli import main\nmain()\n"

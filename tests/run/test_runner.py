@@ -187,14 +187,20 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
 
     from reporter.models.load import LoadedModel
 
-    real = LoadedModel.states
+    real_states, real_measure = LoadedModel.states, passes.measure
+    corpus = []
+
+    def measure(model, texts, *args, **kwargs):
+        corpus[:] = [texts.name]
+        return real_measure(model, texts, *args, **kwargs)
 
     def broken(self, ids, mask):
-        states = real(self, ids, mask)
-        if ids.shape[0] == 3:  # the inline corpus
+        states = real_states(self, ids, mask)
+        if corpus == ["inline"]:
             states[1][0, 0, 0] = torch.nan
         return states
 
+    monkeypatch.setattr(passes, "measure", measure)
     monkeypatch.setattr(LoadedModel, "states", broken)
     outcome, _ = run(study(), only=["dec"])
     assert (outcome.computed, outcome.failed) == (3, 3)
