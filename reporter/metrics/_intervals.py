@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,17 @@ BOOTSTRAP = (
     "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights); "
     f"none for fewer than {FEWEST_TEXTS} texts"
 )
+
+OVER_BATCHES = "mean ± standard deviation over the batches; none for a single batch"
+
+
+def mean_of_batches(values: Sequence[float]) -> tuple[float, float | None, float | None]:
+    """Return the mean over batches, and the mean minus and plus the standard deviation (n − 1) of a batch."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return mean, None, None
+    spread = float(np.std(values, ddof=1))
+    return mean, mean - spread, mean + spread
 
 
 def percentile_interval(replicates: NDArray[np.float64], texts: int) -> tuple[float, float] | tuple[None, None]:

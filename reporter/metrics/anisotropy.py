@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics import _floors
+from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
 from reporter.metrics._sources import ETHAYARAJH, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
@@ -38,7 +39,7 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval="mean ± standard deviation over the batches; none for a single batch",
+        interval=OVER_BATCHES,
         floor=True,
         bounds=(0, 1),
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
@@ -178,8 +179,7 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, layer: int) -> Iter
     if not np.isfinite(shares).all():
         yield Value("top_variance_share_batch", layer, None, n, reason="all states of a batch are equal")
         return
-    mean, spread = float(np.mean(shares)), float(np.std(shares, ddof=1)) if len(shares) > 1 else None
-    low, high = (mean - spread, mean + spread) if spread is not None else (None, None)
+    mean, low, high = mean_of_batches(shares)
     yield Value("top_variance_share_batch", layer, mean, n, low, high)
     floor = _floors.top_variance_share(sampled.size, seen.width, seen.seed)
     yield Value("top_variance_share_batch_floor", layer, floor, sampled.size)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics import _floors
+from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
 from reporter.metrics._neighbours import nearest_distances
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
@@ -39,7 +40,7 @@ STATISTICS = (
         f"smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log μ; {_DISTINCT}; "
         "float64, centred",
         (FACCO, SHAPE_OF_LEARNING),
-        interval="mean ± standard deviation over the batches; none for a single batch",
+        interval=OVER_BATCHES,
         floor=True,
         bounds=(0, None),
         headline=True,
@@ -141,8 +142,7 @@ def _estimates(
         yield Value("twonn_ml", layer, None, n, reason=reason)
         return
     slopes = [twonn(logs) for logs in batches]
-    mean, spread = float(np.mean(slopes)), float(np.std(slopes, ddof=1)) if len(slopes) > 1 else None
-    low, high = (mean - spread, mean + spread) if spread is not None else (None, None)
+    mean, low, high = mean_of_batches(slopes)
     yield Value("twonn", layer, mean, n, low, high)
     likely = float(np.mean([twonn_ml(logs) for logs in batches]))
     yield Value("twonn_ml", layer, likely, n, *_gamma_interval(n, sum(logs.sum() for logs in batches)))
