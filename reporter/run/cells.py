@@ -22,6 +22,7 @@ from reporter.observables.observed import Observed
 from reporter.run.versions import versions
 
 if TYPE_CHECKING:
+    from reporter.forward.places import Place
     from reporter.models.checkpoint import Checkpoint
     from reporter.run.passes import Measured
     from reporter.run.plan import Cell
@@ -67,8 +68,7 @@ def compute(
     for view in views:
         seen = Observed(
             measured.observables,
-            anatomy["layers"],
-            anatomy["width"],
+            measured.facts.layout,
             measured.facts.counts.texts,
             view,
             seed,
@@ -76,7 +76,9 @@ def compute(
         )
         for value in _values(metric, seen, cell):
             if value.value is None:
-                reasons.setdefault((value.statistic, view, value.reason), []).append(value.layer)
+                reasons.setdefault((value.statistic, view, value.reason), []).append(
+                    None if value.place is None else value.place.layer
+                )
             rows.append(
                 {
                     "study": study,
@@ -88,9 +90,7 @@ def compute(
                     "view": view,
                     "metric": metric.name,
                     "statistic": value.statistic,
-                    "site": None if value.layer is None else "block" if value.layer else "embedding",
-                    "layer": value.layer,
-                    "depth": None if value.layer is None else value.layer / anatomy["layers"],
+                    **where(value.place, anatomy["layers"]),
                     "value": value.value,
                     "ci_low": value.ci_low,
                     "ci_high": value.ci_high,
@@ -110,11 +110,18 @@ def _values(metric: Metric, seen: Observed, cell: Cell) -> Iterator[Value]:
         warnings.simplefilter("ignore")
         for value in metric.compute(seen, cell.options):
             if value.value is not None and not math.isfinite(value.value):
-                yield Value(value.statistic, value.layer, None, value.n, reason="the result is not a finite number")
+                yield Value(value.statistic, value.place, None, value.n, reason="the result is not a finite number")
             elif not all(end is None or math.isfinite(end) for end in (value.ci_low, value.ci_high)):
-                yield Value(value.statistic, value.layer, value.value, value.n)
+                yield Value(value.statistic, value.place, value.value, value.n)
             else:
                 yield value
+
+
+def where(place: Place | None, layers: int) -> Row:
+    """Return the columns that say where in a model a number was read; NULL for a number of the whole model."""
+    if place is None:
+        return {"site": None, "layer": None, "depth": None}
+    return {"site": place.site, "layer": place.layer, "depth": place.layer / layers}
 
 
 def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Row:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-PASS_VERSION = 1  # raise it when tokens, strata or the pass change what observables see
+PASS_VERSION = 2  # raise it when tokens, strata or the pass change what observables see
 
 
 def digest(parts: Mapping[str, Any]) -> str:
@@ -16,7 +16,9 @@ def digest(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, seed: int) -> dict[str, Any]:
+def pass_inputs(
+    *, weights: str, texts: str, max_tokens: int, precision: str, seed: int, sites: Sequence[str]
+) -> dict[str, Any]:
     """Return what the observables of one pass depend on; device and batch size are left out on purpose.
 
     Args:
@@ -25,6 +27,7 @@ def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, se
         max_tokens: where texts are cut.
         precision: as the study asks for it.
         seed: the study's seed: bootstrap weights and samples hang on it.
+        sites: where states are read.
     """
     return {
         "weights": weights,
@@ -32,6 +35,7 @@ def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, se
         "max_tokens": max_tokens,
         "precision": precision,
         "seed": seed,
+        "sites": sorted(sites),
         "pass": PASS_VERSION,
     }
 

@@ -8,7 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from reporter.forward.measure import Counts, Settings, measure, settle_precision
-from reporter.observables.kinds import empty
+from reporter.forward.places import Layout, Site
+from reporter.forward.type_counts import count_types
+from reporter.observables.kinds import KINDS
+from reporter.observables.setting import Setting
 from reporter.run.kept import Kept, PassFacts, Wanted
 
 if TYPE_CHECKING:
@@ -44,6 +47,7 @@ def measured(
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sites: tuple[Site, ...],
     folder: Path,
     progress: Progress,
 ) -> Measured:
@@ -56,6 +60,7 @@ def measured(
         texts: the corpus.
         run: device, precision, batch size, seed.
         max_tokens: where texts are cut.
+        sites: where states are read.
         folder: where observables are kept.
         progress: where the pass is shown.
     """
@@ -65,7 +70,7 @@ def measured(
         forward = Counts()
         if missing:
             part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, cells[0], model(), texts, run, max_tokens, progress)
+            forward = _pass(kept, part, cells[0], model(), texts, run, max_tokens, sites, progress)
         facts = kept.facts()
         assert facts is not None  # either it was there or the pass wrote it
         return Measured(kept.load(wanted), facts, forward)
@@ -79,14 +84,19 @@ def _pass(
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sites: tuple[Site, ...],
     progress: Progress,
 ) -> Counts:
     chosen = settle_precision(run.precision, model, texts, max_tokens)
     anatomy = model.anatomy
+    layout = Layout.of(anatomy, sites)
+    counted = count_types(model, texts, max_tokens)
     found = kept.unfinished(wanted)
     if found is None:
+        types = counted.at_least(FEWEST_OCCURRENCES)
+        names = dict(zip(types, model.tokenizer.convert_ids_to_tokens(list(types)), strict=True))
         observables = {
-            name: empty(name, layers=anatomy.layers, width=anatomy.width, seed=run.seed, sample=size)
+            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names))
             for name, size in wanted.items()
         }
         counts, first = Counts(), 0
@@ -94,7 +104,7 @@ def _pass(
         observables, counts, first = found.observables, found.counts, found.next_shard
         progress.note(f"  {cell.key.model} × {cell.key.corpus}: going on after {counts.texts:,} texts")
     before = counts
-    settings = Settings(max_tokens, run.batch_tokens, run.seed, chosen.precision)
+    settings = Settings(max_tokens, run.batch_tokens, run.seed, chosen.precision, layout, counted.frequent)
     saver = _Saver(kept, wanted)
     name = f"{cell.key.model} {cell.key.checkpoint} × {cell.key.corpus}"
     with progress.step(name, len(texts), "texts") as step:
@@ -103,9 +113,12 @@ def _pass(
             counts = counts + more
             if shard.stop < len(texts):
                 saver.save(observables, counts, shard.index + 1)
-        facts = PassFacts(asdict(anatomy), counts, str(model.device), chosen.precision, chosen.deviation)
+        facts = PassFacts(asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything
 
 
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work

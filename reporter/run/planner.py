@@ -90,6 +90,7 @@ def _cell(
         max_tokens=study.corpora[corpus].max_tokens,
         precision=study.run.precision,
         seed=study.run.seed,
+        sites=study.sites,
     )
     inputs = cell_inputs(
         of_pass,

@@ -139,6 +139,7 @@ class _Worker:
             texts,
             self.study.run,
             self.study.corpora[corpus].max_tokens,
+            self.study.sites,
             self.observables,
             self.progress,
         )
