@@ -65,6 +65,7 @@ class Settings:
         precision: of the products.
         layout: the places that are read.
         frequent: for each token id whether its type is a frequent one, shape (vocabulary,).
+        shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
     """
 
     max_tokens: int
@@ -73,6 +74,7 @@ class Settings:
     precision: Precision
     layout: Layout
     frequent: NDArray[np.bool_]
+    shuffled: bool = False
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -120,6 +122,8 @@ def measure(
     for shard in shards(texts)[first_shard:]:
         began = time.perf_counter()
         tokens = tokenise(texts, shard, model.tokenizer, limit)
+        if settings.shuffled:
+            tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
         for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
