@@ -13,7 +13,7 @@ Names of modules decide nothing, except that all blocks must have it in the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,7 +27,8 @@ from reporter.models.trace import Call, Passed, Slot, Trace
 AttentionPlacement = Literal["sequential", "parallel", "none"]
 
 _INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
-_PLAIN = 1e-3  # how near to 1 a measured factor is taken for 1
+_ROUNDINGS = 0.1  # of what is added, that the roundings of a sum may make up
+_SMALLEST = 1e-3  # a factor below it adds nothing
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,13 @@ class Attention:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a module inside a block returned, and by what factor it is added."""
+    """What a module inside a block returned, by what factor it is added, and how well that explains the sum."""
 
     name: str  # inside the block
     slot: Slot
     placement: AttentionPlacement
     factor: float
+    deviation: float
     call: Call
     added: Tensor
 
@@ -110,28 +112,30 @@ def _blocks(seen: Trace, blocks: Blocks) -> list[_Block]:
 
 def _same_part(like: _Part, block: _Block) -> _Part | None:
     """Return the part in the same place of another block, if it is added there in the same way."""
-    fitting = (p for p in _parts(block, like.name) if (p.slot, p.placement) == (like.slot, like.placement))
-    return next((p for p in fitting if abs(p.factor - like.factor) <= _PLAIN * abs(like.factor)), None)
+    return next((p for p in _parts(block, like) if (p.slot, p.placement) == (like.slot, like.placement)), None)
 
 
-def _parts(block: _Block, name: str | None = None) -> Iterator[_Part]:
-    """Give the parts of a block that may be attention: the sequential ones first, of equal ones the outermost."""
+def _parts(block: _Block, like: _Part | None = None) -> list[_Part]:
+    """Return the parts of a block that may be attention: the sequential ones first, then by how well they fit.
+
+    Of parts that fit equally well, which are the same tensor passed on, the outermost comes first.
+
+    Args:
+        block: the block.
+        like: a part of another block, for those of its name and factor alone.
+    """
     made = list(_made(block))
-    mine = [(call, passed) for call, passed in made if name is None or block.name(call) == name]
-    x = block.entered.flatten()
-    for call, passed in mine:
-        factor = _enters_later(call, passed.tensor.flatten(), x, block)
-        if factor is not None:
-            yield _Part(block.name(call), passed.slot, "sequential", factor, call, passed.tensor)
-    rest = block.returned.flatten() - x
-    for call, passed in mine:
-        if any(
-            close(rest - other.tensor.flatten(), passed.tensor.flatten(), like=block.returned)
-            for feed_forward, other in made
-            if (feed_forward.start > call.end or feed_forward.end < call.start)
-            and _enters_later(feed_forward, other.tensor.flatten(), x, block) is None  # else that one is first
-        ):
-            yield _Part(block.name(call), passed.slot, "parallel", 1.0, call, passed.tensor)
+    found = []
+    for call, passed in made:
+        if like is not None and block.name(call) != like.name:
+            continue
+        entering = _entering_later(call, passed.tensor.flatten(), block, like.factor if like else None)
+        if entering is not None:
+            found.append(_Part(block.name(call), passed.slot, "sequential", *entering, call, passed.tensor))
+        beside = _beside(call, passed.tensor.flatten(), block, made)
+        if beside is not None:
+            found.append(_Part(block.name(call), passed.slot, "parallel", 1.0, beside, call, passed.tensor))
+    return sorted(found, key=lambda part: (part.placement != "sequential", part.deviation))
 
 
 def _made(block: _Block) -> Iterator[tuple[Call, Passed]]:
@@ -144,24 +148,51 @@ def _made(block: _Block) -> Iterator[tuple[Call, Passed]]:
                     yield call, passed
 
 
-def _enters_later(call: Call, a: Tensor, x: Tensor, block: _Block) -> float | None:
-    """Return the factor k for which x + k·a enters a module of the block that runs after the call, or None."""
-    size = a.float().dot(a.float()).item()
-    if size == 0:
-        return None
+def _entering_later(call: Call, a: Tensor, block: _Block, factor: float | None = None) -> tuple[float, float] | None:
+    """Return the factor k for which x + k·a enters a module of the block that runs after the call, and how well.
+
+    Where no factor is given, 1 is tried, and then the one that comes nearest.
+    """
+    x = block.entered.flatten()
+    found = []
     for later in block.inside:
-        if later.start < call.end:
-            continue
-        for passed in later.inputs:
+        for passed in later.inputs if later.start > call.end else ():
             if passed.tensor.numel() != x.numel() or passed.tensor.dtype != x.dtype:
                 continue
             sum_ = passed.tensor.flatten()
-            factor = (sum_ - x).float().dot(a.float()).item() / size
-            if abs(factor - 1) < _PLAIN:
-                factor = 1.0
-            if abs(factor) > _PLAIN and close(sum_, x + factor * a, like=sum_):
-                return factor
-    return None
+            for k in (1.0, _nearest(sum_ - x, a)) if factor is None else (factor,):
+                deviation = _deviation(sum_, x + k * a, k * a)
+                if abs(k) > _SMALLEST and deviation is not None:
+                    found.append((k, deviation))
+                    break
+    return min(found, key=lambda each: each[1], default=None)
+
+
+def _beside(call: Call, a: Tensor, block: _Block, made: Sequence[tuple[Call, Passed]]) -> float | None:
+    """Return how well y = x + a + m for the output m of another part, one that is not added before a is computed."""
+    y = block.returned.flatten()
+    found = []
+    for other, passed in made:
+        if other.start > call.end or other.end < call.start:
+            m = passed.tensor.flatten()
+            deviation = _deviation(y, block.entered.flatten().float() + m.float() + a.float(), a)
+            if deviation is not None and _entering_later(other, m, block) is None:
+                found.append(deviation)
+    return min(found, default=None)
+
+
+def _deviation(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
+    """Return ‖sum − expected‖ / ‖a‖, or None where it is more than roundings: then it is another sum."""
+    if not close(sum_, expected, like=sum_):
+        return None
+    deviation = ((sum_.float() - expected.float()).norm() / a.float().norm()).item()
+    return deviation if deviation <= _ROUNDINGS else None  # of a small a, not of the large numbers it is added to
+
+
+def _nearest(difference: Tensor, a: Tensor) -> float:
+    """Return the k with the smallest ‖difference − k·a‖."""
+    difference, a = difference.cpu().double(), a.cpu().double()
+    return (difference.dot(a) / a.dot(a)).nan_to_num(0.0).item()
 
 
 def _mixes(part: _Part, block: _Block, changed: _Block) -> bool:

@@ -170,6 +170,15 @@ def test_nothing_stays_where_attention_is_not_asked_for(name: str, family: Famil
     assert sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.module.modules()) == count
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_attention_is_found_in_bfloat16_where_float32_has_it(name: str, family: Family, loaded: Load) -> None:
+    exact, rough = loaded(family(name)), loaded(family(name), dtype="bfloat16")
+    names = [{module: n for n, module in model.module.named_modules()} for model in (exact, rough)]
+    assert rough.anatomy.attention == exact.anatomy.attention
+    places = [[n[m] for m in model._attention.modules] for n, model in zip(names, (exact, rough), strict=True)]
+    assert places[0] == places[1]
+
+
 def test_a_model_without_attention_states_says_so(family: Family, loaded: Load) -> None:
     model = replace(loaded(family("bert")), _attention=Attention("none", problem="it was not found"))
     with torch.inference_mode():
