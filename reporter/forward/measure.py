@@ -165,7 +165,12 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     ids = torch.as_tensor(batch.ids, device=model.device)
     mask = torch.as_tensor(batch.mask, device=model.device)
     with torch.inference_mode(), autocast(model.device, settings.precision):
-        states = model.states(ids, mask)
+        captured = model.run(ids, mask, attention=settings.layout.attention)
+    states = list(captured.path)
+    if settings.layout.final_width is not None and captured.final is not None:
+        states.append(captured.final)
+    states += captured.attention or []
+    del captured
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
         _check_finite(norms, batch, corpus)

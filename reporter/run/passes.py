@@ -105,13 +105,13 @@ def _pass(
         progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
     settings = Settings(
-        max_tokens,
-        run.batch_tokens,
-        run.seed,
-        chosen.precision,
-        layout,
-        counted.frequent,
-        bool(side.of_pass["shuffled"]),
+        max_tokens=max_tokens,
+        batch_tokens=run.batch_tokens,
+        seed=run.seed,
+        precision=chosen.precision,
+        layout=layout,
+        frequent=counted.frequent,
+        shuffled=bool(side.of_pass["shuffled"]),
     )
     saver = _Saver(kept, wanted)
     name = f"{side.model} {side.checkpoint} × {side.corpus}"

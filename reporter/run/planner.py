@@ -127,9 +127,10 @@ class _Grid:
     def _cell(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
         study, options = self.file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
         metric = self.metrics[choice.name]
-        names = [(m, c.name if not isinstance(c, Exception) else FINAL, corpus) for m, c, corpus in parts]
-        key = CellKey(*(joined(a, b) for a, b in zip(names[0], names[-1], strict=True)), choice.name)
-        trouble = [x for _, c, corpus in parts for x in (c, self.texts[corpus]) if isinstance(x, Exception)]
+        names = [(m, c.name if not isinstance(c, Exception) else FINAL, on) for m, c, on in parts]
+        model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[-1], strict=True))
+        key = CellKey(model, checkpoint, corpus, choice.name)
+        trouble = [x for _, c, on in parts for x in (c, self.texts[on]) if isinstance(x, Exception)]
         if trouble:
             return Cell(key, "failed", str(trouble[0]), {}, "", (), options)
         sides = tuple(Side(*name, self._pass(*part)) for name, part in zip(names, parts, strict=True))
