@@ -33,4 +33,4 @@ def local_folder(checkpoint: Checkpoint, offline: bool) -> Path:
         return folder
     from reporter.models.hub import download
 
-    return download(checkpoint, offline)
+    return download(checkpoint, offline, weights=checkpoint.initialised is None)

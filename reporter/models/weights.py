@@ -1,4 +1,4 @@
-"""Builds a model from its configuration and fills in its weights, all of those that the states depend on."""
+"""Builds a model from its configuration and fills in its weights: read, all that are needed, or drawn afresh."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import WEIGHTS, weight_files
+from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -34,7 +35,7 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
 
 
 def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple[Any, dict[str, nn.Parameter]]:
-    """Return a model with the weights in ``folder``, in evaluation mode and without gradients.
+    """Return a model with the weights in ``folder``, or with drawn ones, in evaluation mode and without gradients.
 
     Args:
         kind: the class of transformers that builds it.
@@ -43,11 +44,13 @@ def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple
         config: its configuration.
 
     Returns:
-        the model, and those of its weights by name that the files lack.
+        the model, and those of its weights by name that the files lack; of drawn weights none does.
 
     Raises:
         ReporterError: if the files are missing or damaged, or do not fit the configuration.
     """
+    if checkpoint.initialised is not None:
+        return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
     files = weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
@@ -67,6 +70,20 @@ def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple
     model.eval().requires_grad_(False)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
+
+
+def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
+    dtype = checkpoint.dtype if checkpoint.dtype != "auto" else (config.dtype or torch.float32)
+    try:
+        with seeded(seed):
+            model = kind.from_config(
+                config,
+                dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype,
+                trust_remote_code=checkpoint.trust_remote_code,
+            )
+    except Exception as error:
+        raise ReporterError(f"its weights cannot be initialised: {_one_line(error)}") from error
+    return model.eval().requires_grad_(False)
 
 
 def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
