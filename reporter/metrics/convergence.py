@@ -15,7 +15,7 @@ from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
 
 STATISTICS = (
     Statistic(
@@ -98,29 +98,29 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
         options: none.
     """
     last = seen.layers
-    averages = [seen.average("cosine_to_last", layer) for layer in range(last + 1)]
+    averages = [seen.average("cosine_to_last", place) for place in seen.path]
     similarity = np.array([average.value for average in averages])
     similarity_draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
     gradient, gradient_draws = np.diff(similarity), np.diff(similarity_draws, axis=0)
     bound, bound_draws = _least_from_here(gradient), _least_from_here(gradient_draws)
 
-    def value(statistic: str, layer: int | None, number: float, draws: NDArray[np.float64], n: int) -> Value:
+    def value(statistic: str, place: Place | None, number: float, draws: NDArray[np.float64], n: int) -> Value:
         if not np.isfinite(number):
-            return Value(statistic, layer, None, n, reason="no token has two states that are not zero")
+            return Value(statistic, place, None, n, reason="no token has two states that are not zero")
         low, high = percentile_interval(draws, seen.texts)
-        return Value(statistic, layer, float(number), n, low, high)
+        return Value(statistic, place, float(number), n, low, high)
 
-    for layer, average in enumerate(averages):
-        yield value("similarity", layer, average.value, average.replicates, average.n)
-        if layer < last and average.n:
-            floor = _floors.pair_cosine(average.n, seen.width, seen.seed)
-            yield Value("similarity_floor", layer, floor, average.n)
-    for layer in range(last):
+    for place, average in zip(seen.path, averages, strict=True):
+        yield value("similarity", place, average.value, average.replicates, average.n)
+        if place.layer < last and average.n:
+            floor = _floors.pair_cosine(average.n, seen.width(place), seen.seed)
+            yield Value("similarity_floor", place, floor, average.n)
+    for layer, place in enumerate(seen.path[:last]):
         n = averages[layer].n
-        yield value("gradient", layer, gradient[layer], gradient_draws[layer], n)
-        yield value("bound", layer, bound[layer], bound_draws[layer], n)
-        away = seen.average("violation", layer)
-        yield value("violations", layer, away.value, away.replicates, away.n)
+        yield value("gradient", place, gradient[layer], gradient_draws[layer], n)
+        yield value("bound", place, bound[layer], bound_draws[layer], n)
+        away = seen.average("violation", place)
+        yield value("violations", place, away.value, away.replicates, away.n)
     gain, gain_draws = similarity[last] - similarity[0], similarity_draws[last] - similarity_draws[0]
     yield value("rate", None, gain / last, gain_draws / last, averages[0].n)
     if last > 1:

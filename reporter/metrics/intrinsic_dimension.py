@@ -17,7 +17,7 @@ from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
     from reporter.observables.token_sample import Selection
 
 Floats = NDArray[np.float64]
@@ -92,8 +92,8 @@ def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(DimensionOptions, options)
     sample = seen.context_sample(options.sample_size())
-    for layer in range(seen.layers + 1):
-        kept, duplicates = _distinct(sample, layer)
+    for place in seen.places:
+        kept, duplicates = _distinct(sample, place)
         tokens = int(sample.facts[:, 0].sum())
         if not len(kept):
             reason = "no token"
@@ -104,33 +104,33 @@ def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
         else:
             reason = ""
         if reason:
-            yield Value("twonn", layer, None, len(kept), reason=reason)
-            yield Value("twonn_ml", layer, None, len(kept), reason=reason)
+            yield Value("twonn", place, None, len(kept), reason=reason)
+            yield Value("twonn_ml", place, None, len(kept), reason=reason)
         else:
-            yield from _estimates(seen, sample, kept, layer, options)
+            yield from _estimates(seen, sample, kept, place, options)
         if tokens:
-            yield Value("duplicates", layer, duplicates, tokens)
+            yield Value("duplicates", place, duplicates, tokens)
         else:
-            yield Value("duplicates", layer, None, 0, reason=reason)
+            yield Value("duplicates", place, None, 0, reason=reason)
 
 
-def _distinct(sample: Selection, layer: int) -> tuple[NDArray[np.int64], float]:
+def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], float]:
     """Return which states of the sample to keep, still in random order, and the share of tokens that are duplicates."""
     kept = np.arange(len(sample))
-    if layer == 0:
+    if place.layer == 0:
         kept = np.sort(np.unique(sample.facts[:, 1], return_index=True)[1])
     tokens = sample.facts[:, 0].sum()
     return kept, float(1 - len(kept) / tokens) if tokens else 0.0
 
 
 def _estimates(
-    seen: Observed, sample: Selection, kept: NDArray[np.int64], layer: int, options: DimensionOptions
+    seen: Observed, sample: Selection, kept: NDArray[np.int64], place: Place, options: DimensionOptions
 ) -> Iterator[Value]:
     def compute() -> list[Floats]:
-        states = sample.states(layer)[kept]
+        states = sample.states(place)[kept]
         return [log_ratios(states[batch]) for batch in options.split(len(kept))]
 
-    batches = seen.once(("log ratios", seen.held, layer, options), compute)
+    batches = seen.once(("log ratios", seen.held, place, options), compute)
     n = sum(len(logs) for logs in batches)
     reason = ""
     if min(len(logs) for logs in batches) < _FEWEST:
@@ -138,17 +138,17 @@ def _estimates(
     elif any(logs[int(0.9 * len(logs)) - 1] < 1e-9 for logs in batches):
         reason = "the first and the second neighbour are equally far"
     if reason:
-        yield Value("twonn", layer, None, n, reason=reason)
-        yield Value("twonn_ml", layer, None, n, reason=reason)
+        yield Value("twonn", place, None, n, reason=reason)
+        yield Value("twonn_ml", place, None, n, reason=reason)
         return
     slopes = [twonn(logs) for logs in batches]
     mean, low, high = mean_of_batches(slopes)
-    yield Value("twonn", layer, mean, n, low, high)
+    yield Value("twonn", place, mean, n, low, high)
     likely = float(np.mean([twonn_ml(logs) for logs in batches]))
-    yield Value("twonn_ml", layer, likely, n, *_gamma_interval(n, sum(logs.sum() for logs in batches)))
+    yield Value("twonn_ml", place, likely, n, *_gamma_interval(n, sum(logs.sum() for logs in batches)))
     size = len(batches[0])
-    for name, floor in zip(("twonn_floor", "twonn_ml_floor"), _floor(size, seen.width, seen.seed), strict=True):
-        yield Value(name, layer, floor, size)
+    for name, floor in zip(("twonn_floor", "twonn_ml_floor"), _floor(size, seen.width(place), seen.seed), strict=True):
+        yield Value(name, place, floor, size)
 
 
 def log_ratios(x: NDArray[np.floating]) -> Floats:

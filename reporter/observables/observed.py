@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.forward.places import Layout, Place
 from reporter.forward.strata import ORDINARY, SINK, SPECIAL
 from reporter.observables.gram import Gram
 from reporter.observables.moments import Moments
@@ -67,8 +68,7 @@ class Observed:
 
     Args:
         observables: by name.
-        layers: blocks L; a metric reads layers 0..L.
-        width: dimension d.
+        layout: the places that were read.
         texts: texts measured.
         view: a key of ``VIEWS``.
         seed: the study's seed.
@@ -76,8 +76,7 @@ class Observed:
     """
 
     observables: Mapping[str, Observable]
-    layers: int
-    width: int
+    layout: Layout
     texts: int
     view: str
     seed: int
@@ -87,6 +86,25 @@ class Observed:
     def strata(self) -> tuple[int, ...]:
         """The strata that this view merges."""
         return VIEWS[self.view]
+
+    @property
+    def layers(self) -> int:
+        """Blocks L."""
+        return self.layout.layers
+
+    @property
+    def path(self) -> tuple[Place, ...]:
+        """A token's path: embedding, block 1..L; what is defined from layer to layer is read here."""
+        return self.layout.path
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Every place that was read: the path, then ``final`` and ``attention`` as far as they were asked for."""
+        return self.layout.places
+
+    def width(self, place: Place) -> int:
+        """Return the dimension d of the states at a place."""
+        return self.layout.widths[self.layout.index[place]]
 
     def once(self, key: Any, compute: Callable[[], T]) -> T:
         """Return ``compute()``, computed at most once for this checkpoint and corpus."""
@@ -108,37 +126,37 @@ class Observed:
     def _moments(self) -> Moments:
         return cast(Moments, self.observables[Moments.name])
 
-    def moments(self, layer: int) -> LayerMoments:
-        """Return the moments at a layer, merged over the view's strata."""
-        kept = self._moments
-        count = kept.count[layer, list(self.strata)].numpy()
-        means = kept.mean[layer, list(self.strata)].numpy()
+    def moments(self, place: Place) -> LayerMoments:
+        """Return the moments at a place, merged over the view's strata."""
+        kept, at, strata = self._moments, self.layout.index[place], list(self.strata)
+        count = kept.count[at, strata].numpy()
+        means = kept.mean[at][strata].numpy()
         n = count.sum()
         mean = count @ means / n if n else means.sum(axis=0)
         # Chan, Golub & LeVeque 1983 for several parts: squares within the parts plus squares between their means.
-        squares = kept.squares[layer, list(self.strata)].numpy().sum(axis=0) + count @ (means - mean) ** 2
-        units = kept.unit_count[layer, list(self.strata)].sum()
-        unit_sum = kept.unit_sum[layer, list(self.strata)].numpy().sum(axis=0)
+        squares = kept.squares[at][strata].numpy().sum(axis=0) + count @ (means - mean) ** 2
+        units = kept.unit_count[at, strata].sum()
+        unit_sum = kept.unit_sum[at][strata].numpy().sum(axis=0)
         return LayerMoments(int(n), mean, squares, int(units), unit_sum)
 
-    def covariance(self, layer: int) -> Floats:
-        """Return the covariance (1/n) at a layer, shape (width, width)."""
+    def covariance(self, place: Place) -> Floats:
+        """Return the covariance (1/n) at a place, shape (width, width)."""
         gram = cast(Gram, self.observables[Gram.name])
-        return cast(Floats, gram.covariance(layer, self.strata)[1].numpy())
+        return cast(Floats, gram.covariance(self.layout.index[place], self.strata)[1].numpy())
 
-    def eigenvalues(self, layer: int) -> Floats:
+    def eigenvalues(self, place: Place) -> Floats:
         """Return the eigenvalues of the covariance, largest first, rounding below zero cut off, shape (width,)."""
 
         def compute() -> Floats:
-            values = np.linalg.eigvalsh(self.covariance(layer))[::-1]
+            values = np.linalg.eigvalsh(self.covariance(place))[::-1]
             return np.clip(values, 0.0, None)
 
-        return self.once(("eigenvalues", self.held, layer), compute)
+        return self.once(("eigenvalues", self.held, place), compute)
 
-    def average(self, quantity: str, layer: int) -> Average:
-        """Return the mean of a quantity of ``TextSums`` over the view's tokens at a layer."""
+    def average(self, quantity: str, place: Place) -> Average:
+        """Return the mean of a quantity of ``TextSums`` over the view's tokens at a place of the path."""
         kept, strata = cast(TextSums, self.observables[TextSums.name]), list(self.strata)
-        at = QUANTITIES.index(quantity)
+        at, layer = QUANTITIES.index(quantity), self.layout.path.index(place)
         count = kept.counts[layer, strata, at].sum().item()
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.float64(kept.sums[layer, strata, at].sum().item()) / np.float64(count)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 
+from reporter.forward.places import Layout
 from reporter.forward.strata import STRATA
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.setting import Setting
 
 QUANTITIES = (
     "cosine_to_last",
@@ -22,6 +24,12 @@ QUANTITIES = (
     "step_cosine",
     "update_ratio",
     "curvature",
+    "cosine_frequent",
+    "cosine_rare",
+    "cosine_to_final",
+    "violation_to_final",
+    "cosine_to_final_frequent",
+    "cosine_to_final_rare",
 )
 
 
@@ -37,21 +45,25 @@ class TextSums(Observable):
     - ``step_cosine``: cos(h_l, h_{l+1}); l < L
     - ``update_ratio``: ‖h_{l+1} − h_l‖ / ‖h_l‖; l < L
     - ``curvature``: angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, in radians; l < L − 1
+    - ``cosine_frequent``, ``cosine_rare``: ``cosine_to_last`` of tokens of frequent types, and of all others
+    - the four with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
+      model has none of its own or it has another width
 
     A token for which a quantity is undefined (a zero vector) is left out of its sum and count. Shapes: ``sums`` and
     ``counts`` (L + 1, S, Q); ``replicate_sums`` and ``replicate_counts`` (R, L + 1, S, Q).
 
     Args:
-        layers: blocks L.
+        layout: the places that are read; the quantities are those of the path.
         seed: the study's seed, for the bootstrap weights.
         replicates: R.
     """
 
     name = "text_sums"
+    version = 2
 
-    def __init__(self, layers: int, seed: int, replicates: int = REPLICATES) -> None:
-        self.layers, self.seed, self.replicates = layers, seed, replicates
-        shape = (layers + 1, len(STRATA), len(QUANTITIES))
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        self.layout, self.layers, self.seed, self.replicates = layout, layout.layers, seed, replicates
+        shape = (len(layout.path), len(STRATA), len(QUANTITIES))
         self.sums = torch.zeros(shape, dtype=torch.float64)
         self.counts = torch.zeros(shape, dtype=torch.float64)
         self.replicate_sums = torch.zeros(replicates, *shape, dtype=torch.float64)
@@ -62,6 +74,13 @@ class TextSums(Observable):
         # Carried from a layer to the next one, which needs the same.
         self._step: tuple[torch.Tensor, torch.Tensor] | None = None
         self._cosine: torch.Tensor | None = None
+        self._cosine_to_final: torch.Tensor | None = None
+        self._frequent = torch.zeros(0, dtype=torch.bool)
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout, setting.seed)
 
     def start(self, batch: HiddenBatch) -> None:
         """Give each (text, stratum) of the batch a row."""
@@ -69,10 +88,13 @@ class TextSums(Observable):
         row = text * len(STRATA) + batch.strata
         self._row_of_text = torch.as_tensor(row, device=batch.states[0].device)
         self._of_texts = []
-        self._step = self._cosine = None
+        self._step = self._cosine = self._cosine_to_final = None
+        self._frequent = torch.as_tensor(batch.frequent, device=batch.states[0].device)
 
     def observe(self, layer: LayerStates) -> None:
         """Sum the quantities of one layer by text."""
+        if layer.index > self.layers:  # off the path
+            return
         values = self._quantities(layer)
         defined = values.isfinite()
         both = torch.cat([values.nan_to_num(nan=0.0, posinf=0.0), defined], dim=1).double()
@@ -99,12 +121,31 @@ class TextSums(Observable):
             if here < self.layers - 1:
                 self._step = _step(states[here + 1], states[here + 2])
                 curvature = _cosine(step, self._step[0], step_length, self._step[1]).arccos()
-        return torch.stack([cosine, violation, norm, step_length, step_cosine, update_ratio, curvature], dim=1)
+        cosines = [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature]
+        cosines += [cosine.where(self._frequent, undefined), cosine.where(~self._frequent, undefined)]
+        return torch.stack([*cosines, *self._quantities_to_final(layer.batch, here, undefined)], dim=1)
+
+    def _quantities_to_final(self, batch: HiddenBatch, here: int, undefined: torch.Tensor) -> list[torch.Tensor]:
+        if self.layout.final_width != self.layout.width:
+            return [undefined] * 4
+        final = self.layers + 1  # right after the path
+        if self._cosine_to_final is None:
+            self._cosine_to_final = _cosine(
+                batch.states[here], batch.states[final], batch.norms[here], batch.norms[final]
+            )
+        cosine, violation = self._cosine_to_final, undefined
+        if here < self.layers:
+            following = _cosine(batch.states[here + 1], batch.states[final], batch.norms[here + 1], batch.norms[final])
+            violation = (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
+            self._cosine_to_final = following
+        frequent = self._frequent
+        return [cosine, violation, cosine.where(frequent, undefined), cosine.where(~frequent, undefined)]
 
     def _cosine_to_last(self, batch: HiddenBatch, layer: int) -> torch.Tensor:
-        if layer == self.layers:  # 1 by definition, not up to rounding
-            return batch.norms[-1] / batch.norms[-1]
-        return _cosine(batch.states[layer], batch.states[-1], batch.norms[layer], batch.norms[-1])
+        last = self.layers
+        if layer == last:  # 1 by definition, not up to rounding
+            return batch.norms[last] / batch.norms[last]
+        return _cosine(batch.states[layer], batch.states[last], batch.norms[layer], batch.norms[last])
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch to the sums and, weighted, to the replicates."""
@@ -131,8 +172,8 @@ class TextSums(Observable):
         return {name: getattr(self, name) for name in names}
 
     def parameters(self) -> dict[str, Any]:
-        """Return blocks, seed and replicates."""
-        return {"layers": self.layers, "seed": self.seed, "replicates": self.replicates}
+        """Return layout, seed and replicates."""
+        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from reporter.forward.measure import Counts
+from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.run.fingerprint import digest
@@ -28,6 +29,7 @@ class PassFacts:
 
     Args:
         anatomy: what the self-test found of the model.
+        layout: the places that were read.
         counts: texts and tokens.
         device: where it ran.
         precision: ``float32`` or ``mixed``.
@@ -35,6 +37,7 @@ class PassFacts:
     """
 
     anatomy: dict[str, Any]
+    layout: Layout
     counts: Counts
     device: str
     precision: str
@@ -74,7 +77,8 @@ class Kept:
         found = _read(self.folder / "facts.json")
         if found is None:
             return None
-        return PassFacts(**{**found["facts"], "counts": Counts(**found["facts"]["counts"])})
+        facts = found["facts"]
+        return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
     def missing(self, wanted: Wanted) -> list[str]:
         """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,17 @@ _STEP = Column("step", "BIGINT", "training step of the checkpoint; NULL where it
 _ROLE = Column("role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?")
 _CORPUS = Column("corpus", "VARCHAR", "name of the corpus in the study")
 
+_METRIC = Column("metric", "VARCHAR", "metric, the first part of a number's name")
+_SITE = Column("site", "VARCHAR", "'embedding', 'block', 'final' or 'attention'")
+_LAYER = Column("layer", "INTEGER", "0 = embedding, 1..L = blocks")
+_DEPTH = Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis")
+_VIEW = Column("view", "VARCHAR", "which tokens count: 'words', 'all' or 'no-sinks'")
+_VALUE = Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)")
+_LOW = Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none")
+_HIGH = Column("ci_high", "DOUBLE", "upper end of its interval")
+_N = Column("n", "BIGINT", "how many observations it rests on")
+_HERE = (_STUDY, _MODEL, _CHECKPOINT, _STEP, _ROLE, _CORPUS, _VIEW, _METRIC, _SITE, _LAYER, _DEPTH)
+
 TABLES: tuple[Table, ...] = (
     Table(
         "layer_metrics",
@@ -53,19 +64,136 @@ TABLES: tuple[Table, ...] = (
                 "which tokens count: 'words' (ordinary and sink tokens), 'all' (special tokens too), "
                 "'no-sinks' (ordinary tokens alone)",
             ),
-            Column("metric", "VARCHAR", "metric, the first part of a number's name"),
+            _METRIC,
             Column("statistic", "VARCHAR", "statistic, the second part of a number's name"),
             Column(
                 "site",
                 "VARCHAR",
-                "'embedding' (what enters the first block) or 'block' (what a block returns)",
+                "'embedding' (what enters the first block), 'block' (what a block returns), 'final' (after the closing "
+                "norm) or 'attention' (after a block's attention, before its feed-forward)",
             ),
             Column("layer", "INTEGER", "0 = embedding, 1..L = blocks; NULL for a number of the whole model"),
-            Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis"),
-            Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"),
-            Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none"),
-            Column("ci_high", "DOUBLE", "upper end of its interval"),
-            Column("n", "BIGINT", "how many observations it rests on"),
+            _DEPTH,
+            _VALUE,
+            _LOW,
+            _HIGH,
+            _N,
+        ),
+    ),
+    Table(
+        "spectra",
+        "One point of an eigenvalue curve: how much of the variance of the token states lies on one axis.",
+        ("study", "model", "checkpoint", "corpus", "metric", "view", "site", "layer", "rank"),
+        (
+            *_HERE,
+            Column("rank", "INTEGER", "1 for the largest eigenvalue"),
+            Column("value", "DOUBLE", "the eigenvalue over the sum of all"),
+            _N,
+        ),
+    ),
+    Table(
+        "token_types",
+        "One token type at one layer: how far the mean of its occurrences is from zero, and how much they vary.",
+        ("study", "model", "checkpoint", "corpus", "metric", "view", "site", "layer", "token_id"),
+        (
+            *_HERE,
+            Column("token_id", "INTEGER", "id in the model's vocabulary"),
+            Column("token", "VARCHAR", "the token as the tokenizer writes it"),
+            Column("count", "BIGINT", "its occurrences in the view"),
+            Column("norm_of_mean", "DOUBLE", "norm of the mean of its states"),
+            Column("variance", "DOUBLE", "mean squared distance of its states from their mean"),
+        ),
+    ),
+    Table(
+        "layer_pairs",
+        "A number for two layers, of one model or of two, on the same texts.",
+        (
+            "study",
+            "corpus",
+            "metric",
+            "view",
+            "statistic",
+            "model_a",
+            "checkpoint_a",
+            "layer_a",
+            "model_b",
+            "checkpoint_b",
+            "layer_b",
+        ),
+        (
+            _STUDY,
+            _CORPUS,
+            _VIEW,
+            _METRIC,
+            Column("statistic", "VARCHAR", "statistic, such as 'cka' or 'knn'"),
+            Column("model_a", "VARCHAR", "name of the first model"),
+            Column("checkpoint_a", "VARCHAR", "its checkpoint"),
+            Column("layer_a", "INTEGER", "layer of the first model, 0 = embedding"),
+            Column("model_b", "VARCHAR", "name of the second model; the first again inside one model"),
+            Column("checkpoint_b", "VARCHAR", "its checkpoint"),
+            Column("layer_b", "INTEGER", "layer of the second model"),
+            _VALUE,
+            _LOW,
+            _HIGH,
+            _N,
+        ),
+    ),
+    Table(
+        "differences",
+        "A statistic on one side of a comparison minus the same on the other: two corpora, or a model and its base.",
+        (
+            "study",
+            "kind",
+            "metric",
+            "view",
+            "statistic",
+            "site",
+            "layer",
+            "model_a",
+            "checkpoint_a",
+            "corpus_a",
+            "model_b",
+            "checkpoint_b",
+            "corpus_b",
+        ),
+        (
+            _STUDY,
+            Column("kind", "VARCHAR", "'corpora' (one model on two corpora) or 'base' (a model minus its base)"),
+            _VIEW,
+            _METRIC,
+            Column("statistic", "VARCHAR", "the statistic that is compared"),
+            Column("model_a", "VARCHAR", "model of the first side"),
+            Column("checkpoint_a", "VARCHAR", "its checkpoint"),
+            Column("corpus_a", "VARCHAR", "its corpus"),
+            Column("model_b", "VARCHAR", "model of the second side, which is subtracted"),
+            Column("checkpoint_b", "VARCHAR", "its checkpoint"),
+            Column("corpus_b", "VARCHAR", "its corpus"),
+            _SITE,
+            _LAYER,
+            _DEPTH,
+            Column("value", "DOUBLE", "first minus second; NULL where it could not be computed"),
+            _LOW,
+            _HIGH,
+            _N,
+        ),
+    ),
+    Table(
+        "correlations",
+        "Over the models of a study, how a feature of their layers goes with how well they do.",
+        ("study", "corpus", "view", "metric", "feature", "score", "method"),
+        (
+            _STUDY,
+            _CORPUS,
+            _VIEW,
+            _METRIC,
+            Column("feature", "VARCHAR", "a statistic of the whole model, such as 'rate'"),
+            Column("score", "VARCHAR", "a score that the study gives, or 'loss.lm', the measured loss"),
+            Column("method", "VARCHAR", "'pearson' or 'spearman'"),
+            Column("value", "DOUBLE", "the correlation; NULL where it could not be computed"),
+            _LOW,
+            _HIGH,
+            Column("p", "DOUBLE", "probability of one at least as strong if they are unrelated; NULL below 3 models"),
+            Column("n", "BIGINT", "models it rests on"),
         ),
     ),
     Table(
@@ -100,6 +228,13 @@ TABLES: tuple[Table, ...] = (
                 "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
                 "(after a closing norm or projection), measured",
             ),
+            Column("final_width", "INTEGER", "dimension after the closing norm or projection; NULL without one"),
+            Column(
+                "attention",
+                "VARCHAR",
+                "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
+                "found), measured",
+            ),
             Column(
                 "self_test",
                 "DOUBLE",
@@ -112,6 +247,9 @@ TABLES: tuple[Table, ...] = (
                 "DOUBLE",
                 "largest relative deviation of mixed from float32 states; NULL if not tried",
             ),
+            Column("base", "VARCHAR", "the model it was tuned from, or whose baseline it is; NULL if neither"),
+            Column("baseline", "VARCHAR", "'random-init' or 'shuffled': a null baseline of the model 'base'"),
+            Column("scores", "VARCHAR", "JSON object: outside scores that the study gives; NULL without any"),
             Column("loss", "DOUBLE", "recipe models: held-out loss at this checkpoint, in nats"),
             Column(
                 "unigram_entropy",
@@ -149,7 +287,8 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "cells",
-        "One unit of work: a metric of a model checkpoint on a corpus.",
+        "One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in "
+        "'bert | gpt2'.",
         ("study", "model", "checkpoint", "corpus", "metric"),
         (
             _STUDY,
@@ -235,6 +374,18 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
 )
+
+
+_PAIRED = "CASE WHEN {0}_a = {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
+
+# Tables of numbers, and the four parts of the name of the cell that a row belongs to, as SQL.
+NUMBER_TABLES: dict[str, tuple[str, str, str, str]] = {
+    "layer_metrics": ("model", "checkpoint", "corpus", "metric"),
+    "spectra": ("model", "checkpoint", "corpus", "metric"),
+    "token_types": ("model", "checkpoint", "corpus", "metric"),
+    "layer_pairs": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), "corpus", "metric"),
+    "differences": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), _PAIRED.format("corpus"), "metric"),
+}
 
 
 def find_table(name: str) -> Table:

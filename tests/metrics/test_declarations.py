@@ -7,6 +7,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from pydantic import BaseModel
 
 from reporter.errors import ReporterError
+from reporter.forward.places import Layout
 from reporter.metrics.base import Options, SampleOptions, Statistic
 from reporter.metrics.registry import catalogue, metric
 from reporter.observables.kinds import KINDS
@@ -107,7 +108,7 @@ def test_a_metric_needs_what_it_reads(observe):
         model = FakeModel()
         observables, _ = observe(model, made_up_texts(30), names=of_metric.needs)
         for view in ("words", "all", "no-sinks"):
-            seen = Observed(observables, model.layers, model.width, 30, view, 0)
+            seen = Observed(observables, Layout(model.layers, model.width), 30, view, 0)
             assert list(of_metric.compute(seen, of_metric.options()))
 
 
