@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +15,7 @@ from reporter.models.attention import Attention
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing
 from reporter.models.inputs import Inputs
+from reporter.models.local import local_folder, named
 from reporter.models.model_folder import config_file
 from reporter.models.quiet import quiet
 from reporter.models.tokenizer import load_tokenizer
@@ -131,8 +130,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         ReporterError: if files are missing or damaged, weights are missing, or the self-test fails.
     """
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
-    with _named(checkpoint), quiet(), torch.inference_mode(False):
-        folder = _folder(checkpoint, offline)
+    with named(checkpoint), quiet(), torch.inference_mode(False):
+        folder = local_folder(checkpoint, offline)
         config_file(folder)
         tokenizer = load_tokenizer(checkpoint, folder)
         module = load_module(checkpoint, folder)
@@ -151,23 +150,6 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         found.capture,
         found.inputs,
     )
-
-
-@contextmanager
-def _named(checkpoint: Checkpoint) -> Iterator[None]:
-    try:
-        yield
-    except ReporterError as error:
-        raise ReporterError(f"{checkpoint.label}: {error}") from error
-
-
-def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
-    folder = checkpoint.folder
-    if folder is not None:
-        return folder
-    from reporter.models.hub import download
-
-    return download(checkpoint, offline)
 
 
 def _check_vocabulary(tokenizer: Any, anatomy: Anatomy) -> None:

@@ -255,12 +255,12 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = getattr(transformers, f"{prefix}Model")(config)
-            _spread(model)
+            spread(model)
         model.save_pretrained(folder)
     return folder
 
 
-def _spread(model: Any) -> None:
+def spread(model: Any) -> None:
     """Give norms and biases random weights, too: where they are 1 and 0, mistakes can cancel."""
     import torch
 
