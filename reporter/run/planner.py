@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.models.checkpoint import FINAL
+from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
@@ -70,8 +71,6 @@ def _of_baseline(
         return found
     last = found[-1]
     if baseline.kind == "random-init":
-        from reporter.models.random_init import random_init
-
         last = random_init(last, study.run.seed)
     return (replace(last, model=baseline.name, name=FINAL, step=None, warning=""),)
 
