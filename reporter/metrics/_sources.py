@@ -35,3 +35,16 @@ DENTI = Source(
     "Denti, Doimo, Laio & Mira 2022, 'The generalized ratios intrinsic dimension estimator', Scientific Reports "
     "12:20005, arXiv:2104.13832",
 )
+SALAZAR = Source(
+    "Salazar et al. 2020",
+    "Salazar, Liang, Nguyen & Kirchhoff 2020, 'Masked Language Model Scoring', ACL 2020, arXiv:1910.14659",
+)
+NOSTALGEBRAIST = Source(
+    "nostalgebraist 2020",
+    "nostalgebraist 2020, 'interpreting GPT: the logit lens', LessWrong",
+)
+BELROSE = Source(
+    "Belrose et al. 2023",
+    "Belrose, Furman, Smith, Halawi, Ostrovsky, McKinney, Biderman & Steinhardt 2023, 'Eliciting Latent Predictions "
+    "from Transformers with the Tuned Lens', arXiv:2303.08112",
+)

@@ -174,6 +174,7 @@ class _Worker:
             self.study.corpora[side.corpus].max_tokens,
             self.study.sites,
             self.observables,
+            self.offline,
             self.progress,
         )
 
