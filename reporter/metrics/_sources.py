@@ -35,3 +35,8 @@ DENTI = Source(
     "Denti, Doimo, Laio & Mira 2022, 'The generalized ratios intrinsic dimension estimator', Scientific Reports "
     "12:20005, arXiv:2104.13832",
 )
+YAMAGIWA = Source(
+    "Yamagiwa & Shimodaira 2024",
+    "Yamagiwa & Shimodaira 2024, 'Norm of Mean Contextualized Embeddings Determines their Variance', "
+    "arXiv:2409.11253 (COLING 2025)",
+)

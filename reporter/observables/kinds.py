@@ -9,5 +9,8 @@ from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
+from reporter.observables.type_moments import TypeMoments
 
-KINDS: Mapping[str, type[Observable]] = {kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts)}
+KINDS: Mapping[str, type[Observable]] = {
+    kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments)
+}
