@@ -65,6 +65,7 @@ class Settings:
         precision: of the products.
         layout: the places that are read.
         frequent: for each token id whether its type is a frequent one, shape (vocabulary,).
+        shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
     """
 
     max_tokens: int
@@ -73,6 +74,7 @@ class Settings:
     precision: Precision
     layout: Layout
     frequent: NDArray[np.bool_]
+    shuffled: bool = False
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -120,6 +122,8 @@ def measure(
     for shard in shards(texts)[first_shard:]:
         began = time.perf_counter()
         tokens = tokenise(texts, shard, model.tokenizer, limit)
+        if settings.shuffled:
+            tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
         for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
@@ -161,7 +165,12 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     ids = torch.as_tensor(batch.ids, device=model.device)
     mask = torch.as_tensor(batch.mask, device=model.device)
     with torch.inference_mode(), autocast(model.device, settings.precision):
-        states = model.states(ids, mask)
+        captured = model.run(ids, mask, attention=settings.layout.attention)
+    states = list(captured.path)
+    if settings.layout.final_width is not None and captured.final is not None:
+        states.append(captured.final)
+    states += captured.attention or []
+    del captured
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
         _check_finite(norms, batch, corpus)

@@ -18,6 +18,8 @@ from reporter.observables.observable import Observable
 from reporter.observables.text_sums import QUANTITIES, TextSums
 from reporter.observables.token_sample import Contexts, Selection, Tokens, TokenSample
 
+__all__ = ["VIEWS", "Average", "LayerMoments", "Observed", "Place"]
+
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from reporter.models.load import LoadedModel
     from reporter.observables.observable import Observable
-    from reporter.run.plan import Cell
+    from reporter.run.plan import Side
     from reporter.run.progress import Progress
     from reporter.spec.run import RunSpec
     from reporter.texts import Texts
@@ -41,7 +41,7 @@ class Measured:
 
 
 def measured(
-    cells: list[Cell],
+    side: Side,
     wanted: Wanted,
     model: Callable[[], LoadedModel],
     texts: Texts,
@@ -54,8 +54,8 @@ def measured(
     """Return what the cells need, running at most one pass.
 
     Args:
-        cells: cells that share a checkpoint and a corpus.
-        wanted: their observables.
+        side: the checkpoint and the corpus.
+        wanted: the observables.
         model: loads the checkpoint; called only if a pass is needed.
         texts: the corpus.
         run: device, precision, batch size, seed.
@@ -64,13 +64,13 @@ def measured(
         folder: where observables are kept.
         progress: where the pass is shown.
     """
-    kept = Kept(folder, cells[0].of_pass)
+    kept = Kept(folder, side.of_pass)
     with kept.locked():
         missing = kept.missing(wanted)
         forward = Counts()
         if missing:
             part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, cells[0], model(), texts, run, max_tokens, sites, progress)
+            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sites, progress)
         facts = kept.facts()
         assert facts is not None  # either it was there or the pass wrote it
         return Measured(kept.load(wanted), facts, forward)
@@ -79,7 +79,7 @@ def measured(
 def _pass(
     kept: Kept,
     wanted: Wanted,
-    cell: Cell,
+    side: Side,
     model: LoadedModel,
     texts: Texts,
     run: RunSpec,
@@ -102,11 +102,19 @@ def _pass(
         counts, first = Counts(), 0
     else:
         observables, counts, first = found.observables, found.counts, found.next_shard
-        progress.note(f"  {cell.key.model} × {cell.key.corpus}: going on after {counts.texts:,} texts")
+        progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
-    settings = Settings(max_tokens, run.batch_tokens, run.seed, chosen.precision, layout, counted.frequent)
+    settings = Settings(
+        max_tokens=max_tokens,
+        batch_tokens=run.batch_tokens,
+        seed=run.seed,
+        precision=chosen.precision,
+        layout=layout,
+        frequent=counted.frequent,
+        shuffled=bool(side.of_pass["shuffled"]),
+    )
     saver = _Saver(kept, wanted)
-    name = f"{cell.key.model} {cell.key.checkpoint} × {cell.key.corpus}"
+    name = f"{side.model} {side.checkpoint} × {side.corpus}"
     with progress.step(name, len(texts), "texts") as step:
         step.advance(counts.texts)
         for shard, more in measure(model, texts, list(observables.values()), settings, first, step.advance):

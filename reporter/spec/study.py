@@ -71,6 +71,11 @@ class Study(Part):
         description="Where states are read: 'embedding' and 'block' (always), 'final' (after the closing norm), "
         "'attention' (after attention, before the feed-forward).",
     )
+    baselines: Annotated[tuple[Literal["random-init", "shuffled"], ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+        (),
+        description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
+        "'shuffled' (the tokens of each text in random order).",
+    )
     run: RunSpec = Field(
         default_factory=RunSpec,
         description="Device, precision, batches and seed; what is measured stays the same.",
