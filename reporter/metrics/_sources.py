@@ -48,3 +48,8 @@ BELROSE = Source(
     "Belrose, Furman, Smith, Halawi, Ostrovsky, McKinney, Biderman & Steinhardt 2023, 'Eliciting Latent Predictions "
     "from Transformers with the Tuned Lens', arXiv:2303.08112",
 )
+YAMAGIWA = Source(
+    "Yamagiwa & Shimodaira 2024",
+    "Yamagiwa & Shimodaira 2024, 'Norm of Mean Contextualized Embeddings Determines their Variance', "
+    "arXiv:2409.11253 (COLING 2025)",
+)

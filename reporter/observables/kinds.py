@@ -12,6 +12,7 @@ from reporter.observables.observable import Observable
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
+from reporter.observables.type_moments import TypeMoments
 
 KINDS: Mapping[str, type[Observable]] = {
     kind.name: kind
@@ -24,5 +25,6 @@ KINDS: Mapping[str, type[Observable]] = {
         Contexts,
         Losses,
         Lens,
+        TypeMoments,
     )
 }

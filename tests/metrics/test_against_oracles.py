@@ -12,6 +12,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import motion
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
+from oracles.variance import variance
 
 from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
@@ -53,7 +54,10 @@ def test_every_statistic(everything, values, view):
 
     def check(name, layer, expected, within=1e-4, atol=1e-7, n=None):
         value = found.pop((name, layer))
-        assert value.value == pytest.approx(expected, rel=within, abs=atol), (name, layer)
+        if expected is None:
+            assert value.value is None, (name, layer)
+        else:
+            assert value.value == pytest.approx(expected, rel=within, abs=atol), (name, layer)
         assert value.n == (len(tokens.texts) if n is None else n), (name, layer)
 
     for (statistic, layer), expected in convergence(tokens.states).items():
@@ -73,6 +77,8 @@ def test_every_statistic(everything, values, view):
             check("intrinsic_dimension.twonn", layer, twonn(x[at]), within=1e-3, n=len(at))
             check("intrinsic_dimension.twonn_ml", layer, twonn_ml(x[at]), within=1e-3, n=len(at))
             assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
+    for (statistic, layer), (expected, n) in variance(tokens, reference).items():
+        check(f"variance.{statistic}", layer, expected, n=n)
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
 
@@ -165,7 +171,8 @@ def check_same(metric, options, a, b):
         replace(x, value=None, ci_low=None, ci_high=None) for x in b if isinstance(x, Value)
     ]
     for x, y in zip(a, b, strict=True):  # where arrays lie in memory decides the last bits of a product
-        assert x.value == (None if y.value is None else pytest.approx(y.value, rel=1e-9, abs=1e-12))
+        if isinstance(x, Value):
+            assert x.value == (None if y.value is None else pytest.approx(y.value, rel=1e-9, abs=1e-12))
 
 
 def test_a_shared_memo_changes_nothing(everything):

@@ -31,7 +31,7 @@ def found(observe, values, layers):
 
 
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion"]
+    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "variance"]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -43,6 +43,17 @@ def test_the_metrics_of_the_program():
         "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
         "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+        "variance": [
+            "total",
+            "within",
+            "between",
+            "within_share",
+            "between_share",
+            "norm_of_mean",
+            "mean_square_norm",
+            "tradeoff",
+            "coverage",
+        ],
     }
 
 
