@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.gram import Gram
+from reporter.observables.intra_text import IntraText
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
 from reporter.observables.type_moments import TypeMoments
+from reporter.observables.type_sample import TypeSample
 
 KINDS: Mapping[str, type[Observable]] = {
-    kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments)
+    kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments, TypeSample, IntraText)
 }

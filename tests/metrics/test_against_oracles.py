@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.anisotropy import anisotropy
+from oracles.contextuality import contextuality
 from oracles.convergence import convergence
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import motion
@@ -79,6 +80,10 @@ def test_every_statistic(everything, values, view):
             assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
     for (statistic, layer), (expected, n) in variance(tokens, reference).items():
         check(f"variance.{statistic}", layer, expected, n=n)
+    for (statistic, layer), (expected, n) in contextuality(tokens, reference, model.role == "decoder").items():
+        check(f"contextuality.{statistic}", layer, expected, n=n)
+        for end in ("_baseline", "_adjusted") if statistic == "explained_by_first" else ():
+            found.pop((f"contextuality.explained_by_first{end}", layer))  # drawn: see test_contextuality.py
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
 
