@@ -7,7 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.anisotropy import anisotropy
+<<<<<<< HEAD
 from oracles.convergence import convergence, frequency
+=======
+from oracles.contextuality import contextuality
+from oracles.convergence import convergence
+>>>>>>> h-d
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import motion
 from oracles.tokens import all_tokens
@@ -83,8 +88,16 @@ def test_every_statistic(everything, values, view):
             assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
     for (statistic, layer), (expected, n) in variance(tokens, reference).items():
         check(f"variance.{statistic}", layer, expected, n=n)
+<<<<<<< HEAD
     unchecked = [key for key in found if not key[0].endswith("_floor")]
     assert not unchecked, "statistics that no oracle has checked"
+=======
+    for (statistic, layer), (expected, n) in contextuality(tokens, reference, model.role == "decoder").items():
+        check(f"contextuality.{statistic}", layer, expected, n=n)
+        for end in ("_baseline", "_adjusted") if statistic == "explained_by_first" else ():
+            found.pop((f"contextuality.explained_by_first{end}", layer))  # drawn: see test_contextuality.py
+    assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
+>>>>>>> h-d
 
 
 def test_duplicates_at_layer_0_of_a_model_without_positions(everything, values):

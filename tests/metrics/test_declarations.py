@@ -31,7 +31,14 @@ def found(observe, values, layers):
 
 
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "variance"]
+    assert list(catalogue()) == [
+        "anisotropy",
+        "contextuality",
+        "convergence",
+        "intrinsic_dimension",
+        "motion",
+        "variance",
+    ]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -39,6 +46,15 @@ def test_the_metrics_of_the_program():
             "mean_cosine",
             "mean_cosine_centred",
             "mean_cosine_standardised",
+        ],
+        "contextuality": [
+            "self_similarity",
+            "self_similarity_adjusted",
+            "explained_by_first",
+            "explained_by_first_baseline",
+            "explained_by_first_adjusted",
+            "intra_text",
+            "intra_text_adjusted",
         ],
         "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
         "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
