@@ -9,7 +9,9 @@ import pytest
 from oracles.anisotropy import anisotropy
 from oracles.convergence import convergence
 from oracles.fake_model import FakeModel, made_up_texts
+from oracles.gride import gride
 from oracles.motion import motion
+from oracles.spectrum import spectrum
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
 
@@ -17,6 +19,7 @@ from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
 
 TEXTS = 150
+SCALES = (1, 2, 4, 8, 16, 32, 64)
 VARIANTS = {
     "encoder": {"role": "encoder", "special": True, "positions": True, "sinks": True},
     "bare encoder": {"role": "encoder", "special": False, "positions": False, "sinks": False},
@@ -63,15 +66,22 @@ def test_every_statistic(everything, values, view):
     for layer, x in enumerate(tokens.states):
         for statistic, expected in anisotropy(x).items():
             check(f"anisotropy.{statistic}", layer, expected)
+        for statistic, expected in spectrum(x).items():
+            check(f"spectrum.{statistic}", layer, expected, within=1e-3)
         at, duplicates = tokens.distinct(layer)
         check("intrinsic_dimension.duplicates", layer, duplicates, atol=1e-12)
         if duplicates > 0.5:
-            for statistic in ("twonn", "twonn_ml"):
+            for statistic in ("twonn", "twonn_ml", *(f"gride_{n}" for n in SCALES)):
                 value = found.pop((f"intrinsic_dimension.{statistic}", layer))
                 assert value.value is None and "duplicates" in value.reason and value.n == len(at)
         else:
             check("intrinsic_dimension.twonn", layer, twonn(x[at]), within=1e-3, n=len(at))
             check("intrinsic_dimension.twonn_ml", layer, twonn_ml(x[at]), within=1e-3, n=len(at))
+            for n in SCALES:
+                if 2 * n < len(at):
+                    check(f"intrinsic_dimension.gride_{n}", layer, gride(x[at], n), within=1e-3, n=len(at))
+                else:
+                    assert found.pop((f"intrinsic_dimension.gride_{n}", layer)).value is None
             assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
@@ -165,7 +175,8 @@ def check_same(metric, options, a, b):
         replace(x, value=None, ci_low=None, ci_high=None) for x in b if isinstance(x, Value)
     ]
     for x, y in zip(a, b, strict=True):  # where arrays lie in memory decides the last bits of a product
-        assert x.value == pytest.approx(y.value, rel=1e-12)
+        assert (x.value is None) == (y.value is None)
+        assert x.value is None or x.value == pytest.approx(y.value, rel=1e-12)
 
 
 def test_a_shared_memo_changes_nothing(everything):

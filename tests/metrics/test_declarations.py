@@ -21,7 +21,7 @@ def layers():
 @pytest.fixture
 def found(observe, values, layers):
     """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
-    options = {name: {"sample": 32, "batches": 3} for name in ("anisotropy", "intrinsic_dimension")}
+    options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 130, "batches": 2}}
     result = []
     for role in ("encoder", "decoder"):
         model = FakeModel(role=role, layers=layers)
@@ -31,7 +31,7 @@ def found(observe, values, layers):
 
 
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion"]
+    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "spectrum"]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -39,10 +39,17 @@ def test_the_metrics_of_the_program():
             "mean_cosine",
             "mean_cosine_centred",
             "mean_cosine_standardised",
+            "isoscore",
         ],
         "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
-        "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
+        "intrinsic_dimension": [
+            "twonn",
+            "twonn_ml",
+            "duplicates",
+            *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
+        ],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+        "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
     }
 
 
