@@ -50,8 +50,8 @@ class Layout:
     @classmethod
     def of(cls, anatomy: Anatomy, sites: Collection[Site]) -> Layout:
         """Return the places of a model that are read; embedding and blocks always are."""
-        final = getattr(anatomy, "final_width", None) if "final" in sites else None
-        return cls(anatomy.layers, anatomy.width, final, "attention" in sites)
+        final = anatomy.final_width if "final" in sites else None
+        return cls(anatomy.layers, anatomy.width, final, "attention" in sites and anatomy.attention != "none")
 
     @cached_property
     def path(self) -> tuple[Place, ...]:

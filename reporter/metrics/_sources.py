@@ -78,3 +78,21 @@ HUH = Source(
     "Huh et al. 2024",
     "Huh, Cheung, Wang & Isola 2024, 'The Platonic Representation Hypothesis', ICML 2024, arXiv:2405.07987",
 )
+SALAZAR = Source(
+    "Salazar et al. 2020",
+    "Salazar, Liang, Nguyen & Kirchhoff 2020, 'Masked Language Model Scoring', ACL 2020, arXiv:1910.14659",
+)
+NOSTALGEBRAIST = Source(
+    "nostalgebraist 2020",
+    "nostalgebraist 2020, 'interpreting GPT: the logit lens', LessWrong",
+)
+BELROSE = Source(
+    "Belrose et al. 2023",
+    "Belrose, Furman, Smith, Halawi, Ostrovsky, McKinney, Biderman & Steinhardt 2023, 'Eliciting Latent Predictions "
+    "from Transformers with the Tuned Lens', arXiv:2303.08112",
+)
+YAMAGIWA = Source(
+    "Yamagiwa & Shimodaira 2024",
+    "Yamagiwa & Shimodaira 2024, 'Norm of Mean Contextualized Embeddings Determines their Variance', "
+    "arXiv:2409.11253 (COLING 2025)",
+)

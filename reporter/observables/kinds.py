@@ -5,9 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.gram import Gram
+from reporter.observables.lens import Lens
+from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
+from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
+from reporter.observables.type_moments import TypeMoments
 
-KINDS: Mapping[str, type[Observable]] = {kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts)}
+KINDS: Mapping[str, type[Observable]] = {
+    kind.name: kind
+    for kind in (
+        Moments,
+        Gram,
+        TextSums,
+        TextMeans,
+        Tokens,
+        Contexts,
+        Losses,
+        Lens,
+        TypeMoments,
+    )
+}

@@ -58,7 +58,8 @@ class Study(Part):
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
-        description="'all', or a list of metrics; one with options is written {name: {option: value}}.",
+        description="'all', or a list of metrics (and 'all'); one with options is written {name: {option: value}}. "
+        "Optional ones, which take more than one plain forward pass, are only there where they are listed.",
     )
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
         ("words", "all", "no-sinks"),
@@ -70,6 +71,11 @@ class Study(Part):
         min_length=1,
         description="Where states are read: 'embedding' and 'block' (always), 'final' (after the closing norm), "
         "'attention' (after attention, before the feed-forward).",
+    )
+    baselines: Annotated[tuple[Literal["random-init", "shuffled"], ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+        (),
+        description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
+        "'shuffled' (the tokens of each text in random order).",
     )
     run: RunSpec = Field(
         default_factory=RunSpec,

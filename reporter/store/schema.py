@@ -248,9 +248,7 @@ TABLES: tuple[Table, ...] = (
                 "largest relative deviation of mixed from float32 states; NULL if not tried",
             ),
             Column("base", "VARCHAR", "the model it was tuned from, or whose baseline it is; NULL if neither"),
-            Column(
-                "baseline", "VARCHAR", "'random-init' or 'shuffled': a null baseline of the model 'base'"
-            ),
+            Column("baseline", "VARCHAR", "'random-init' or 'shuffled': a null baseline of the model 'base'"),
             Column("scores", "VARCHAR", "JSON object: outside scores that the study gives; NULL without any"),
             Column("loss", "DOUBLE", "recipe models: held-out loss at this checkpoint, in nats"),
             Column(
@@ -289,7 +287,8 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "cells",
-        "One unit of work: a metric of a model checkpoint on a corpus.",
+        "One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in "
+        "'bert | gpt2'.",
         ("study", "model", "checkpoint", "corpus", "metric"),
         (
             _STUDY,
@@ -375,6 +374,18 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
 )
+
+
+_PAIRED = "CASE WHEN {0}_a = {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
+
+# Tables of numbers, and the four parts of the name of the cell that a row belongs to, as SQL.
+NUMBER_TABLES: dict[str, tuple[str, str, str, str]] = {
+    "layer_metrics": ("model", "checkpoint", "corpus", "metric"),
+    "spectra": ("model", "checkpoint", "corpus", "metric"),
+    "token_types": ("model", "checkpoint", "corpus", "metric"),
+    "layer_pairs": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), "corpus", "metric"),
+    "differences": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), _PAIRED.format("corpus"), "metric"),
+}
 
 
 def find_table(name: str) -> Table:

@@ -14,6 +14,7 @@ from oracles.motion import motion
 from oracles.spectrum import spectrum
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
+from oracles.variance import variance
 
 from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
@@ -56,7 +57,10 @@ def test_every_statistic(everything, values, view):
 
     def check(name, layer, expected, within=1e-4, atol=1e-7, n=None):
         value = found.pop((name, layer))
-        assert value.value == pytest.approx(expected, rel=within, abs=atol), (name, layer)
+        if expected is None:
+            assert value.value is None, (name, layer)
+        else:
+            assert value.value == pytest.approx(expected, rel=within, abs=atol), (name, layer)
         assert value.n == (len(tokens.texts) if n is None else n), (name, layer)
 
     for (statistic, layer), expected in convergence(tokens.states).items():
@@ -83,6 +87,8 @@ def test_every_statistic(everything, values, view):
                 else:
                     assert found.pop((f"intrinsic_dimension.gride_{n}", layer)).value is None
             assert twonn(x[at]) == pytest.approx(scikit_dimension(x[at]), rel=1e-6)
+    for (statistic, layer), (expected, n) in variance(tokens, reference).items():
+        check(f"variance.{statistic}", layer, expected, n=n)
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
 
@@ -175,8 +181,8 @@ def check_same(metric, options, a, b):
         replace(x, value=None, ci_low=None, ci_high=None) for x in b if isinstance(x, Value)
     ]
     for x, y in zip(a, b, strict=True):  # where arrays lie in memory decides the last bits of a product
-        assert (x.value is None) == (y.value is None)
-        assert x.value is None or x.value == pytest.approx(y.value, rel=1e-12)
+        if isinstance(x, Value):
+            assert x.value == (None if y.value is None else pytest.approx(y.value, rel=1e-9, abs=1e-12))
 
 
 def test_a_shared_memo_changes_nothing(everything):

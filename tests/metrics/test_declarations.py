@@ -31,7 +31,7 @@ def found(observe, values, layers):
 
 
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "spectrum"]
+    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "spectrum", "variance"]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -50,6 +50,17 @@ def test_the_metrics_of_the_program():
         ],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
+        "variance": [
+            "total",
+            "within",
+            "between",
+            "within_share",
+            "between_share",
+            "norm_of_mean",
+            "mean_square_norm",
+            "tradeoff",
+            "coverage",
+        ],
     }
 
 
