@@ -108,4 +108,3 @@ def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
     found = compared(side(first, "one", 40), side(second, "one", 40))
     assert found["rate", None].value is not None
     assert found["similarity", 2].value is None and "depth" in found["similarity", 2].reason
-
