@@ -17,11 +17,13 @@ NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metric
 
 def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(study, run, store):
     outcome, _ = run(study())
-    assert (outcome.computed, outcome.cached, outcome.failed, outcome.exit_code) == (18, 0, 0, 0)
+    assert (outcome.computed, outcome.cached, outcome.failed, outcome.exit_code) == (20, 0, 0, 0)
     cells = store.frame("SELECT * FROM cells")
     assert set(cells["status"]) == {"done"} and set(cells["why"]) == {"new"}
-    passes_of = cells.groupby(["model", "checkpoint", "corpus"])["forward_passes"].sum()
+    alone = cells[~cells["corpus"].str.contains(" | ", regex=False)]
+    passes_of = alone.groupby(["model", "checkpoint", "corpus"])["forward_passes"].sum()
     assert len(passes_of) == 6 and set(passes_of) == {1}
+    assert cells["forward_passes"].sum() == 6  # what compares two corpora needs none
     assert (cells["tokens"] == cells["ordinary"] + cells["special"] + cells["sinks"]).all()
     models = store.frame("SELECT * FROM models ORDER BY model, step")
     assert list(models["role"]) == ["decoder", "encoder", "encoder"] and list(models["step"]) == [2, 0, 2]
@@ -37,27 +39,27 @@ def test_a_second_run_computes_nothing_and_says_so(study, run, store):
     run(study())
     before = store.frame(NUMBERS)
     outcome, said = run(study())
-    assert (outcome.computed, outcome.cached, outcome.pages) == (0, 18, ())
-    assert "nothing to compute, all 18 cells are done" in said
+    assert (outcome.computed, outcome.cached, outcome.pages) == (0, 20, ())
+    assert "nothing to compute, all 20 cells are done" in said
     pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
 
 
 def test_only_what_changed_runs_again_and_says_why(study, run, store):
     run(study())
     outcome, _ = run(study(("sample: 64", "sample: 32")))
-    assert (outcome.computed, outcome.cached) == (6, 12)
+    assert (outcome.computed, outcome.cached) == (6, 14)
     whys = store.frame("SELECT metric, why, forward_passes FROM cells WHERE metric = 'anisotropy'")
     assert set(whys["why"]) == {"options changed (sample 64 → 32)"}
     assert whys["forward_passes"].sum() == 0  # a smaller sample is part of the one that is kept
     outcome, _ = run(study(("sample: 64", "sample: 32"), ("views: [words, all]", "views: [words, all, no-sinks]")))
-    assert outcome.computed == 18
+    assert outcome.computed == 20
     assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE why LIKE 'views%'")["n"][0] == 0
 
 
 def test_a_metric_added_later_needs_no_pass_if_its_observables_are_kept(study, run, store):
     run(study(("convergence, ", "")))
     outcome, _ = run(study())
-    assert (outcome.computed, outcome.cached) == (6, 12)
+    assert (outcome.computed, outcome.cached) == (6 + 2, 12)  # on each corpus, and between the two
     added = store.frame("SELECT sum(forward_tokens) AS n FROM cells WHERE metric = 'convergence'")
     assert added["n"][0] == 0
 
@@ -73,7 +75,7 @@ def test_only_runs_a_part_and_leaves_the_rest(study, run, store):
     outcome, _ = run(study(), only=["dec", "motion"])
     assert outcome.computed == 2
     outcome, _ = run(study(), only=["dec"])
-    assert (outcome.computed, outcome.cached) == (4, 2)
+    assert (outcome.computed, outcome.cached) == (5, 2)
     with pytest.raises(UsageError, match="did you mean 'motion'"):
         run(study(), only=["motoin"])
 
@@ -81,7 +83,7 @@ def test_only_runs_a_part_and_leaves_the_rest(study, run, store):
 def test_force_computes_again(study, run, store):
     run(study(), only=["dec"])
     outcome, _ = run(study(), only=["dec"], force=True)
-    assert outcome.computed == 6
+    assert outcome.computed == 7
     assert set(store.frame("SELECT why FROM cells")["why"]) == {"forced"}
 
 
@@ -89,7 +91,7 @@ def test_another_study_takes_over_the_same_numbers(study, run, store):
     run(study())
     other = study(("study: tiny", "study: other"), ("  dec:", "  renamed:"), name="other")
     outcome, _ = run(other)
-    assert outcome.computed == 18
+    assert outcome.computed == 20
     mine, theirs = (
         store.frame(
             "SELECT statistic, layer, view, corpus, checkpoint, step, role, value, ci_low, n FROM layer_metrics "
@@ -110,14 +112,16 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
         ("corpora:\n", "corpora:\n  lost: {file: missing.txt}\n"),
     )
     outcome, said = run(file)
-    assert outcome.exit_code == 1 and outcome.computed == 18
+    assert outcome.exit_code == 1 and outcome.computed == 20
     failed = store.frame("SELECT model, corpus, error FROM cells WHERE status = 'failed'")
-    assert len(failed) == outcome.failed == 3 * 3 + 3 * 3  # gone × 3 corpora, 3 checkpoints × lost
+    assert (
+        len(failed) == outcome.failed == 3 * 3 + 3 * 3 + 3 + 2 * 2
+    )  # gone, lost, gone between corpora, others with lost
     assert failed["error"].str.contains("nowhere|missing.txt").all() and "Traceback" not in said
     assert store.frame("SELECT status FROM models WHERE model = 'gone'")["status"][0] == "failed"
     assert store.frame("SELECT status FROM corpora WHERE corpus = 'lost'")["status"][0] == "failed"
     again, _ = run(file)
-    assert again.exit_code == 1 and again.cached == 18
+    assert again.exit_code == 1 and again.cached == 20
 
 
 def _broken(kind: str) -> Metric:
@@ -140,10 +144,10 @@ def test_a_metric_that_breaks_leaves_the_others_alone(study, run, store, monkeyp
     outcome, _ = run(study(), only=["dec"])
     rows = store.frame("SELECT status, error, reasons FROM cells WHERE metric = 'motion'")
     if kind == "raises":
-        assert (outcome.computed, outcome.failed) == (4, 2)
+        assert (outcome.computed, outcome.failed) == (5, 2)
         assert rows["error"].str.startswith("ZeroDivisionError: by nothing (test_runner.py:").all()
     else:
-        assert (outcome.computed, outcome.failed) == (6, 0)
+        assert (outcome.computed, outcome.failed) == (7, 0)
         assert rows["reasons"].str.contains("not a finite number").all()
         value = store.frame("SELECT value FROM layer_metrics WHERE statistic = 'second'")["value"]
         assert len(value) and value.isna().all()
@@ -205,7 +209,7 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
     monkeypatch.setattr(passes, "measure", measure)
     monkeypatch.setattr(LoadedModel, "run", broken)
     outcome, _ = run(study(), only=["dec"])
-    assert (outcome.computed, outcome.failed) == (3, 3)
+    assert (outcome.computed, outcome.failed) == (3, 3 + 1)  # and the comparison with that corpus
     error = store.frame("SELECT DISTINCT error FROM cells WHERE status = 'failed'")["error"]
     assert len(error) == 1 and "layer 1" in error[0] and "'inline'" in error[0]
 

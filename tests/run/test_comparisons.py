@@ -1,0 +1,135 @@
+"""What takes two sides: corpora, a model and its base, two models; null baselines; correlations over models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reporter.run.correlations import correlate
+
+TUNED = "  dec: {"
+BASED = "  dec: {base: enc, scores: {glue: 0.5}, "
+
+
+def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store):
+    outcome, _ = run(study((TUNED, BASED)))
+    assert outcome.failed == 0
+    rows = store.frame("SELECT * FROM differences")
+    assert set(rows["kind"]) == {"corpora", "base"} and set(rows["metric"]) == {"convergence"}
+    corpora = rows.query("kind == 'corpora'")
+    assert set(zip(corpora["corpus_a"], corpora["corpus_b"], strict=True)) == {("nested", "inline")}
+    assert set(corpora["model_a"]) == {"enc", "dec"} and (corpora["model_a"] == corpora["model_b"]).all()
+    base = rows.query("kind == 'base'")
+    assert set(zip(base["model_a"], base["model_b"], strict=True)) == {("dec", "enc")}
+    # Each difference is that of the two numbers it names.
+    joined = store.frame(
+        "SELECT d.value, a.value - b.value AS expected FROM differences d "
+        "JOIN layer_metrics a ON (a.model, a.checkpoint, a.corpus) = (d.model_a, d.checkpoint_a, d.corpus_a) "
+        "AND (a.metric, a.statistic, a.view) = (d.metric, d.statistic, d.view) "
+        "AND a.site IS NOT DISTINCT FROM d.site AND a.layer IS NOT DISTINCT FROM d.layer "
+        "JOIN layer_metrics b ON (b.model, b.checkpoint, b.corpus) = (d.model_b, d.checkpoint_b, d.corpus_b) "
+        "AND (b.metric, b.statistic, b.view) = (d.metric, d.statistic, d.view) "
+        "AND b.site IS NOT DISTINCT FROM d.site AND b.layer IS NOT DISTINCT FROM d.layer WHERE d.value IS NOT NULL"
+    )
+    assert len(joined) == rows["value"].notna().sum() > 50
+    np.testing.assert_allclose(joined["value"], joined["expected"], atol=1e-12)
+    models = store.frame("SELECT model, base, scores FROM models ORDER BY model, step")
+    assert models["base"].tolist()[0] == "enc" and models["scores"].tolist()[0] == '{"glue": 0.5}'
+
+
+def test_scores_that_change_are_stored_although_nothing_is_computed(study, run, store):
+    run(study((TUNED, BASED)))
+    outcome, _ = run(study((TUNED, BASED.replace("0.5", "0.7"))))
+    assert outcome.computed == 0
+    assert "0.7" in store.frame("SELECT scores FROM models WHERE model = 'dec'")["scores"][0]
+
+
+def test_a_comparison_that_is_gone_is_dropped(study, run, store):
+    run(study((TUNED, BASED)))
+    run(study())
+    assert set(store.frame("SELECT DISTINCT kind FROM differences")["kind"]) == {"corpora"}
+
+
+def test_baselines_are_models_of_their_own(study, run, store):
+    outcome, _ = run(
+        study(("views:", "baselines: [random-init, shuffled]\nviews:"), ("metrics: [", "metrics: [loss, "))
+    )
+    assert outcome.failed == 0
+    models = store.frame("SELECT model, base, baseline, checkpoint, step FROM models WHERE baseline IS NOT NULL")
+    assert set(zip(models["model"], models["base"], models["baseline"], strict=True)) == {
+        (f"{model} ({kind})", model, kind) for model in ("enc", "dec") for kind in ("random-init", "shuffled")
+    }
+    assert set(models["checkpoint"]) == {"final"} and models["step"].isna().all()
+    # No comparison has a baseline; the numbers of a plain query are those of the model.
+    assert not store.frame("SELECT * FROM differences WHERE model_a LIKE '%(%' OR model_b LIKE '%(%'").size
+    numbers = store.frame(
+        "SELECT model, layer, value FROM layer_metrics WHERE corpus = 'nested' AND view = 'words' AND layer > 0 "
+        "AND statistic = 'similarity' AND model LIKE 'dec%'"
+    )
+    assert numbers.groupby("model")["value"].first().nunique() == 3
+    # Where no position is added and order does not matter, shuffling leaves each multiset of tokens as it was.
+    tokens = store.frame(
+        "SELECT DISTINCT model, corpus, tokens FROM cells WHERE model LIKE 'dec%' AND corpus = 'nested'"
+    )
+    assert tokens["tokens"].nunique() == 1
+    again, said = run(
+        study(("views:", "baselines: [random-init, shuffled]\nviews:"), ("metrics: [", "metrics: [loss, "))
+    )
+    assert again.computed == 0 and "nothing to compute" in said
+
+
+def test_all_metrics_take_one_pass_and_every_null_has_its_reason(study, run, store):
+    metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all, loss, lens]")
+    outcome, _ = run(study(metrics, ("views:", "sites: [embedding, block, final, attention]\nviews:")))
+    assert outcome.failed == 0, store.frame("SELECT metric, error FROM cells WHERE status = 'failed'")
+    passes = store.frame("SELECT sum(forward_passes) AS n FROM cells GROUP BY model, checkpoint, corpus")
+    assert set(passes["n"].astype(int)) == {0, 1}
+    missing = store.frame(
+        "SELECT l.model, l.corpus, l.metric, l.statistic FROM layer_metrics l "
+        "JOIN cells c USING (study, model, checkpoint, corpus, metric) WHERE l.value IS NULL "
+        "AND NOT contains(c.reasons, '\"' || l.statistic || '\"')"
+    )
+    assert missing.empty
+    sites = store.frame("SELECT DISTINCT site FROM layer_metrics WHERE model = 'dec'")["site"]
+    assert set(sites.dropna()) == {"embedding", "block", "final", "attention"}
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20])
+def test_correlations_against_scipy(n):
+    rng = np.random.default_rng(n)
+    x, y = rng.standard_normal((2, n)).tolist()
+    pearson, spearman = correlate(x, y)
+    assert (pearson.n, spearman.n) == (n, n)
+    if n < 3:
+        assert pearson.value is spearman.value is pearson.p is None
+        return
+    assert pearson.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert spearman.p == pytest.approx(stats.spearmanr(x, y).pvalue)
+    if n > 3:
+        interval = stats.pearsonr(x, y).confidence_interval()
+        assert (pearson.ci_low, pearson.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-6)
+
+
+def test_correlations_of_a_study(study, run, store):
+    more = "".join(
+        f"  d{i}: {{scores: {{glue: {i / 10}}}, recipe: {{architecture: gpt2, layers: 2, width: 16, heads: 2, "
+        f"train_on: nested, steps: 0, batch: 4, context: 16, seed: {i}}}}}\n"
+        for i in range(4)
+    )
+    metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [convergence, loss]")
+    outcome, _ = run(study(("corpora:\n", f"{more}corpora:\n"), metrics))
+    assert outcome.failed == 0
+    rows = store.frame("SELECT * FROM correlations WHERE feature = 'rate' AND view = 'words' AND corpus = 'nested'")
+    assert set(zip(rows["score"], rows["method"], rows["n"], strict=True)) == {
+        (score, method, n)
+        for method in ("pearson", "spearman")
+        for score, n in (("glue", 4), ("loss.lm of decoders", 5))
+    }
+    rates = store.frame(
+        "SELECT value FROM layer_metrics WHERE statistic = 'rate' AND view = 'words' AND corpus = 'nested' "
+        "AND model LIKE 'd_' ORDER BY model"
+    )["value"]
+    value = rows.query("score == 'glue' and method == 'pearson'")["value"].item()
+    assert value == pytest.approx(np.corrcoef(rates, np.arange(4))[0, 1])
