@@ -143,6 +143,9 @@ STATISTICS = (
 )
 
 
+ROUNDING = 1e-6  # differences of float32 cosines below it mean nothing
+
+
 class ConvergenceOptions(Options):
     """What tokens converge to, and how they are averaged."""
 
@@ -224,7 +227,7 @@ def paired_test(gap: TextAverage, place: Place) -> Value:
     variance = (gap.square - gap.value**2) * gap.n / (gap.n - 1) if gap.n > 1 else 0.0
     if gap.n < 2:
         return Value("frequency_gap_p", place, None, gap.n, reason="fewer than two texts have tokens of both kinds")
-    if not variance > 1e-12 * gap.square:
+    if not variance > max(1e-12 * gap.square, ROUNDING**2):
         return Value("frequency_gap_p", place, None, gap.n, reason="the difference is the same in every text")
     t = gap.value / (variance / gap.n) ** 0.5
     return Value("frequency_gap_p", place, float(2 * stdtr(gap.n - 1, -abs(t))), gap.n)

@@ -35,6 +35,7 @@ STATISTICS = (
         unit="nats",
         interval=BOOTSTRAP,
         bounds=(0, None),
+        headline=True,
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
     ),
 )

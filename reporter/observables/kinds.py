@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.gram import Gram
+from reporter.observables.intra_text import IntraText
 from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
@@ -14,6 +15,7 @@ from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
 from reporter.observables.type_moments import TypeMoments
+from reporter.observables.type_sample import TypeSample
 
 KINDS: Mapping[str, type[Observable]] = {
     kind.name: kind
@@ -27,6 +29,8 @@ KINDS: Mapping[str, type[Observable]] = {
         Losses,
         Lens,
         TypeMoments,
+        TypeSample,
+        IntraText,
         Pooled,
     )
 }

@@ -30,8 +30,12 @@ def found(observe, values, layers):
     return result
 
 
+def in_layers(of_metric):
+    """Return the statistics that go to ``layer_metrics``; test_layer_pairs has the others."""
+    return [statistic for statistic in of_metric.statistics if statistic.per != "pair"]
+
+
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion", "spectrum", "variance"]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -41,13 +45,39 @@ def test_the_metrics_of_the_program():
             "mean_cosine_standardised",
             "isoscore",
         ],
-        "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
+        "contextuality": [
+            "self_similarity",
+            "self_similarity_adjusted",
+            "explained_by_first",
+            "explained_by_first_baseline",
+            "explained_by_first_adjusted",
+            "intra_text",
+            "intra_text_adjusted",
+        ],
+        "convergence": [
+            "similarity",
+            "gradient",
+            "bound",
+            "rate",
+            "rate_published",
+            "violations",
+            "similarity_frequent",
+            "similarity_rare",
+            "frequency_gap",
+            "frequency_gap_p",
+            "area",
+            "start",
+            "decay",
+        ],
         "intrinsic_dimension": [
             "twonn",
             "twonn_ml",
             "duplicates",
             *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
         ],
+        "layer_pairs": ["cka", "knn"],
+        "lens": ["entropy", "kl"],
+        "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
         "variance": [
@@ -66,8 +96,9 @@ def test_the_metrics_of_the_program():
 
 def test_statistics_yielded_are_those_declared(found):
     for name, of_metric in catalogue().items():
-        declared = {f"{name}.{s.name}" for s in of_metric.statistics}
-        floors = {f"{name}.{s.name}_floor" for s in of_metric.statistics if s.floor}
+        layered = in_layers(of_metric)
+        declared = {f"{name}.{s.name}" for s in layered}
+        floors = {f"{name}.{s.name}_floor" for s in layered if s.floor}
         for values in found:
             assert {key for key, _ in values if key.startswith(f"{name}.")} == declared | floors
 
@@ -75,7 +106,7 @@ def test_statistics_yielded_are_those_declared(found):
 def test_layers_are_those_declared(found, layers):
     for values in found:
         for name, of_metric in catalogue().items():
-            for statistic in of_metric.statistics:
+            for statistic in in_layers(of_metric):
                 seen = [layer for key, layer in values if key == f"{name}.{statistic.name}"]
                 last = layers - 1 if statistic.name == "curvature" else layers
                 expected = {"layer": range(layers + 1), "step": range(last), "model": [None]}[statistic.per]
@@ -84,7 +115,7 @@ def test_layers_are_those_declared(found, layers):
 
 def test_a_statistic_has_an_interval_iff_it_says_how(found):
     ever = {key for values in found for (key, _), value in values.items() if value.ci_low is not None}
-    said = {f"{name}.{s.name}" for name, m in catalogue().items() for s in m.statistics if s.interval}
+    said = {f"{name}.{s.name}" for name, m in catalogue().items() for s in in_layers(m) if s.interval}
     assert ever == said
 
 
