@@ -10,6 +10,7 @@ from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
+from reporter.observables.pooled import Pooled
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
@@ -30,5 +31,6 @@ KINDS: Mapping[str, type[Observable]] = {
         TypeMoments,
         TypeSample,
         IntraText,
+        Pooled,
     )
 }

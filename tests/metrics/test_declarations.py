@@ -30,6 +30,11 @@ def found(observe, values, layers):
     return result
 
 
+def in_layers(of_metric):
+    """Return the statistics that go to ``layer_metrics``; test_layer_pairs has the others."""
+    return [statistic for statistic in of_metric.statistics if statistic.per != "pair"]
+
+
 def test_the_metrics_of_the_program():
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
@@ -70,6 +75,7 @@ def test_the_metrics_of_the_program():
             "duplicates",
             *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
         ],
+        "layer_pairs": ["cka", "knn"],
         "lens": ["entropy", "kl"],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
@@ -90,8 +96,9 @@ def test_the_metrics_of_the_program():
 
 def test_statistics_yielded_are_those_declared(found):
     for name, of_metric in catalogue().items():
-        declared = {f"{name}.{s.name}" for s in of_metric.statistics}
-        floors = {f"{name}.{s.name}_floor" for s in of_metric.statistics if s.floor}
+        layered = in_layers(of_metric)
+        declared = {f"{name}.{s.name}" for s in layered}
+        floors = {f"{name}.{s.name}_floor" for s in layered if s.floor}
         for values in found:
             assert {key for key, _ in values if key.startswith(f"{name}.")} == declared | floors
 
@@ -99,7 +106,7 @@ def test_statistics_yielded_are_those_declared(found):
 def test_layers_are_those_declared(found, layers):
     for values in found:
         for name, of_metric in catalogue().items():
-            for statistic in of_metric.statistics:
+            for statistic in in_layers(of_metric):
                 seen = [layer for key, layer in values if key == f"{name}.{statistic.name}"]
                 last = layers - 1 if statistic.name == "curvature" else layers
                 expected = {"layer": range(layers + 1), "step": range(last), "model": [None]}[statistic.per]
@@ -108,7 +115,7 @@ def test_layers_are_those_declared(found, layers):
 
 def test_a_statistic_has_an_interval_iff_it_says_how(found):
     ever = {key for values in found for (key, _), value in values.items() if value.ci_low is not None}
-    said = {f"{name}.{s.name}" for name, m in catalogue().items() for s in m.statistics if s.interval}
+    said = {f"{name}.{s.name}" for name, m in catalogue().items() for s in in_layers(m) if s.interval}
     assert ever == said
 
 

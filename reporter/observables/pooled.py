@@ -1,0 +1,136 @@
+"""Mean-pooled vectors of a bounded sample of texts, chosen so that any two models keep the same texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.contexts import Keys, key_of
+from reporter.observables.token_sample import COUNT, TEXT, TokenSample, _Kept
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.forward.places import Place
+
+_Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+class Pooled(TokenSample):
+    """Mean state of each text's tokens, at each place and stratum, for ``size`` texts of each stratum.
+
+    What a :class:`TokenSample` does with tokens, this one does with texts: a text's key is a hash of the seed and its
+    place in the corpus and of nothing else, so two models on one corpus keep the same texts. Of each stratum the texts
+    with the smallest keys among those that have a token there are kept; so the texts with the smallest keys in any
+    union of strata are there with all their tokens. ``facts`` counts a text's tokens in the stratum.
+
+    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum.
+    """
+
+    name = "pooled"
+    version = 1
+
+    def keys(self, batch: HiddenBatch) -> Keys:
+        """Return the key of each token's text, shape (tokens,)."""
+        return key_of(self.seed, batch.texts)
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the texts of a batch that enter the sample."""
+        keys = self.keys(batch)
+        self._parts: list[_Part] = []
+        for kept, rows in zip(self._kept, batch.rows, strict=True):
+            distinct, first, which, count = np.unique(
+                keys[rows], return_index=True, return_inverse=True, return_counts=True
+            )
+            facts = np.zeros((len(distinct), 5), dtype=np.int64)
+            facts[:, COUNT], facts[:, TEXT] = count, batch.texts[rows][first]
+            chosen, slots = kept.admit(distinct, facts, self.size)
+            if not len(chosen):
+                continue
+            segment = np.full(len(distinct), -1)
+            segment[chosen] = np.arange(len(chosen))
+            of_token = segment[which]
+            tokens = np.flatnonzero(of_token >= 0)
+            self._parts.append(
+                (
+                    kept,
+                    torch.from_numpy(tokens + rows.start),
+                    torch.from_numpy(of_token[tokens]),
+                    torch.from_numpy(count[chosen]).double(),
+                    torch.from_numpy(slots),
+                )
+            )
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add up the chosen texts' states, in float64."""
+        device = layer.states.device
+        for kept, tokens, segment, count, slots in self._parts:
+            states = layer.states[tokens.to(device)].double()
+            sums = torch.zeros(len(count), states.shape[1], dtype=torch.float64, device=device)
+            sums.index_add_(0, segment.to(device), states)
+            kept.states[layer.index][slots] = (sums.cpu() / count[:, None]).float()
+
+    def texts(self, strata: tuple[int, ...], size: int) -> PooledTexts:
+        """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.
+
+        Args:
+            strata: which tokens are pooled.
+            size: texts.
+        """
+        held = [self._kept[stratum] for stratum in strata]
+        keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
+        keys, first = keys[:size], first[:size]
+        texts = np.concatenate([kept.facts[:, TEXT] for kept in held])[first]
+        counts = np.zeros((len(strata), len(keys)), dtype=np.int64)
+        slots = np.zeros_like(counts)
+        for at, kept in enumerate(held):
+            _, here, there = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
+            counts[at, here], slots[at, here] = kept.facts[there, COUNT], kept.slots[there]
+        return PooledTexts(self, strata, texts, counts, slots)
+
+
+@dataclass(frozen=True, eq=False)
+class PooledTexts:
+    """Some texts of the sample under a view, in the random order of their keys.
+
+    Args:
+        sample: the sample.
+        strata: which tokens are pooled.
+        texts: place of each text in its corpus, shape (n,).
+        counts: tokens of each text in each stratum, shape (strata, n).
+        slots: where the mean over those tokens lies, shape (strata, n); no meaning where there is no token.
+    """
+
+    sample: Pooled
+    strata: tuple[int, ...]
+    texts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    slots: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def shared(self, other: PooledTexts) -> tuple[PooledTexts, PooledTexts]:
+        """Return both with only the texts that both have, in the same order."""
+        _, mine, theirs = np.intersect1d(self.texts, other.texts, assume_unique=True, return_indices=True)
+        order = np.argsort(mine)
+        return self.take(mine[order]), other.take(theirs[order])
+
+    def take(self, rows: NDArray[np.int64]) -> PooledTexts:
+        """Return some of the texts, in the order of ``rows``."""
+        return PooledTexts(self.sample, self.strata, self.texts[rows], self.counts[:, rows], self.slots[:, rows])
+
+    def vectors(self, place: Place) -> NDArray[np.float64]:
+        """Return the mean state of each text's tokens at a place, shape (n, width)."""
+        at = self.sample.layout.index[place]
+        x = np.zeros((len(self), self.sample.layout.widths[at]))
+        for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
+            rows = np.flatnonzero(counts)
+            if len(rows):
+                states = self.sample._kept[stratum].states[at][torch.from_numpy(slots[rows])].numpy()
+                x[rows] += counts[rows, None] * states.astype(np.float64)
+        x /= self.counts.sum(axis=0)[:, None]
+        return x

@@ -1,0 +1,137 @@
+"""Debiased CKA, neighbour overlap and their intervals against the textbook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import pairs
+
+from reporter.metrics._cka import cka, gram, hsic, own_hsic
+from reporter.metrics._jackknife import GROUPS, jackknife_interval, mean_interval
+from reporter.metrics._overlap import neighbours, overlaps
+from reporter.metrics.layer_pairs import _groups
+
+RNG = np.random.default_rng
+
+
+def ours(xs, ys=None):
+    """Return CKA of each pair, for all rows and without each group, shape (1 + G, A, B)."""
+    a = np.stack([gram(x) for x in xs])
+    b = a if ys is None else np.stack([gram(y) for y in ys])
+    groups = _groups(a.shape[1])
+    return cka(hsic(a, b, groups), own_hsic(a, groups), own_hsic(b, groups))
+
+
+def layers(n, widths, seed=0):
+    """Layers of different widths that share something, far from the origin."""
+    rng = RNG(seed)
+    z = rng.standard_normal((n, 6))
+    return [z @ rng.standard_normal((6, d)) + rng.standard_normal((n, d)) + 5 * rng.standard_normal(d) for d in widths]
+
+
+def test_the_textbook_formula_is_the_mean_over_quadruples():
+    x, y = layers(7, (3, 4))
+    assert pairs.hsic_1(x, y) == pytest.approx(pairs.hsic_by_quadruples(x, y), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [20, 57, 128])
+def test_every_pair_with_and_without_every_group(n):
+    xs, ys = layers(n, (3, 20, 200)), layers(n, (8, 50), seed=1)
+    found = ours(xs, ys)
+    assert found.shape == (1 + GROUPS, 3, 2)
+    groups = _groups(n)
+    assert (
+        groups[0].start == 0 and groups[-1].stop == n and {g.stop - g.start for g in groups} <= {n // 10, n // 10 + 1}
+    )
+    for at, left in enumerate([None, *groups]):
+        keep = np.ones(n, dtype=bool)
+        if left is not None:
+            keep[left] = False
+        for i, j in np.ndindex(3, 2):
+            assert found[at, i, j] == pytest.approx(pairs.cka(xs[i][keep], ys[j][keep]), abs=2e-5), (at, i, j)
+
+
+def test_independent_data_read_nothing_where_the_biased_estimate_reads_much():
+    rng = RNG(0)
+    x, y = rng.standard_normal((2, 30, 128, 768))
+    assert pairs.biased_cka(x[0], y[0]) == pytest.approx(0.86, abs=0.01)
+    found = [ours([a], [b])[0, 0, 0] for a, b in zip(x, y, strict=True)]
+    assert np.mean(found) == pytest.approx(0, abs=4 * np.std(found) / np.sqrt(30))
+    assert max(np.abs(found)) < 0.06
+
+
+def test_rotation_scale_and_offset_do_not_matter():
+    x, y = layers(100, (30, 40))
+    rotation = np.linalg.qr(RNG(2).standard_normal((30, 30)))[0]
+    same = [x, x @ rotation, 1e12 * x, 1e-12 * x, x + 1e3, x[:, ::-1], np.pad(x, ((0, 0), (0, 100)))]
+    assert ours(same, [y])[0, :, 0] == pytest.approx([pairs.cka(x, y)] * len(same), abs=2e-5)
+    assert ours([x], same)[0, 0] == pytest.approx([1] * len(same), abs=2e-5)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_one_giant_row_hides_nothing(size):
+    """It takes part in four of n terms only; float32 sums of its square would drown the rest."""
+    x, y = layers(60, (10, 12))
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    x[7], y[7] = size, size
+    assert ours([x], [y])[0, 0, 0] == pytest.approx(pairs.cka(x, y), abs=1e-5)
+
+
+def test_equal_rows_have_none():
+    x = layers(30, (4,))[0]
+    found = ours([x, np.ones((30, 7)), np.zeros((30, 2))])
+    assert np.isfinite(found[:, 0, 0]).all() and np.isnan(found[:, 1:]).all() and np.isnan(found[:, :, 1:]).all()
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_scikit_learn_finds_the_same_neighbours(k):
+    xs, ys = layers(90, (5, 60)), layers(90, (9,), seed=1)
+    groups = _groups(90)
+    found = overlaps(np.stack([neighbours(x, k) for x in xs]), np.stack([neighbours(y, k) for y in ys]), groups)
+    assert found.shape == (GROUPS, 2, 1)
+    for i in range(2):
+        assert found[:, i, 0].mean() == pytest.approx(pairs.knn(xs[i], ys[0], k), abs=1e-6)
+
+
+def test_overlap_has_its_limits():
+    x = layers(40, (6,))[0]
+    near = neighbours(x, 10)
+    assert all(i not in row for i, row in enumerate(near))
+    same = np.stack([near, neighbours(3 * x, 10), neighbours(-x, 10), near[:, ::-1]])
+    assert (overlaps(near[None], same, _groups(40)) == 1).all()
+    rng = RNG(1)
+    chance = [
+        overlaps(*(neighbours(rng.standard_normal((60, 30)), 10)[None] for _ in range(2)), _groups(60)).mean()
+        for _ in range(40)
+    ]
+    assert np.mean(chance) == pytest.approx(10 / 59, abs=4 * np.std(chance) / np.sqrt(40))
+
+
+@pytest.mark.parametrize(("noise", "within"), [(0.3, 0.04), (1.0, 0.04), (6.0, 0.05)])
+def test_the_interval_of_cka_covers_95_percent(noise, within):
+    """What it covers is the CKA of the population, from the covariances."""
+    rng = RNG(0)
+    a, b = rng.standard_normal((4, 12)), rng.standard_normal((4, 15))
+    own = [np.square(m.T @ m + noise**2 * np.eye(m.shape[1])).sum() for m in (a, b)]
+    truth = np.square(a.T @ b).sum() / np.sqrt(own[0] * own[1])
+    hits, rounds = 0, 200
+    for _ in range(rounds):
+        z = rng.standard_normal((100, 4))
+        x, y = (z @ m + noise * rng.standard_normal((100, m.shape[1])) for m in (a, b))
+        found = ours([x], [y])[:, 0, 0]
+        low, high = jackknife_interval(float(found[0]), found[1:])
+        assert -1 <= low <= found[0] <= high <= 1
+        hits += low <= truth <= high
+    assert hits / rounds == pytest.approx(0.965, abs=within)
+
+
+def test_the_interval_of_a_mean():
+    from scipy import stats
+
+    groups = RNG(0).random(10)
+    expected = stats.t.interval(0.95, 9, groups.mean(), stats.sem(groups))
+    assert mean_interval(groups.mean(), groups, (0, 1)) == pytest.approx(expected)
+    assert mean_interval(1.0, np.ones(10), (0, 1)) == (1, 1)
+    assert mean_interval(0.99, np.array([1.0] * 9 + [0.9]), (0, 1))[1] == 1
+    assert jackknife_interval(1.0, np.ones(10)) == pytest.approx((1, 1), abs=2e-6)
+    assert jackknife_interval(0.5, np.array([0.5] * 9 + [np.nan])) == (None, None)

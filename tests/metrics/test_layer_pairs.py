@@ -1,0 +1,180 @@
+"""Rows for every pair of layers: within a model, between models, and where there is nothing to compare."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles import pairs
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+
+from reporter.metrics.registry import catalogue
+from reporter.observables.observed import Observed
+
+NAMES = ("cka", "cka_floor", "knn", "knn_floor")
+
+
+@pytest.fixture
+def see(observe):
+    """Return a function that measures a model and returns what a metric sees."""
+
+    def run(model, texts, view="words", **options):
+        observables, counts = observe(model, texts, names=("moments", "pooled"), **options)
+        return Observed(observables, observables["moments"].layout, counts.texts, view, 0)
+
+    return run
+
+
+def rows(found):
+    """Return {(statistic, layer_a, layer_b): row}, each row plain and each key once."""
+    found = list(found)
+    for row in found:
+        numbers = [row.value, row.ci_low, row.ci_high]
+        assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), row
+        assert (row.value is None) == bool(row.reason) and type(row.n) is int, row
+        assert (row.ci_low is None) == (row.ci_high is None)
+        if row.value is not None:
+            assert 0 <= row.value <= 1 or (row.statistic.startswith("cka") and -1 <= row.value < 0), row
+            assert row.statistic.endswith("_floor") or row.ci_low <= row.value <= row.ci_high, row
+    keyed = {(row.statistic, row.layer_a, row.layer_b): row for row in found}
+    assert len(keyed) == len(found)
+    return keyed
+
+
+def within(seen, **options):
+    metric = catalogue()["layer_pairs"]
+    return rows(metric.compute(seen, metric.options(**options)))
+
+
+def between(a, b, **options):
+    metric = catalogue()["layer_pairs"]
+    assert metric.between.of == ("models",)
+    return rows(metric.between.compare(a, b, metric.options(**options)))
+
+
+def vectors(seen, size=1024):
+    texts = seen.observables["pooled"].texts(seen.strata, size)
+    return [texts.vectors(place) for place in seen.path], texts
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_every_pair_within_a_model(see, view, role):
+    seen = see(FakeModel(role=role), made_up_texts(90, words=37), view)
+    xs, texts = vectors(seen)
+    found = within(seen, k=5)
+    assert {key[0] for key in found} == set(NAMES) and len(found) == 4 * 16
+    for a, b in np.ndindex(4, 4):
+        assert found["cka", a, b].value == pytest.approx(pairs.cka(xs[a], xs[b]), abs=2e-5)
+        assert found["cka", a, b].n == len(texts) <= 90
+        assert abs(found["cka_floor", a, b].value) < 0.25
+        assert found["knn_floor", a, b].value == pytest.approx(5 / (len(texts) - 1))
+        for name in NAMES:
+            assert found[name, a, b].value == found[name, b, a].value
+            assert found[name, a, b].ci_low == found[name, b, a].ci_low
+    for layer in range(4):
+        same = found["cka", layer, layer]
+        assert (same.value, same.ci_high) == (1, 1) and same.ci_low == pytest.approx(1, abs=1e-5)
+        assert found["knn", layer, layer].value == pytest.approx(1)
+
+
+def test_neighbours_are_those_of_scikit_learn(see):
+    """Texts that differ, since equal ones are as near as each other."""
+    texts = FakeTexts(list(dict.fromkeys(made_up_texts(120, shortest=6))))
+    seen = see(FakeModel(), texts)
+    xs, _ = vectors(seen)
+    found = within(seen)
+    for a, b in [(0, 1), (0, 3), (2, 3)]:
+        assert found["knn", a, b].value == pytest.approx(pairs.knn(xs[a], xs[b], 10), abs=2e-3)
+
+
+def test_between_models_of_other_width_and_depth(see):
+    texts = made_up_texts(100, shortest=3)
+    a = see(FakeModel(layers=3), texts, "no-sinks", sample=60)
+    b = see(FakeModel(role="decoder", layers=2, width=24, special=False, seed=1), texts, "no-sinks", sample=60)
+    mine, theirs = vectors(a, 60)[1].shared(vectors(b, 60)[1])
+    found = between(a, b)
+    assert {key[1:] for key in found} == {(i, j) for i in range(4) for j in range(3)} and len(found) == 4 * 12
+    for i, j in np.ndindex(4, 3):
+        x, y = mine.vectors(a.path[i]), theirs.vectors(b.path[j])
+        assert found["cka", i, j].value == pytest.approx(pairs.cka(x, y), abs=2e-5)
+        assert found["cka", i, j].n == len(mine)
+    turned = between(b, a)
+    assert turned["cka", 2, 1].value == pytest.approx(found["cka", 1, 2].value, abs=1e-5)
+
+
+def test_a_model_beside_itself(see):
+    texts = made_up_texts(60, shortest=3)
+    seen = see(FakeModel(), texts)
+    alone, beside = within(seen), between(seen, see(FakeModel(), texts))
+    assert alone.keys() == beside.keys()
+    for key, row in alone.items():
+        if key[0] != "cka_floor":  # one permutation is not as good as its inverse
+            assert row.value == pytest.approx(beside[key].value, abs=1e-5), key
+
+
+def test_floors_are_reproducible_and_have_no_direction(see):
+    seen = see(FakeModel(), made_up_texts(200, shortest=5))
+    found = within(seen)
+    assert found == within(seen)
+    assert np.mean([row.value for key, row in found.items() if key[0] == "cka_floor"]) == pytest.approx(0, abs=0.03)
+
+
+def test_fewer_texts_than_there_are(see):
+    seen = see(FakeModel(), made_up_texts(90))
+    assert within(seen, texts=40)["cka", 0, 1].n == 40
+    metric = catalogue()["layer_pairs"]
+    assert metric.options().sample_size() == 1024 and metric.options(texts=40).sample_size() == 40
+    with pytest.raises(ValueError, match="greater"):
+        metric.options(texts=19)
+
+
+@pytest.mark.parametrize("texts", [0, 1, 19])
+def test_too_few_texts(see, texts):
+    seen = see(FakeModel(), made_up_texts(texts))
+    for found in (within(seen), between(seen, seen)):
+        assert len(found) == 2 * 16
+        assert {(row.reason, row.n) for row in found.values()} == {("fewer than 20 texts", texts)}
+
+
+def test_twenty_texts_are_enough(see):
+    found = within(see(FakeModel(), made_up_texts(20)))
+    assert all(row.value is not None and row.n == 20 for row in found.values())
+    found = within(see(FakeModel(), made_up_texts(20)), k=20)
+    assert found["knn", 0, 1].reason == "no more than 20 texts" and found["cka", 0, 1].value is not None
+
+
+@pytest.mark.parametrize("constant", [0.0, 7.5])
+def test_a_layer_where_all_texts_are_equal(see, constant):
+    def change(states):
+        return [torch.full_like(x, constant) if i == 1 else x for i, x in enumerate(states)]
+
+    found = within(see(FakeModel(change=change), made_up_texts(50)))
+    for name in ("cka", "knn"):
+        for other in range(4):
+            assert found[name, 1, other].value is None and found[name, other, 1].value is None
+            assert (f"{name}_floor", 1, other) not in found
+        assert found[name, 0, 2].value is not None
+    assert "equal" in found["cka", 0, 1].reason
+
+
+def test_one_text_apart_from_all_others(see):
+    """Its distance to them says nothing of how texts are arranged."""
+    texts = FakeTexts(["1 2 3"] * 30 + ["4 5"])
+    found = within(see(FakeModel(sinks=False, special=False), texts))
+    assert {row.reason for key, row in found.items() if key[0] == "cka"} == {
+        "the mean states of all texts, or of all but one, are equal"
+    }
+
+
+def test_a_view_without_tokens(see):
+    seen = see(FakeModel(role="decoder", special=False, sinks=False), FakeTexts(["1", "2", "4"] * 20), "no-sinks")
+    assert {row.n for row in within(seen).values()} == {0}
+
+
+def test_giant_and_tiny_states(see):
+    plain = within(see(FakeModel(), made_up_texts(50)))
+    for scale in (1e-12, 1e12):
+        found = within(see(FakeModel(change=lambda s, k=scale: [x * k for x in s]), made_up_texts(50)))
+        for key, row in found.items():
+            assert row.value == pytest.approx(plain[key].value, abs=2e-2 if key[0] == "knn" else 1e-4), key
