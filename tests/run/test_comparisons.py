@@ -68,7 +68,7 @@ def test_baselines_are_models_of_their_own(study, run, store):
         "AND statistic = 'similarity' AND model LIKE 'dec%'"
     )
     assert numbers.groupby("model")["value"].first().nunique() == 3
-    # Where no position is added and order does not matter, shuffling leaves each multiset of tokens as it was.
+    # Shuffling leaves each text its tokens.
     tokens = store.frame(
         "SELECT DISTINCT model, corpus, tokens FROM cells WHERE model LIKE 'dec%' AND corpus = 'nested'"
     )

@@ -57,10 +57,10 @@ def test_only_what_changed_runs_again_and_says_why(study, run, store):
 
 
 def test_a_metric_added_later_needs_no_pass_if_its_observables_are_kept(study, run, store):
-    run(study(("convergence, ", "")))
+    run(study((", motion]", "]")))
     outcome, _ = run(study())
-    assert (outcome.computed, outcome.cached) == (6 + 2, 12)  # on each corpus, and between the two
-    added = store.frame("SELECT sum(forward_tokens) AS n FROM cells WHERE metric = 'convergence'")
+    assert (outcome.computed, outcome.cached) == (6, 14)
+    added = store.frame("SELECT sum(forward_tokens) AS n FROM cells WHERE metric = 'motion'")
     assert added["n"][0] == 0
 
 
@@ -116,7 +116,7 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
     failed = store.frame("SELECT model, corpus, error FROM cells WHERE status = 'failed'")
     assert (
         len(failed) == outcome.failed == 3 * 3 + 3 * 3 + 3 + 2 * 2
-    )  # gone, lost, gone between corpora, others with lost
+    )  # and those between corpora
     assert failed["error"].str.contains("nowhere|missing.txt").all() and "Traceback" not in said
     assert store.frame("SELECT status FROM models WHERE model = 'gone'")["status"][0] == "failed"
     assert store.frame("SELECT status FROM corpora WHERE corpus = 'lost'")["status"][0] == "failed"

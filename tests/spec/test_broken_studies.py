@@ -41,7 +41,7 @@ BROKEN = [
     ),
     (
         "study: s\nmodels: {a: {path: x, base: »b}}\n",
-        ["models.a.base: unknown key; known here: dtype, trust_remote_code, allow_pickle, path, checkpoints"],
+        ["models.a.base: no model 'b'; models of this study: a"],
     ),
     ("study: s\nmodels: {a: {»pth: x}}\n", ["models.a.pth: unknown key; did you mean 'path'?"]),
     (
