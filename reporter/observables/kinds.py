@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reporter.observables.activations import Activations
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.moments import Moments
@@ -14,5 +15,6 @@ from reporter.observables.type_moments import TypeMoments
 from reporter.observables.type_sample import TypeSample
 
 KINDS: Mapping[str, type[Observable]] = {
-    kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments, TypeSample, IntraText)
+    kind.name: kind
+    for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments, TypeSample, IntraText, Activations)
 }

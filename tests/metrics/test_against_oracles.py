@@ -11,6 +11,7 @@ from oracles.contextuality import contextuality
 from oracles.convergence import convergence
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import motion
+from oracles.outliers import outliers
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
 from oracles.variance import variance
@@ -84,6 +85,8 @@ def test_every_statistic(everything, values, view):
         check(f"contextuality.{statistic}", layer, expected, n=n)
         for end in ("_baseline", "_adjusted") if statistic == "explained_by_first" else ():
             found.pop((f"contextuality.explained_by_first{end}", layer))  # drawn: see test_contextuality.py
+    for (statistic, layer), (expected, n) in outliers(tokens, reference).items():
+        check(f"outliers.{statistic}", layer, expected, n=n)
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
 

@@ -37,6 +37,7 @@ def test_the_metrics_of_the_program():
         "convergence",
         "intrinsic_dimension",
         "motion",
+        "outliers",
         "variance",
     ]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
@@ -59,6 +60,7 @@ def test_the_metrics_of_the_program():
         "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
         "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+        "outliers": ["massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share", "sink_share"],
         "variance": [
             "total",
             "within",

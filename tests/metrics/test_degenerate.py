@@ -14,6 +14,8 @@ IN_THE_MODELS_UNITS = {
     "motion.norm",
     "motion.step_length",
     *(f"variance.{name}" for name in ("total", "within", "between", "norm_of_mean", "mean_square_norm")),
+    "outliers.largest",
+    "outliers.massive",
 }
 
 
