@@ -9,6 +9,7 @@ from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
+from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
 from reporter.observables.type_moments import TypeMoments
@@ -16,5 +17,16 @@ from reporter.observables.type_sample import TypeSample
 
 KINDS: Mapping[str, type[Observable]] = {
     kind.name: kind
-    for kind in (Moments, Gram, TextSums, Tokens, Contexts, TypeMoments, TypeSample, IntraText, Activations)
+    for kind in (
+        Moments,
+        Gram,
+        TextSums,
+        Tokens,
+        Contexts,
+        TypeMoments,
+        TypeSample,
+        IntraText,
+        Activations,
+        TextEntropy,
+    )
 }

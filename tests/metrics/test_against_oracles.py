@@ -9,6 +9,7 @@ import pytest
 from oracles.anisotropy import anisotropy
 from oracles.contextuality import contextuality
 from oracles.convergence import convergence
+from oracles.entropy import entropy
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import motion
 from oracles.outliers import outliers
@@ -87,6 +88,8 @@ def test_every_statistic(everything, values, view):
             found.pop((f"contextuality.explained_by_first{end}", layer))  # drawn: see test_contextuality.py
     for (statistic, layer), (expected, n) in outliers(tokens, reference).items():
         check(f"outliers.{statistic}", layer, expected, n=n)
+    for (statistic, layer), (expected, n) in entropy(tokens).items():
+        check(f"entropy.{statistic}", layer, expected, n=n)
     assert all(name.endswith("_floor") for name, _ in found), "statistics that no oracle has checked"
 
 
