@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.
 @pytest.fixture
 def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""
+    from oracles.fake_model import FakeHead, FakeModel
+
     from reporter.forward.measure import Counts, Settings, measure
     from reporter.forward.places import Layout
+    from reporter.forward.readout import Readout
     from reporter.forward.type_counts import count_types
     from reporter.observables.kinds import KINDS
     from reporter.observables.setting import Setting
@@ -40,10 +44,13 @@ def observe(monkeypatch):
         counted = count_types(model, texts, max_tokens)
         if observables is None:
             types = counted.at_least(5)
-            setting = Setting(layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types})
+            tokens_in_all = int(counted.counts.sum() + counted.added.sum())
+            setting = Setting(layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types}, tokens_in_all)
             observables = {name: KINDS[name].empty(setting) for name in names}
         counts = Counts()
         settings = Settings(max_tokens, batch_tokens, seed, "float32", layout, counted.frequent)
+        if isinstance(model, FakeModel):
+            settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True)
         steps = measure(model, texts, list(observables.values()), settings, first_shard)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more

@@ -17,6 +17,8 @@ from reporter.forward.strata import STRATA
 if TYPE_CHECKING:
     import torch
 
+    from reporter.forward.readout import Readout
+
 
 @dataclass(frozen=True, eq=False)
 class HiddenBatch:
@@ -35,6 +37,8 @@ class HiddenBatch:
         embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
         frequent: whether the token's type occurs in the corpus more often than the median type, shape (tokens,).
         sizes: number of tokens in each stratum, in the order of ``STRATA``.
+        losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
+        readout: reads states with the language-model head; None where nobody asked, or the model has none.
     """
 
     layout: Layout
@@ -47,6 +51,8 @@ class HiddenBatch:
     embedding_contexts: Keys
     frequent: NDArray[np.bool_]
     sizes: tuple[int, ...]
+    losses: torch.Tensor | None = None
+    readout: Readout | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)

@@ -20,6 +20,7 @@ from reporter.forward.strata import ORDINARY, SINK, SPECIAL, STRATA, strata
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
 if TYPE_CHECKING:
+    from reporter.forward.readout import Readout
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
 
@@ -66,6 +67,8 @@ class Settings:
         layout: the places that are read.
         frequent: for each token id whether its type is a frequent one, shape (vocabulary,).
         shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
+        readout: the model with its language-model head, for watchers that read states with it.
+        losses: whether the loss of each token is wanted.
     """
 
     max_tokens: int
@@ -75,6 +78,8 @@ class Settings:
     layout: Layout
     frequent: NDArray[np.bool_]
     shuffled: bool = False
+    readout: Readout | None = None
+    losses: bool = False
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -166,6 +171,10 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     mask = torch.as_tensor(batch.mask, device=model.device)
     with torch.inference_mode(), autocast(model.device, settings.precision):
         captured = model.run(ids, mask, attention=settings.layout.attention)
+        losses = None
+        if settings.losses and settings.readout is not None:
+            last = captured.path[-1] if captured.final is None else captured.final
+            losses = settings.readout.token_losses(batch, last, settings.seed)
     states = list(captured.path)
     if settings.layout.final_width is not None and captured.final is not None:
         states.append(captured.final)
@@ -183,6 +192,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         for layer, x in enumerate(states):  # in place, so that padded and flat copies never all live at once
             states[layer] = _with_float64(x.flatten(0, 1).index_select(0, flat).float())
         norms = _with_float64(norms.flatten(1)[:, flat])
+        losses = None if losses is None else losses.flatten()[flat]
 
     lengths = batch.mask.sum(axis=1)
     contexts = context_keys(batch.ids, lengths, causal, settings.seed)
@@ -198,6 +208,8 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         frequent=settings.frequent[batch.ids[rows, positions]],
         embedding_contexts=embedded[rows, positions],
         sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
+        losses=losses,
+        readout=settings.readout,
     )
 
 

@@ -22,16 +22,18 @@ class TypeCounts:
 
     Args:
         counts: for each token id, how often it occurs other than by the tokenizer's own doing, shape (vocabulary,).
+        added: for each token id, how often the tokenizer added it, shape (vocabulary,).
     """
 
     counts: NDArray[np.int64]
+    added: NDArray[np.int64]
 
     @property
     def frequent(self) -> NDArray[np.bool_]:
-        """For each token id, whether it occurs more often than the median type (of those that occur)."""
+        """For each token id, whether it occurs more often than the median type (of those that occur by themselves)."""
         found = self.counts[self.counts > 0]
         median = float(np.median(found)) if len(found) else 0.0
-        return np.asarray(self.counts > median)
+        return np.asarray(self.counts + self.added > median)
 
     def at_least(self, occurrences: int) -> dict[int, int]:
         """Return the ids that occur so often, with their counts, most frequent first; of equals the smaller id."""
@@ -42,9 +44,10 @@ class TypeCounts:
 
 def count_types(model: LoadedModel, texts: Texts, max_tokens: int) -> TypeCounts:
     """Tokenise a corpus and count its token types."""
-    counts = np.zeros(model.anatomy.vocabulary_size, dtype=np.int64)
+    counts, added = np.zeros((2, model.anatomy.vocabulary_size), dtype=np.int64)
     limit = longest(max_tokens, model)
     for shard in shards(texts):
         for text in tokenise(texts, shard, model.tokenizer, limit):
             np.add.at(counts, text.ids[~text.special], 1)
-    return TypeCounts(counts)
+            np.add.at(added, text.ids[text.special], 1)
+    return TypeCounts(counts, added)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from reporter.metrics import _floors
 from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
-from reporter.metrics._sources import ETHAYARAJH, SHAPE_OF_LEARNING, TIMKEY
+from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
+from reporter.metrics._spectra import eigenvalues, isoscore
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
@@ -75,6 +76,17 @@ STATISTICS = (
         bounds=(-1, 1),
         trap="What is left of the mean cosine once no dimension outweighs another.",
     ),
+    Statistic(
+        "isoscore",
+        "IsoScore",
+        "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
+        "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
+        (RUDMAN,),
+        floor=True,
+        bounds=(0, 1),
+        trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
+        "than dimensions cannot reach 1: see the floor.",
+    ),
 )
 
 
@@ -92,7 +104,7 @@ class AnisotropyOptions(SampleOptions):
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
 def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield the five statistics and their floors at every layer.
+    """Yield the six statistics and their floors at every layer.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
@@ -102,32 +114,28 @@ def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
     for place in seen.places:
         sampled = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
         moments = seen.moments(place)
-        yield from _top_share(seen, place)
+        yield from _of_spectrum(seen, place)
         yield from _top_share_of_batches(sampled, seen, place)
         yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units)
         yield from _mean_cosine("mean_cosine_centred", seen, place, *sampled.centred)
         yield from _mean_cosine("mean_cosine_standardised", seen, place, *sampled.standardised)
 
 
-def _top_share(seen: Observed, place: Place) -> Iterator[Value]:
-    n = seen.tokens
-    if n < 2:
-        yield Value("top_variance_share", place, None, n, reason="fewer than two tokens")
+def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
+    """Yield what the eigenvalues of the covariance decide."""
+    n, d = seen.tokens, seen.width(place)
+    spectrum, reason = eigenvalues(seen, place)
+    if reason:
+        yield Value("top_variance_share", place, None, n, reason=reason)
+        yield Value("isoscore", place, None, n, reason=reason)
         return
-    eigenvalues = seen.eigenvalues(place)
-    total = eigenvalues.sum()
-    if not _varies(total, n, seen, place):
-        yield Value("top_variance_share", place, None, n, reason="all states are equal")
+    yield Value("top_variance_share", place, float(spectrum[0] / spectrum.sum()), n)
+    yield Value("top_variance_share_floor", place, _floors.top_variance_share(n, d, seen.seed), n)
+    if d < 2:
+        yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
-    yield Value("top_variance_share", place, float(eigenvalues[0] / total), n)
-    yield Value("top_variance_share_floor", place, _floors.top_variance_share(n, seen.width(place), seen.seed), n)
-
-
-def _varies(variance: float, n: int, seen: Observed, place: Place) -> bool:
-    """Tell whether a total variance is more than what rounding leaves of equal float32 states."""
-    moments = seen.moments(place)
-    scale = moments.mean @ moments.mean + moments.squares.sum() / n
-    return bool(variance > 1e-12 * scale)
+    yield Value("isoscore", place, isoscore(spectrum, d), n)
+    yield Value("isoscore_floor", place, isoscore(_floors.eigenvalues(n, d, seen.seed), d), n)
 
 
 @dataclass(frozen=True)

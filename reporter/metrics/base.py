@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +28,9 @@ class Options(BaseModel):
     """Base of a metric's options: what a study may write under the metric's name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    optional: ClassVar[bool] = False
+    """Whether ``metrics: all`` leaves the metric out, because it needs more than one plain forward pass."""
 
     def sample_size(self) -> int:
         """Return how many sampled tokens the metric reads in a view; 0 where it reads none."""
@@ -239,7 +242,6 @@ class Metric:
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
-        optional: whether ``metrics: all`` leaves it out, because it needs more than one plain forward pass.
         between: how it compares two models or two corpora; None where it does not.
     """
 
@@ -252,8 +254,12 @@ class Metric:
     options: type[Options] = Options
     version: int = 1
     cost: str = ""
-    optional: bool = False
     between: Between | None = None
+
+    @property
+    def optional(self) -> bool:
+        """Whether ``metrics: all`` leaves it out."""
+        return self.options.optional
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""

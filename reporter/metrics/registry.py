@@ -25,7 +25,6 @@ def metric(
     options: type[Options] = Options,
     version: int = 1,
     cost: str = "",
-    optional: bool = False,
     between: Between | None = None,
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`."""
@@ -36,9 +35,7 @@ def metric(
             raise ReporterError(
                 f"metric {name!r} is defined twice: in {known.compute.__module__} and in {compute.__module__}"
             )
-        _found[name] = Metric(
-            name, title, summary, statistics, needs, compute, options, version, cost, optional, between
-        )
+        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost, between)
         return compute
 
     return register

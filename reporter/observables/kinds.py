@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from reporter.observables.activations import Activations
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
+from reporter.observables.lens import Lens
+from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
 from reporter.observables.text_entropy import TextEntropy
+from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
 from reporter.observables.type_moments import TypeMoments
@@ -21,8 +24,11 @@ KINDS: Mapping[str, type[Observable]] = {
         Moments,
         Gram,
         TextSums,
+        TextMeans,
         Tokens,
         Contexts,
+        Losses,
+        Lens,
         TypeMoments,
         TypeSample,
         IntraText,

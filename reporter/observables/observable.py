@@ -27,6 +27,8 @@ class Observable(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    reads_head: ClassVar[bool] = False
+    """Whether it reads states with the model's language-model head, which then must be loaded."""
 
     @classmethod
     @abstractmethod

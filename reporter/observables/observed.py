@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,12 @@ from reporter.forward.strata import ORDINARY, SINK, SPECIAL
 from reporter.observables.gram import Gram
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
-from reporter.observables.text_sums import QUANTITIES, TextSums
+from reporter.observables.per_token import PerToken
+from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Selection, Tokens, TokenSample
+
+if TYPE_CHECKING:
+    from reporter.observables.per_text import TextAverage
 
 __all__ = ["VIEWS", "Average", "LayerMoments", "Observed", "Place"]
 
@@ -75,6 +79,8 @@ class Observed:
         view: a key of ``VIEWS``.
         seed: the study's seed.
         memo: results that several views or metrics share; one for a checkpoint and corpus.
+        corpus: name of the corpus; replicates of two sides are paired where it is the same.
+        head_problem: why the model has no language-model head to read states with; empty where it has one.
     """
 
     observables: Mapping[str, Observable]
@@ -83,6 +89,8 @@ class Observed:
     view: str
     seed: int
     memo: dict[Any, Any] = field(default_factory=dict)
+    corpus: str = ""
+    head_problem: str = ""
 
     @cached_property
     def strata(self) -> tuple[int, ...]:
@@ -157,8 +165,12 @@ class Observed:
 
     def average(self, quantity: str, place: Place) -> Average:
         """Return the mean of a quantity of ``TextSums`` over the view's tokens at a place of the path."""
-        kept, strata = cast(TextSums, self.observables[TextSums.name]), list(self.strata)
-        at, layer = QUANTITIES.index(quantity), self.layout.path.index(place)
+        return self.per_token(TextSums.name, quantity, place)
+
+    def per_token(self, observable: str, quantity: str, place: Place) -> Average:
+        """Return the mean over the view's tokens of a quantity of a ``PerToken`` observable at one of its places."""
+        kept, strata = cast(PerToken, self.observables[observable]), list(self.strata)
+        at, layer = kept.quantities.index(quantity), self.layout.index[place]
         count = kept.counts[layer, strata, at].sum().item()
         with np.errstate(invalid="ignore", divide="ignore"):
             value = np.float64(kept.sums[layer, strata, at].sum().item()) / np.float64(count)
@@ -167,6 +179,12 @@ class Observed:
                 / kept.replicate_counts[:, layer, strata, at].sum(dim=1).numpy()
             )
         return Average(float(value), int(count), replicates)
+
+    def text_average(self, observable: str, quantity: str, place: Place) -> TextAverage:
+        """Return the mean over texts of a quantity of a ``PerText`` observable at a place."""
+        from reporter.observables.per_text import PerText, text_average  # which knows the views from here
+
+        return text_average(self, type(cast(PerText, self.observables[observable])), quantity, place)
 
     def token_sample(self, size: int) -> Selection:
         """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""

@@ -19,6 +19,7 @@ class Setting:
         size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
         tokens: how the tokenizer writes those ids.
+        tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
     """
 
     layout: Layout
@@ -27,3 +28,4 @@ class Setting:
     size: int
     counts: Mapping[int, int] = field(default_factory=dict)
     tokens: Mapping[int, str] = field(default_factory=dict)
+    tokens_in_all: int = 0

@@ -14,6 +14,8 @@ from reporter.report.templating import folder
 
 VEGA_LITE = "6.4"
 """The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
+SOURCES = ("page.js", "charts.js", "controls.js")
+"""The page's own script, in the order in which its parts need each other."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
 
 
@@ -26,7 +28,7 @@ def write_assets(out: Path) -> None:
     assets = out / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
-    site = (folder() / "site.js").read_text(encoding="utf-8")
+    site = "\n".join((folder() / name).read_text(encoding="utf-8") for name in SOURCES)
     themes = json.dumps(THEMES)
     parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
     stamp = f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.metrics.base import Metric, Statistic
 from reporter.report import queries
-from reporter.report.figures import Figure, Read, Scene, draw_figure, kind_of, read_figure, training_kind_of
+from reporter.report.besides import besides, families
+from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
+from reporter.report.scene import ATTENTION, PATH, Scene
 from reporter.report.styles import style_models
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class Section:
         name: name of the metric.
         title: heading.
         summary: what question it answers.
-        figures: its charts, each statistic's profile or dots first, followed over training where it can be.
+        figures: its charts, those that are seen at once first: headlines, followed over training where they can be,
+            and what several statistics or other tables show; then those of the other statistics.
         absent: its statistics that have no numbers.
     """
 
@@ -37,6 +40,16 @@ class Section:
     summary: str
     figures: tuple[Figure, ...]
     absent: tuple[Statistic, ...] = ()
+
+    @property
+    def open(self) -> list[Figure]:
+        """The figures that are seen at once."""
+        return [figure for figure in self.figures if figure.open]
+
+    @property
+    def more(self) -> list[Figure]:
+        """The figures that wait until they are asked for."""
+        return [figure for figure in self.figures if not figure.open]
 
 
 @dataclass(frozen=True)
@@ -82,12 +95,17 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
     checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in found]
     roles = {row["model"]: str(row["role"]) for row in found}
+    models = rows_of(read(queries.MODELS.fill(study=name)))
+    null = {r["model"]: (str(r["base"]), str(r["baseline"])) for r in models if r.get("baseline")}
+    sites = list(read(queries.SITES.fill(study=name))["site"])
     scene = Scene(
         study=name,
-        styles=style_models(roles),
+        styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
         moments=moments(checkpoints) if checkpoints else [],
         corpora=[str(c) for c in read(queries.CORPUS_NAMES.fill(study=name))["corpus"]],
+        sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
+        statistics=[statistic.name for metric in catalogue.values() for statistic in metric.statistics],
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
@@ -95,7 +113,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         study=study,
         scene=scene,
         sections=tuple(sections),
-        models=rows_of(read(queries.MODELS.fill(study=name))),
+        models=models,
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
     )
@@ -125,30 +143,53 @@ def _sections(
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
-    return [_section(read, study, name, found[name], catalogue.get(name), headlines_only) for name in sorted(found)]
+    others: dict[str, set[str]] = {}
+    for row in [] if headlines_only else rows_of(read(queries.BESIDES.fill(study=study))):
+        found.setdefault(row["metric"], {})
+        others.setdefault(row["metric"], set()).add(row["name"])
+    return [
+        _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), headlines_only)
+        for name in sorted(found)
+    ]
 
 
 def _section(
-    read: Read, study: str, name: str, rows: dict[str, Row], metric: Metric | None, headlines_only: bool
+    read: Read,
+    study: str,
+    name: str,
+    rows: dict[str, Row],
+    tables: set[str],
+    metric: Metric | None,
+    headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()
     defined = {statistic.name for statistic in known}
     strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]
-    figures: list[Figure] = []
-    for statistic in [s for s in known if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]:
-        if headlines_only and not statistic.headline:
-            continue
-        figures.append(read_figure(read, study, name, statistic, kind_of(statistic)))
-        if statistic.headline and not headlines_only:
+    in_family = {member for members in families(rows).values() for member in members}
+    singles = [s for s in known if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]
+    singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in in_family]
+    first: list[Figure] = []
+    for statistic in [s for s in singles if s.headline]:
+        first.append(read_figure(read, study, name, statistic, kind_of(statistic)))
+        if not headlines_only:
             training = read_figure(read, study, name, statistic, training_kind_of(statistic))
             if training.error or (training.frame is not None and len(training.frame)):
-                figures.append(training)
+                first.append(training)
+    rest: list[Figure] = []
+    if not headlines_only:
+        first += [read_figure(read, study, name, b.statistic, b.kind) for b in besides(metric, list(rows), tables)]
+        minor = [s for s in singles if not s.headline]
+        # a section opens on something, and a single figure is not worth a lid
+        opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
+        for place, statistic in enumerate(minor):
+            rest.append(read_figure(read, study, name, statistic, kind_of(statistic), open=place < opened))
+    elsewhere = "layer_pairs" in tables
     return Section(
         name=name,
         title=metric.title if metric else name,
         summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
-        figures=tuple(figures),
-        absent=tuple(s for s in known if s.name not in rows),
+        figures=(*first, *rest),
+        absent=tuple(s for s in known if s.name not in rows and not (s.per == "pair" and elsewhere)),
     )
 
 

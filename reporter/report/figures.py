@@ -1,9 +1,9 @@
-"""A figure: one statistic, the query behind it, its frame, its chart and everything that is said about it."""
+"""A figure: what it shows, the query behind it, its frame, its chart and everything that is said about it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,49 +11,20 @@ import altair as alt
 from altair.utils.schemapi import debug_mode
 
 from reporter.metrics.base import Statistic
-from reporter.report import queries, shown
+from reporter.report import kinds, queries
 from reporter.report.axes import Axis
-from reporter.report.charts.dots import dots
-from reporter.report.charts.profile import profile
-from reporter.report.charts.training import training
+from reporter.report.captions import correlation_rows
 from reporter.report.columns import pack
-from reporter.report.moments import Moment
+from reporter.report.kinds import Kind
 from reporter.report.numbers import whole
+from reporter.report.scene import Panel, Pick, Scene
 from reporter.report.shown import Shown
-from reporter.report.styles import Styles
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Read = Callable[[str], "pd.DataFrame"]
 """Runs a query on the database."""
-Draw = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of chart: its query and its drawing."""
-
-    name: str
-    query: queries.Query
-    draw: Draw
-
-
-PROFILE = Kind("profile", queries.PROFILE, profile)
-DOTS = Kind("dots", queries.DOTS, dots)
-TRAINING = Kind("training", queries.TRAINING, training)
-TRAINING_OF_MODELS = Kind("training", queries.TRAINING_OF_MODELS, training)
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What all figures of a page share."""
-
-    study: str
-    styles: Styles
-    views: Sequence[str]
-    moments: Sequence[Moment]
-    corpora: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -69,7 +40,9 @@ class Figure:
         frame: result of that statement; None where it failed.
         spec: the Vega-Lite chart without its data; None where there is nothing to draw.
         states: axis and sentences by state of the controls.
-        layers: choices of the layer selector of a training chart.
+        panels: the small charts that it is divided into.
+        picks: its own selectors.
+        open: whether it is seen at once; others wait under *more statistics*.
         error: what went wrong while it was made; it then has no spec.
     """
 
@@ -81,7 +54,9 @@ class Figure:
     frame: pd.DataFrame | None = None
     spec: dict[str, Any] | None = None
     states: dict[str, Shown] = field(default_factory=dict)
-    layers: list[str] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    picks: list[Pick] = field(default_factory=list)
+    open: bool = True
     error: str = ""
 
     @property
@@ -95,6 +70,11 @@ class Figure:
         return f"data/{self.id}.csv"
 
     @property
+    def script(self) -> str:
+        """Where the page's script finds its chart and data, relative to the page."""
+        return f"data/{self.id}.js"
+
+    @property
     def observations(self) -> str:
         """What its numbers rest on: ``4,096`` or ``3,210 to 4,096``; empty where it is not known."""
         if self.frame is None or "n" not in self.frame or self.frame["n"].dropna().empty:
@@ -105,7 +85,22 @@ class Figure:
     @property
     def missing(self) -> int:
         """How many of its values are NULL."""
-        return 0 if self.frame is None else int(self.frame["value"].isna().sum())
+        return 0 if self.frame is None else int(self.frame[self.kind.value].isna().sum())
+
+    @property
+    def rows(self) -> int:
+        """How many rows its frame has."""
+        return 0 if self.frame is None else len(self.frame)
+
+    @property
+    def choices(self) -> list[Pick]:
+        """Its selectors that leave a choice."""
+        return [pick for pick in self.picks if len(pick.choices) > 1]
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """The numbers of a figure of correlations, as a table; other figures have none."""
+        return correlation_rows(self.frame) if self.kind is kinds.CORRELATIONS and self.frame is not None else []
 
     @property
     def for_page(self) -> dict[str, Any]:
@@ -115,10 +110,14 @@ class Figure:
             "title": self.statistic.title,
             "name": self.id,
             "kind": self.kind.name,
+            "facet": self.kind.facet,
+            "value": self.kind.value,
+            "keys": list(self.kind.keys),
+            "tall": self.kind.tall,
             "spec": self.spec,
             "data": pack(self.frame),
             "states": {
-                key: [state.axis.low, state.axis.high, state.axis.note, state.readings]
+                key: [state.readings, *([state.axis.low, state.axis.high, state.axis.note] if state.axis else [])]
                 for key, state in self.states.items()
             },
         }
@@ -126,15 +125,15 @@ class Figure:
 
 def kind_of(statistic: Statistic) -> Kind:
     """Return the chart a statistic gets for free: dots for a number of the whole model, else a profile."""
-    return DOTS if statistic.per == "model" else PROFILE
+    return kinds.DOTS if statistic.per == "model" else kinds.PROFILE
 
 
 def training_kind_of(statistic: Statistic) -> Kind:
     """Return how a statistic is followed over training."""
-    return TRAINING_OF_MODELS if statistic.per == "model" else TRAINING
+    return kinds.TRAINING_OF_MODELS if statistic.per == "model" else kinds.TRAINING
 
 
-def read_figure(read: Read, study: str, metric: str, statistic: Statistic, kind: Kind) -> Figure:
+def read_figure(read: Read, study: str, metric: str, statistic: Statistic, kind: Kind, open: bool = True) -> Figure:
     """Query a figure's frame; it is drawn later, when the database is closed again.
 
     Args:
@@ -143,15 +142,16 @@ def read_figure(read: Read, study: str, metric: str, statistic: Statistic, kind:
         metric: name of the metric.
         statistic: what to show.
         kind: how.
+        open: whether it is seen at once.
     """
     suffix = ".training" if kind.name == "training" else ""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{metric}.{statistic.name}{suffix}")
     values = {"study": study, "metric": metric, "statistic": statistic.name}
     sql = kind.query.fill(**values, floor=f"{statistic.name}_floor")
     try:
-        return Figure(name, metric, statistic, kind, sql, typed(read(sql)))
+        return Figure(name, metric, statistic, kind, sql, typed(read(sql)), open=open)
     except Exception as error:  # one broken query must not take the page down
-        return Figure(name, metric, statistic, kind, sql, error=_told(error))
+        return Figure(name, metric, statistic, kind, sql, open=open, error=_told(error))
 
 
 def draw_figure(figure: Figure, scene: Scene) -> Figure:
@@ -161,22 +161,18 @@ def draw_figure(figure: Figure, scene: Scene) -> Figure:
         figure: as it was read.
         scene: what all figures of the page share.
     """
-    frame, statistic = figure.frame, figure.statistic
-    if frame is None or frame["value"].notna().sum() == 0:
+    frame, statistic, kind = figure.frame, figure.statistic, figure.kind
+    if frame is None or frame[kind.value].notna().sum() == 0:
         return figure
     try:
-        layers: list[str] = []
-        if figure.kind.name == "training":
-            states = shown.over_layers(frame, statistic, scene.views)
-            layers = _layers(frame)
-        else:
-            states = shown.over_moments(frame, statistic, scene.views, scene.moments)
+        states = kind.states(frame, statistic, scene)
+        panels, picks = kind.panels(frame, scene), kind.picks(frame, scene)
         # Altair's own validation takes longer than all the rest; the tests draw every kind with it
         with debug_mode(False):
-            spec = bare_spec(figure.kind.draw(frame, statistic, scene.styles, Axis(0, 1)))
+            spec = bare_spec(kind.draw(frame, statistic, scene.styles, Axis(0, 1)))
     except Exception as error:  # one broken chart must not take the page down
         return replace(figure, error=_told(error))
-    return replace(figure, spec=spec, states=states, layers=layers)
+    return replace(figure, spec=spec, states=states, panels=panels, picks=picks)
 
 
 def _told(error: Exception) -> str:
@@ -199,10 +195,5 @@ def bare_spec(chart: Any) -> dict[str, Any]:
 
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
-    kinds = dict.fromkeys(queries.INTEGERS, "Int64") | dict.fromkeys(queries.NUMBERS, "float64")
-    return frame.astype({name: kind for name, kind in kinds.items() if name in frame})
-
-
-def _layers(frame: pd.DataFrame) -> list[str]:
-    numbered = sorted({int(layer) for layer in frame["layer"].dropna()})
-    return [shown.MEAN, *map(str, numbered)] if numbered else [shown.MEAN]
+    types = dict.fromkeys(queries.INTEGERS, "Int64") | dict.fromkeys(queries.NUMBERS, "float64")
+    return frame.astype({name: kind for name, kind in types.items() if name in frame})

@@ -1,4 +1,4 @@
-"""The named queries behind the report. The text that runs is the text that a page shows.
+"""The named queries behind the report; those of figures are in :mod:`figure_queries`. The text that runs is shown.
 
 Every figure rests on the frame of one query. Parameters are filled in as literals before the query runs, so
 that what a reader copies from a page into ``reporter sql`` is, letter for letter, what made the figure.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from reporter.errors import ReporterError
 
-INTEGERS = ("step", "layer", "layers", "n")
+INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "count", "n")
 """Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
-NUMBERS = ("depth", "value", "ci_low", "ci_high")
+NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
 
 
 @dataclass(frozen=True)
@@ -44,56 +44,6 @@ class Query:
 
         return re.sub(r"\$([a-z_]+)", literal, self.text.strip())
 
-
-PROFILE = Query(
-    "profile",
-    """
-SELECT model, role, checkpoint, step, corpus, view, statistic, layer, depth, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
-ORDER BY statistic, corpus, view, role, model, step, checkpoint, layer
-""",
-)
-
-DOTS = Query(
-    "dots",
-    """
-SELECT model, role, checkpoint, step, corpus, view, statistic, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor) AND layer IS NULL
-ORDER BY statistic, corpus, view, role, model, step, checkpoint
-""",
-)
-
-# layer is NULL in the rows that average over all layers
-TRAINING = Query(
-    "training",
-    """
-SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic
-  AND step IS NOT NULL AND layer IS NOT NULL
-  AND model IN (
-    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
-  )
-GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
-ORDER BY corpus, view, layer NULLS FIRST, role, model, step
-""",
-)
-
-TRAINING_OF_MODELS = Query(
-    "training_of_models",
-    """
-SELECT model, role, step, corpus, view, layer, value, 0 AS layers
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic
-  AND step IS NOT NULL AND layer IS NULL
-  AND model IN (
-    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
-  )
-ORDER BY corpus, view, role, model, step
-""",
-)
 
 STATISTICS = Query(
     "statistics",
@@ -126,4 +76,19 @@ ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
 """,
 )
 CORPUS_NAMES = Query("corpus_names", "SELECT DISTINCT corpus FROM layer_metrics WHERE study = $study ORDER BY corpus")
+SITES = Query(
+    "sites", "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
+)
+BESIDES = Query(
+    "besides",
+    """
+SELECT 'spectra' AS name, metric FROM spectra WHERE study = $study GROUP BY metric
+UNION ALL SELECT 'token_types', metric FROM token_types WHERE study = $study GROUP BY metric
+UNION ALL SELECT 'layer_pairs', metric FROM layer_pairs WHERE study = $study GROUP BY metric
+UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
+UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric
+UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric
+ORDER BY metric, name
+""",
+)
 VIEW_NAMES = Query("view_names", "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view")

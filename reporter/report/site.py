@@ -15,7 +15,7 @@ from reporter.report.assets import write, write_assets
 from reporter.report.contents import Contents, Row, read_contents, rows_of
 from reporter.report.sparklines import sparkline
 from reporter.report.study_page import facts, study_page
-from reporter.report.templating import environment
+from reporter.report.templating import environment, inline_json
 from reporter.store import Store
 
 RESERVED = {"assets", "cache"}
@@ -85,7 +85,7 @@ def _write_study(folder: Path, contents: Contents, templates: Any) -> Path:
 
 
 def _write_data(folder: Path, contents: Contents) -> None:
-    """Write the CSVs into a fresh folder and put it in the old one's place, so that none is left over."""
+    """Write CSVs and chart data into a fresh folder and put it in the old one's place, so that none is left over."""
     import pandas as pd
 
     fresh, data, old = folder / ".data.new", folder / "data", folder / ".data.old"
@@ -95,6 +95,10 @@ def _write_data(folder: Path, contents: Contents) -> None:
     for figure in contents.figures:
         if figure.frame is not None:
             figure.frame.to_csv(fresh / f"{figure.id}.csv", index=False, lineterminator="\n")
+        if figure.spec is not None:
+            # a script and not JSON: a page that was opened as a file may load no other file than a script
+            packed = inline_json(figure.for_page)
+            (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
     if data.exists():
@@ -112,7 +116,7 @@ def _card(out: Path, contents: Contents) -> Row:
         "title": study["title"] or study["study"],
         "question": study["question"],
         "facts": facts(contents),
-        "models": contents.scene.styles.models,
+        "models": contents.scene.styles.own,
         "finished": study["finished"],
         "status": "unfinished" if unfinished else f"{failed} failed" if failed else "complete",
         "good": not failed and not unfinished,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reporter.report.contents import Contents
-from reporter.report.figures import PROFILE, Figure
+from reporter.report.figures import Figure
+from reporter.report.kinds import PROFILE
 
 WIDTH, HEIGHT = 180, 56
 
@@ -47,12 +48,13 @@ def _lines(contents: Contents, figure: Figure) -> list[Spark]:
         & (frame["view"] == scene.views[0])
         & (frame["corpus"] == scene.corpora[0])
         & (frame["checkpoint"] == frame["model"].map(last))
+        & ~frame["site"].isin(["final", "attention"])
     ].dropna(subset=["depth", "value"])
     if rows.empty:
         return []
     low, high = float(rows["value"].min()), float(rows["value"].max())
     found = []
-    for style in scene.styles.models:
+    for style in scene.styles.own:
         own = rows[rows["model"] == style.model].sort_values("depth")
         pairs = list(zip(own["depth"], own["value"], strict=True))
         if len(pairs) > 1:

@@ -8,7 +8,8 @@ from jinja2 import Environment
 
 from reporter.report import tables
 from reporter.report.contents import Contents
-from reporter.report.styles import DECODER, ENCODER
+from reporter.report.scene import ATTENTION, PATH
+from reporter.report.styles import DECODER, ENCODER, RAMP
 
 VIEWS = {
     "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, "
@@ -16,6 +17,12 @@ VIEWS = {
     "all": "Every token, those that the tokenizer adds included. Padding never counts.",
     "no-sinks": "As words, without sinks: position 0 of a decoder, and tokens whose norm exceeds 8 times the "
     "median of their text at some block. A single sink can make a whole profile.",
+}
+SITES = {
+    PATH: "Profiles show the residual stream: what enters the first block, and what each block returns. A hollow mark "
+    "is the state after the closing norm.",
+    ATTENTION: "Profiles show the residual stream after each block's attention, before its feed-forward. Other charts "
+    "stay.",
 }
 ROLES = {ENCODER: "Encoders", DECODER: "Decoders", "other": "Other models"}
 
@@ -37,6 +44,8 @@ def study_page(contents: Contents, templates: Environment) -> str:
         scene=scene,
         roles=ROLES,
         views=[(view, VIEWS.get(view, "")) for view in scene.views],
+        sites=[(site, SITES[site]) for site in scene.sites],
+        ramp={"light": list(RAMP), "dark": list(RAMP.values())},
         missing=lacks,
         models=tables.model_rows(contents.models),
         cells=contents.cells[: tables.MOST_CELLS],
@@ -44,9 +53,11 @@ def study_page(contents: Contents, templates: Environment) -> str:
         page={
             "views": list(scene.views),
             "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
-            "about": VIEWS,
+            "about": VIEWS | SITES,
             "dark": scene.styles.dark_twins,
-            "roles": {style.model: style.role for style in scene.styles.models},
+            "roles": {style.model: style.role for style in scene.styles.own},
+            "baselines": scene.styles.baselines,
+            "scripts": {figure.id: figure.script for figure in contents.figures if figure.spec},
         },
     )
 
@@ -54,9 +65,12 @@ def study_page(contents: Contents, templates: Environment) -> str:
 def facts(contents: Contents) -> list[str]:
     """Return the facts under the title: models by role, corpora, views, cells, when."""
     study = contents.study
-    roles = Counter(style.role for style in contents.scene.styles.models)
+    styles = contents.scene.styles
+    roles = Counter(style.role for style in styles.own)
     models = [_count(roles[role], "model" if role == "other" else role) for role in roles]
     facts = [" and ".join(models)] if models else ["no model with numbers"]
+    if styles.baselines:
+        facts.append(_count(len(styles.baselines), "null baseline"))
     facts.append(_count(len(contents.scene.corpora) or len(contents.corpora), "corpus", "corpora"))
     facts.append(_count(len(contents.scene.views), "view"))
     status = Counter(row["status"] for row in contents.cells)

@@ -53,7 +53,16 @@ class Measurement:
     def seen(self, view: str, seed: int) -> Observed:
         """Return what a metric gets to see under one view."""
         facts = self.measured.facts
-        return Observed(self.measured.observables, facts.layout, facts.counts.texts, view, seed, self.memo)
+        return Observed(
+            self.measured.observables,
+            facts.layout,
+            facts.counts.texts,
+            view,
+            seed,
+            self.memo,
+            self.corpus,
+            facts.head_problem,
+        )
 
 
 def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tuple[str, ...], seed: int) -> Computed:

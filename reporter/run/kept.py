@@ -34,6 +34,8 @@ class PassFacts:
         device: where it ran.
         precision: ``float32`` or ``mixed``.
         deviation: of mixed from float32, None where it was not tried.
+        head_problem: why there is no language-model head to read states with; empty where there is one, or where
+            nobody asked.
     """
 
     anatomy: dict[str, Any]
@@ -42,6 +44,7 @@ class PassFacts:
     device: str
     precision: str
     deviation: float | None
+    head_problem: str = ""
 
 
 @dataclass(frozen=True)

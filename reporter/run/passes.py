@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, measure, settle_precision
 from reporter.forward.places import Layout, Site
+from reporter.forward.readout import Readout
 from reporter.forward.type_counts import count_types
+from reporter.models.head import load_head
 from reporter.observables.kinds import KINDS
 from reporter.observables.setting import Setting
 from reporter.run.kept import Kept, PassFacts, Wanted
@@ -49,6 +52,7 @@ def measured(
     max_tokens: int,
     sites: tuple[Site, ...],
     folder: Path,
+    offline: bool,
     progress: Progress,
 ) -> Measured:
     """Return what the cells need, running at most one pass.
@@ -62,6 +66,7 @@ def measured(
         max_tokens: where texts are cut.
         sites: where states are read.
         folder: where observables are kept.
+        offline: never ask a hub.
         progress: where the pass is shown.
     """
     kept = Kept(folder, side.of_pass)
@@ -70,7 +75,7 @@ def measured(
         forward = Counts()
         if missing:
             part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sites, progress)
+            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sites, offline, progress)
         facts = kept.facts()
         assert facts is not None  # either it was there or the pass wrote it
         return Measured(kept.load(wanted), facts, forward)
@@ -85,6 +90,7 @@ def _pass(
     run: RunSpec,
     max_tokens: int,
     sites: tuple[Site, ...],
+    offline: bool,
     progress: Progress,
 ) -> Counts:
     chosen = settle_precision(run.precision, model, texts, max_tokens)
@@ -94,9 +100,10 @@ def _pass(
     found = kept.unfinished(wanted)
     if found is None:
         types = counted.at_least(FEWEST_OCCURRENCES)
+        in_all = int(counted.counts.sum() + counted.added.sum())
         names = dict(zip(types, model.tokenizer.convert_ids_to_tokens(list(types)), strict=True))
         observables = {
-            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names))
+            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all))
             for name, size in wanted.items()
         }
         counts, first = Counts(), 0
@@ -104,6 +111,7 @@ def _pass(
         observables, counts, first = found.observables, found.counts, found.next_shard
         progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
+    readout, problem = _readout(model, wanted, offline)
     settings = Settings(
         max_tokens=max_tokens,
         batch_tokens=run.batch_tokens,
@@ -112,6 +120,8 @@ def _pass(
         layout=layout,
         frequent=counted.frequent,
         shuffled=bool(side.of_pass["shuffled"]),
+        readout=readout,
+        losses="losses" in wanted,
     )
     saver = _Saver(kept, wanted)
     name = f"{side.model} {side.checkpoint} × {side.corpus}"
@@ -121,9 +131,25 @@ def _pass(
             counts = counts + more
             if shard.stop < len(texts):
                 saver.save(observables, counts, shard.index + 1)
-        facts = PassFacts(asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation)
+        device = str(model.device)
+        facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
+    """Return the model with its head where an observable reads it, or why it has none."""
+    if not any(KINDS[name].reads_head for name in wanted):
+        return None, ""
+    try:
+        readout = Readout(model, load_head(model.checkpoint, model, offline))
+    except ReporterError as error:
+        return None, str(error)
+    if model.closing.problem and "lens" in wanted:
+        return None, model.closing.problem
+    if readout.head.kind == "masked" and readout.head.mask_id is None and "losses" in wanted:
+        return None, "its tokenizer has no mask token"
+    return readout, ""
 
 
 FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything

@@ -71,7 +71,16 @@ class _Worker:
         for cell in self.plan.cells:
             if cell.state == "run" and cell.compares:
                 self._compare(cell)
+        self._relate()
         return self.computed, self.failed
+
+    def _relate(self) -> None:
+        """Store what the study alone says of models, since it may change where no cell must run."""
+        for found in self.plan.checkpoints.values():
+            for checkpoint in found if isinstance(found, tuple) else ():
+                row = self._model_row(checkpoint)
+                said = ("base", "baseline", "scores")
+                self.store.put("models", _MODEL_KEY, {name: row[name] for name in (*_MODEL_KEY, *said)})
 
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
         todo = [
@@ -174,6 +183,7 @@ class _Worker:
             self.study.corpora[side.corpus].max_tokens,
             self.study.sites,
             self.observables,
+            self.offline,
             self.progress,
         )
 

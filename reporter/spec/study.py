@@ -58,7 +58,8 @@ class Study(Part):
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
-        description="'all', or a list of metrics; one with options is written {name: {option: value}}.",
+        description="'all', or a list of metrics (and 'all'); one with options is written {name: {option: value}}. "
+        "Optional ones, which take more than one plain forward pass, are only there where they are listed.",
     )
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
         ("words", "all", "no-sinks"),

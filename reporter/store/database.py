@@ -99,6 +99,27 @@ class Store:
                 given = [cleaned[column] for column in rest]
                 connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
 
+    def replace(self, name: str, study: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Stores all rows that a table has of a study, in place of those that were there.
+
+        Args:
+            name: A table, such as ``correlations``.
+            study: The study.
+            rows: Its rows; ``study`` may be left out.
+
+        Raises:
+            ValueError: An unknown table or column, or NaN or infinity.
+            ReporterError: The file cannot be written.
+        """
+        table = find_table(name)
+        cleaned = [clean_row(table, {"study": study, **row}) for row in rows]
+        if not cleaned and not self._rows(f"SELECT 1 FROM {name} WHERE study = ? LIMIT 1", [study]):
+            return
+        with self._file.writing() as connection:
+            connection.execute(f"DELETE FROM {name} WHERE study = ?", [study])
+            if cleaned:
+                connection.append(name, as_frame(table, cleaned), by_name=True)
+
     def prune(self, study: str, keep: Collection[tuple[str, ...]]) -> int:
         """Drops what a study no longer has: cells with their numbers, models and corpora.
 

@@ -2,210 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
+from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
+
+__all__ = ["NUMBER_TABLES", "SCHEMA_VERSION", "TABLES", "Column", "Table", "find_table"]
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
 SCHEMA_VERSION = 2
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column: its name, DuckDB type and the comment stored with it."""
-
-    name: str
-    type: str
-    comment: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table, what one of its rows is, and the columns that tell its rows apart."""
-
-    name: str
-    comment: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-
-
-_STUDY = Column("study", "VARCHAR", "id of the study")
-_MODEL = Column("model", "VARCHAR", "name of the model in the study")
-_CHECKPOINT = Column("checkpoint", "VARCHAR", "name of the checkpoint; 'final' where the model has only one")
-_STEP = Column("step", "BIGINT", "training step of the checkpoint; NULL where it is unknown")
-_ROLE = Column("role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?")
-_CORPUS = Column("corpus", "VARCHAR", "name of the corpus in the study")
-
-_METRIC = Column("metric", "VARCHAR", "metric, the first part of a number's name")
-_SITE = Column("site", "VARCHAR", "'embedding', 'block', 'final' or 'attention'")
-_LAYER = Column("layer", "INTEGER", "0 = embedding, 1..L = blocks")
-_DEPTH = Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis")
-_VIEW = Column("view", "VARCHAR", "which tokens count: 'words', 'all' or 'no-sinks'")
-_VALUE = Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)")
-_LOW = Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none")
-_HIGH = Column("ci_high", "DOUBLE", "upper end of its interval")
-_N = Column("n", "BIGINT", "how many observations it rests on")
-_HERE = (_STUDY, _MODEL, _CHECKPOINT, _STEP, _ROLE, _CORPUS, _VIEW, _METRIC, _SITE, _LAYER, _DEPTH)
-
 TABLES: tuple[Table, ...] = (
-    Table(
-        "layer_metrics",
-        "One number: a statistic of one model checkpoint on one corpus under one view, at one layer.",
-        ("study", "model", "checkpoint", "corpus", "metric", "view", "statistic", "site", "layer"),
-        (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _STEP,
-            _ROLE,
-            _CORPUS,
-            Column(
-                "view",
-                "VARCHAR",
-                "which tokens count: 'words' (ordinary and sink tokens), 'all' (special tokens too), "
-                "'no-sinks' (ordinary tokens alone)",
-            ),
-            _METRIC,
-            Column("statistic", "VARCHAR", "statistic, the second part of a number's name"),
-            Column(
-                "site",
-                "VARCHAR",
-                "'embedding' (what enters the first block), 'block' (what a block returns), 'final' (after the closing "
-                "norm) or 'attention' (after a block's attention, before its feed-forward)",
-            ),
-            Column("layer", "INTEGER", "0 = embedding, 1..L = blocks; NULL for a number of the whole model"),
-            _DEPTH,
-            _VALUE,
-            _LOW,
-            _HIGH,
-            _N,
-        ),
-    ),
-    Table(
-        "spectra",
-        "One point of an eigenvalue curve: how much of the variance of the token states lies on one axis.",
-        ("study", "model", "checkpoint", "corpus", "metric", "view", "site", "layer", "rank"),
-        (
-            *_HERE,
-            Column("rank", "INTEGER", "1 for the largest eigenvalue"),
-            Column("value", "DOUBLE", "the eigenvalue over the sum of all"),
-            _N,
-        ),
-    ),
-    Table(
-        "token_types",
-        "One token type at one layer: how far the mean of its occurrences is from zero, and how much they vary.",
-        ("study", "model", "checkpoint", "corpus", "metric", "view", "site", "layer", "token_id"),
-        (
-            *_HERE,
-            Column("token_id", "INTEGER", "id in the model's vocabulary"),
-            Column("token", "VARCHAR", "the token as the tokenizer writes it"),
-            Column("count", "BIGINT", "its occurrences in the view"),
-            Column("norm_of_mean", "DOUBLE", "norm of the mean of its states"),
-            Column("variance", "DOUBLE", "mean squared distance of its states from their mean"),
-        ),
-    ),
-    Table(
-        "layer_pairs",
-        "A number for two layers, of one model or of two, on the same texts.",
-        (
-            "study",
-            "corpus",
-            "metric",
-            "view",
-            "statistic",
-            "model_a",
-            "checkpoint_a",
-            "layer_a",
-            "model_b",
-            "checkpoint_b",
-            "layer_b",
-        ),
-        (
-            _STUDY,
-            _CORPUS,
-            _VIEW,
-            _METRIC,
-            Column("statistic", "VARCHAR", "statistic, such as 'cka' or 'knn'"),
-            Column("model_a", "VARCHAR", "name of the first model"),
-            Column("checkpoint_a", "VARCHAR", "its checkpoint"),
-            Column("layer_a", "INTEGER", "layer of the first model, 0 = embedding"),
-            Column("model_b", "VARCHAR", "name of the second model; the first again inside one model"),
-            Column("checkpoint_b", "VARCHAR", "its checkpoint"),
-            Column("layer_b", "INTEGER", "layer of the second model"),
-            _VALUE,
-            _LOW,
-            _HIGH,
-            _N,
-        ),
-    ),
-    Table(
-        "differences",
-        "A statistic on one side of a comparison minus the same on the other: two corpora, or a model and its base.",
-        (
-            "study",
-            "kind",
-            "metric",
-            "view",
-            "statistic",
-            "site",
-            "layer",
-            "model_a",
-            "checkpoint_a",
-            "corpus_a",
-            "model_b",
-            "checkpoint_b",
-            "corpus_b",
-        ),
-        (
-            _STUDY,
-            Column("kind", "VARCHAR", "'corpora' (one model on two corpora) or 'base' (a model minus its base)"),
-            _VIEW,
-            _METRIC,
-            Column("statistic", "VARCHAR", "the statistic that is compared"),
-            Column("model_a", "VARCHAR", "model of the first side"),
-            Column("checkpoint_a", "VARCHAR", "its checkpoint"),
-            Column("corpus_a", "VARCHAR", "its corpus"),
-            Column("model_b", "VARCHAR", "model of the second side, which is subtracted"),
-            Column("checkpoint_b", "VARCHAR", "its checkpoint"),
-            Column("corpus_b", "VARCHAR", "its corpus"),
-            _SITE,
-            _LAYER,
-            _DEPTH,
-            Column("value", "DOUBLE", "first minus second; NULL where it could not be computed"),
-            _LOW,
-            _HIGH,
-            _N,
-        ),
-    ),
-    Table(
-        "correlations",
-        "Over the models of a study, how a feature of their layers goes with how well they do.",
-        ("study", "corpus", "view", "metric", "feature", "score", "method"),
-        (
-            _STUDY,
-            _CORPUS,
-            _VIEW,
-            _METRIC,
-            Column("feature", "VARCHAR", "a statistic of the whole model, such as 'rate'"),
-            Column("score", "VARCHAR", "a score that the study gives, or 'loss.lm', the measured loss"),
-            Column("method", "VARCHAR", "'pearson' or 'spearman'"),
-            Column("value", "DOUBLE", "the correlation; NULL where it could not be computed"),
-            _LOW,
-            _HIGH,
-            Column("p", "DOUBLE", "probability of one at least as strong if they are unrelated; NULL below 3 models"),
-            Column("n", "BIGINT", "models it rests on"),
-        ),
-    ),
+    *NUMBERS,
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",
         ("study", "model", "checkpoint"),
         (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _STEP,
-            _ROLE,
+            STUDY,
+            MODEL,
+            CHECKPOINT,
+            STEP,
+            ROLE,
             Column("source", "VARCHAR", "'hub', 'path' or 'recipe'"),
             Column("location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"),
             Column("revision", "VARCHAR", "commit of the hub repository, or hash of the files"),
@@ -271,8 +89,8 @@ TABLES: tuple[Table, ...] = (
         "One corpus: where its texts came from and what was kept.",
         ("study", "corpus"),
         (
-            _STUDY,
-            _CORPUS,
+            STUDY,
+            CORPUS,
             Column("source", "VARCHAR", "'inline', 'file', 'dataset' or 'generated'"),
             Column("location", "VARCHAR", "file name as written in the study, dataset id or generator"),
             Column("content_hash", "VARCHAR", "SHA-256 of the texts that were kept, in order"),
@@ -291,10 +109,10 @@ TABLES: tuple[Table, ...] = (
         "'bert | gpt2'.",
         ("study", "model", "checkpoint", "corpus", "metric"),
         (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _CORPUS,
+            STUDY,
+            MODEL,
+            CHECKPOINT,
+            CORPUS,
             Column("metric", "VARCHAR", "metric"),
             Column("options", "VARCHAR", "JSON object: the metric's options, defaults filled in"),
             Column("fingerprint", "VARCHAR", "hash of everything its numbers depend on"),
@@ -345,7 +163,7 @@ TABLES: tuple[Table, ...] = (
         "One study: its text and its last run.",
         ("study",),
         (
-            _STUDY,
+            STUDY,
             Column("title", "VARCHAR", "title"),
             Column("question", "VARCHAR", "the question it asks"),
             Column(
@@ -374,18 +192,6 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
 )
-
-
-_PAIRED = "CASE WHEN {0}_a = {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
-
-# Tables of numbers, and the four parts of the name of the cell that a row belongs to, as SQL.
-NUMBER_TABLES: dict[str, tuple[str, str, str, str]] = {
-    "layer_metrics": ("model", "checkpoint", "corpus", "metric"),
-    "spectra": ("model", "checkpoint", "corpus", "metric"),
-    "token_types": ("model", "checkpoint", "corpus", "metric"),
-    "layer_pairs": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), "corpus", "metric"),
-    "differences": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), _PAIRED.format("corpus"), "metric"),
-}
 
 
 def find_table(name: str) -> Table:

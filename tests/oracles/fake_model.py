@@ -111,6 +111,8 @@ class FakeModel:
         """Scale to norm 1, then pad with zeros or cut off dimensions."""
         import torch
 
+        if self.anatomy.final_width is None:
+            return x
         x = x / x.norm(dim=-1, keepdim=True).clamp_min(1e-9)
         return torch.nn.functional.pad(x, (0, self.anatomy.final_width - self.width))
 
@@ -130,6 +132,24 @@ class FakeModel:
                 x = x * np.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[:, None]
             found.append(x)
         return found
+
+
+class FakeHead:
+    """A language-model head whose logits are products with fixed vectors."""
+
+    mask_id = 2
+
+    def __init__(self, model):
+        import torch
+
+        rng = np.random.default_rng(99)
+        width = model.anatomy.final_width or model.width
+        self.kind = "causal" if model.role == "decoder" else "masked"
+        self.vectors = rng.standard_normal((width, FIRST_WORD + WORDS)) * 0.3
+        self._vectors = torch.from_numpy(self.vectors).float()
+
+    def logits(self, states):
+        return states @ self._vectors
 
 
 class FakeTexts(list):

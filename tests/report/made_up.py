@@ -1,5 +1,7 @@
 """Made-up studies: two encoders, two decoders, two corpora, three views, checkpoints, gaps and failures.
 
+``fill`` writes a plain study; ``fill_whole`` one with null baselines, all sites and rows in every table.
+
 Not a test: loaded by the fixtures of ``tests/report`` and ``tests/browser``.
 """
 
@@ -7,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
+from reporter.metrics.base import Metric, Statistic
 from reporter.metrics.registry import catalogue
 from reporter.store import Store
 
@@ -27,7 +32,29 @@ MODELS = (
     ("gpt2", "decoder", 6, 96, (0, 50, 200, 600)),
     ("llama", "decoder", 8, 64, (None,)),
 )
+# for fill_whole: what is not in the catalogue of this version
+WHOLE = (
+    ("bert", "encoder", 4, 64, (0, 600)),
+    ("bert (random-init)", "encoder", 4, 64, (None,)),
+    ("gpt2", "decoder", 6, 96, (0, 600)),
+    ("gpt2 (random-init)", "decoder", 6, 96, (None,)),
+    ("gpt2 (shuffled)", "decoder", 6, 96, (None,)),
+    ("tuned", "encoder", 4, 64, (None,)),
+)
+BASES = {
+    "bert (random-init)": ("bert", "random-init"),
+    "gpt2 (random-init)": ("gpt2", "random-init"),
+    "gpt2 (shuffled)": ("gpt2", "shuffled"),
+    "tuned": ("bert", None),
+}
+EXTRA = {
+    "intrinsic_dimension": [f"gride_{2**i}" for i in range(7)],
+    "layer_pairs": ["cka:pair", "knn:pair"],
+    "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
+    "variance": ["total", "within", "between", "within_share", "between_share", "tradeoff", "coverage:model"],
+}
 VERSIONS = {"reporter": "0.1.0", "torch": "2.13.0", "transformers": "5.23.0", "python": "3.11.9"}
+ROWS = runpy.run_path(str(Path(__file__).with_name("made_up_rows.py")))
 SPEC = "study: made-up\ntitle: Made up\nmodels:\n  bert: google-bert  # <script>alert(1)</script>\n"
 
 
@@ -35,7 +62,12 @@ def curve(role: str, statistic: str, depth: float, age: float, view: str) -> flo
     """A value that looks like the real thing, and differs by everything it may differ by."""
     bulge = math.exp(-((depth - 0.55) ** 2) / 0.05) if role == "decoder" else 0.25 * (1 - depth)
     share = 0.06 + age * (0.45 if view != "no-sinks" else 0.15) * bulge + 0.02 * len(view) / 8
+    if statistic.startswith("gride_"):
+        return 4 + 6 * age * (1 - depth) + 1.2 * math.log2(int(statistic[6:]))
     known = {
+        "between_share": 0.9 - 0.7 * depth,
+        "within_share": 0.1 + 0.7 * depth,
+        "tradeoff": -0.2 - 0.4 * depth,
         "top_variance_share": share,
         "top_variance_share_batch": share * 1.07,
         "mean_cosine": 0.2 + 0.6 * age * bulge,
@@ -50,31 +82,64 @@ def curve(role: str, statistic: str, depth: float, age: float, view: str) -> flo
     return known.get(statistic, 0.1 + 0.05 * math.sin(3 * depth + len(statistic)) * (0.5 + age))
 
 
+def known_metrics(extra: bool = True) -> dict[str, Metric]:
+    """The catalogue, and what EXTRA adds to it."""
+    known = dict(catalogue())
+    for name, statistics in EXTRA.items() if extra else ():
+        old = known.get(name) or Metric(name, name.replace("_", " ").capitalize(), f"Made up {name}.", (), (), len)  # type: ignore[arg-type]
+        has = {statistic.name for statistic in old.statistics}
+        new = [one.partition(":") for one in statistics if one.partition(":")[0] not in has]
+        more = tuple(
+            Statistic(
+                name,
+                name.replace("_", " "),
+                f"made up: {name} of the states",
+                (),
+                per=per or "layer",  # type: ignore[arg-type]
+                floor=name.startswith("gride"),
+                headline=name == "effective_rank",
+            )
+            for name, _, per in new
+        )
+        known[name] = replace(old, statistics=old.statistics + more)
+    return dict(sorted(known.items()))
+
+
 def values(
-    rng: np.random.Generator, role: str, layers: int, width: int, age: float, metric: str
+    rng: np.random.Generator, role: str, layers: int, width: int, age: float, metric: Metric, sites: bool = False
 ) -> list[dict[str, Any]]:
     rows = []
     for view in VIEWS:
-        for statistic in catalogue()[metric].statistics:
-            places: list[int | None] = (
-                [None] if statistic.per == "model" else list(range(layers + (statistic.per == "layer")))
+        for statistic in metric.statistics:
+            if statistic.per == "pair":
+                continue
+            places: list[Any] = (
+                [(None, None)]
+                if statistic.per == "model"
+                else [("block" if i else "embedding", i) for i in range(layers + (statistic.per == "layer"))]
             )
-            for layer in places:
+            if sites and statistic.per == "layer" and metric.name in {"anisotropy", "convergence"}:
+                places += [("final", layers)]
+            if sites and statistic.headline:
+                places += [("attention", i) for i in range(1, layers + 1)]
+            for site, layer in places:
                 depth = (layer or 0) / layers
                 value: float | None = curve(role, statistic.name, depth, age, view) + float(rng.normal(0, 0.004))
                 if (
-                    metric == "intrinsic_dimension"
+                    metric.name == "intrinsic_dimension"
                     and layer == 0
                     and role == "encoder"
                     and statistic.name != "duplicates"
                 ):
                     value = None
+                if site in {"final", "attention"} and value is not None:
+                    value += 0.11  # so that a mixture would be seen
                 spread = 0.02 + 0.01 * depth
                 bounded = bool(statistic.interval) and value is not None
                 own = {
                     "view": view,
                     "statistic": statistic.name,
-                    "site": None if layer is None else "block" if layer else "embedding",
+                    "site": site,
                     "layer": layer,
                     "depth": None if layer is None else depth,
                     "n": 4096 - 12 * len(view),
@@ -106,16 +171,21 @@ def values(
 def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
     """Write a study into a database; keywords replace the usual models, corpora, metrics, title…"""
     corpora, metrics = more.get("corpora", CORPORA), more.get("metrics", tuple(catalogue()))
+    known, bases = known_metrics(), more.get("bases", {})
     rng = np.random.default_rng(0)
     models, cells, numbers = [], [], []
     for name, role, layers, width, steps in more.get("models", MODELS):
         for step in steps:
             checkpoint = "final" if step is None else f"step{step}"
             key = {"study": study, "model": name, "checkpoint": checkpoint}
-            models.append(key | model_row(name, role, layers, width, step))
+            base, baseline = bases.get(name, (None, None))
+            of_base = {"base": base, "baseline": baseline}
+            models.append(key | model_row(name, role, layers, width, step) | of_base)
             for corpus in corpora:
                 for metric in metrics:
-                    rows = values(rng, role, layers, width, 1.0 if step is None else min(1.0, step / 600), metric)
+                    age = 1.0 if step is None else min(1.0, step / 600)
+                    age = 0.5 * age if baseline == "shuffled" else 0.0 if baseline else age
+                    rows = values(rng, role, layers, width, age, known[metric], more.get("sites", False))
                     of_cell = key | {"corpus": corpus, "metric": metric}
                     numbers += [of_cell | {"step": step, "role": role} | row for row in rows]
                     cells.append(of_cell | cell_row("-".join(of_cell.values()), metric, role))
@@ -127,6 +197,29 @@ def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
         for table, rows in (("models", models), ("cells", cells), ("layer_metrics", numbers)):
             if rows:
                 connection.append(table, pd.DataFrame(rows), by_name=True)
+    return store
+
+
+def fill_whole(path: Path, study: str = "whole", types: int = 40, ranks: int = 96, **more: Any) -> Store:
+    """Write a study with null baselines, all sites and rows in every table; keywords as for ``fill``."""
+    more = {"models": WHOLE, "bases": BASES, "metrics": tuple(known_metrics()), "sites": True} | more
+    store = fill(path, study, **more)
+    corpora, models = more.get("corpora", CORPORA), more["models"]
+    frames = {
+        name: pd.concat([make(view, corpus) for view in VIEWS for corpus in corpora], ignore_index=True)
+        for name, make in {
+            "spectra": lambda view, corpus: pd.concat([ROWS["spectrum"](m, view, corpus, ranks) for m in models]),
+            "token_types": lambda view, corpus: pd.concat(
+                [ROWS["token_types"](m, view, corpus, types) for m in models]
+            ),
+            "layer_pairs": lambda view, corpus: pd.DataFrame(ROWS["layer_pairs"](models, view, corpus)),
+        }.items()
+    }
+    frames["differences"] = pd.DataFrame([row for view in VIEWS for row in ROWS["differences"](models, view)])
+    frames["correlations"] = pd.DataFrame([row for view in VIEWS for row in ROWS["correlations"](view, corpora)])
+    with duckdb.connect(str(path)) as connection:
+        for table, frame in frames.items():
+            connection.append(table, frame.assign(study=study), by_name=True)
     return store
 
 

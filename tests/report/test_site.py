@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +13,7 @@ import pytest
 
 from reporter.errors import UsageError
 from reporter.metrics.registry import catalogue
-from reporter.report import figures, render
+from reporter.report import kinds, render
 from reporter.store import query
 
 HOSTILE = "<script>alert(1)</script>"
@@ -157,7 +158,7 @@ def test_a_broken_chart_leaves_the_page_alone(
     def broken(*_: Any) -> Any:
         raise RuntimeError("no ink <b>")
 
-    monkeypatch.setattr(figures, "PROFILE", figures.Kind("profile", figures.PROFILE.query, broken))
+    monkeypatch.setattr(kinds, "PROFILE", replace(kinds.PROFILE, draw=broken))
     render(tmp_path / "results.duckdb", tmp_path)
     text = (tmp_path / "made-up" / "index.html").read_text(encoding="utf-8")
     assert "This chart could not be made." in text and "RuntimeError: no ink &lt;b&gt;" in text

@@ -31,7 +31,8 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
     Returns:
         A layered Altair chart, as wide as the place it is put in, 24 pixels for each model.
     """
-    own = alt.Chart().transform_filter(parts.is_statistic(statistic.name))
+    # the rows of a comparison are of the statistic that the page's selector names
+    own = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(statistic.name))
     present = set(frame["model"])
     order = [name for name in styles.names if name in present]
     x = alt.X("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(grid=True, tickCount=5))
@@ -39,7 +40,7 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
         "model:N",
         title=None,
         scale=alt.Scale(domain=order),
-        axis=alt.Axis(labelLimit=110, grid=True, domain=False),
+        axis=alt.Axis(labelLimit=130, grid=True, domain=False),
     )
     layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(x=alt.datum(0))]
     if bool((frame["statistic"] == f"{statistic.name}_floor").any()):
@@ -55,11 +56,12 @@ def dots(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) 
                 opacity=parts.lit(0.45, 0.08),
             )
         )
-    points = own.mark_point(filled=True, size=85).encode(
+    points = own.mark_point(filled=True).encode(
         x=x,
         y=y,
         color=parts.color(styles),
         shape=parts.shape(styles),
+        size=parts.size(styles, 85),
         opacity=parts.lit(1, 0.1),
         tooltip=_tooltip(frame, statistic),
     )

@@ -1,4 +1,4 @@
-"""What charts share: scales, the highlight, the value axis and its parameters."""
+"""What charts share: scales, the highlight, the axes and their parameters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,31 @@ NUMBER = ".4~g"
 
 def params(axis: Axis) -> list[Any]:
     """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
+    return [highlight(), *reach(axis)]
+
+
+def highlight() -> Any:
+    """The models to highlight; none of them highlights all."""
+    return alt.param(name="highlight", value=[])
+
+
+def reach(axis: Axis) -> list[Any]:
+    """Where the value axis begins and ends, and the note on the floor."""
     return [
-        alt.param(name="highlight", value=[]),
         alt.param(name="low", value=axis.low),
         alt.param(name="high", value=axis.high),
         alt.param(name="note", value=axis.note),
     ]
+
+
+def depth_axis(title: str = "relative depth") -> Any:
+    """Relative depth from 0, the embedding, to 1, the last block."""
+    return alt.X(
+        "depth:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, 1], nice=False),
+        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
+    )
 
 
 def value_scale() -> Any:
@@ -52,6 +71,30 @@ def dash(styles: Styles) -> Any:
     """Each model's own dash."""
     scale = alt.Scale(domain=styles.names, range=[list(style.dash) for style in styles.models])
     return alt.StrokeDash("model:N", scale=scale, legend=None)
+
+
+def width(styles: Styles) -> Any:
+    """Thin lines for null baselines."""
+    return alt.StrokeWidthValue(2, **_of_baselines(styles, 1.2))
+
+
+def size(styles: Styles, area: float) -> Any:
+    """Small marks for null baselines."""
+    return alt.SizeValue(area, **_of_baselines(styles, area / 3))
+
+
+def without_baselines(chart: Any, styles: Styles) -> Any:
+    """The chart without the rows of null baselines."""
+    return chart.transform_filter(f"!({_is_baseline(styles)})") if styles.baselines else chart
+
+
+def _of_baselines(styles: Styles, value: float) -> dict[str, Any]:
+    """A condition that gives null baselines another value; none where there are none."""
+    return {"condition": {"test": _is_baseline(styles), "value": value}} if styles.baselines else {}
+
+
+def _is_baseline(styles: Styles) -> str:
+    return f"indexof([{', '.join(map(_quoted, styles.baselines))}], datum.model) >= 0"
 
 
 def lit(on: float, off: float) -> Any:

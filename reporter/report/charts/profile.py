@@ -14,6 +14,7 @@ from reporter.report.styles import FLOOR_GREY, RULE_GREY, Styles
 if TYPE_CHECKING:
     import pandas as pd
 
+FINAL = "final"
 TITLES = {"layer": "relative depth", "step": "relative depth at the start of the step"}
 
 
@@ -29,20 +30,45 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
     Returns:
         A layered Altair chart, as wide as the place it is put in.
     """
-    own = alt.Chart().transform_filter(parts.is_statistic(statistic.name))
-    x = alt.X(
-        "depth:Q",
-        title=TITLES.get(statistic.per, "relative depth"),
-        scale=alt.Scale(domain=[0, 1], nice=False),
-        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
-    )
-    y = parts.value_axis()
+    of_it = alt.Chart().transform_filter(parts.is_statistic(statistic.name))
+    own = of_it
+    layers: list[Any] = []
+    if "site" in frame and bool((frame["site"] == FINAL).any()):
+        own = of_it.transform_filter(f"datum.site !== '{FINAL}'")
+        layers.append(_final(of_it, frame, statistic, styles))
+    chart = _over_depth(own, frame, statistic, styles, layers, _has_floor(frame, statistic))
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+
+
+def difference(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
+    """Draw how much a statistic differs between two sides of a comparison, over depth.
+
+    Args:
+        frame: rows of the query ``differences`` for one comparison, statistic, view and checkpoint of each model.
+        statistic: what is drawn.
+        styles: colour, mark and dash of each model.
+        axis: reach of the value axis; holds 0, where both sides are alike.
+
+    Returns:
+        A layered Altair chart, as wide as the place it is put in.
+    """
+    chart = _over_depth(alt.Chart(), frame, statistic, styles, [], floor=False)
+    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+
+
+def _over_depth(
+    own: Any, frame: pd.DataFrame, statistic: Statistic, styles: Styles, above: list[Any], floor: bool
+) -> Any:
+    x, y = parts.depth_axis(TITLES.get(statistic.per, "relative depth")), parts.value_axis()
     layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))]
-    if _has_floor(frame, statistic):
+    if floor:
         layers += _floor(statistic, x, y)
     if parts.has(frame, "ci_low"):
+        # bands of null baselines would bury the others; their intervals are in the tooltips
         layers.append(
-            own.mark_area(clip=True).encode(
+            parts.without_baselines(own, styles)
+            .mark_area(clip=True)
+            .encode(
                 x=x,
                 y=parts.value_axis("ci_low:Q"),
                 y2="ci_high:Q",
@@ -50,19 +76,41 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
                 opacity=parts.lit(0.16, 0.02),
             )
         )
-    line = own.mark_line(strokeWidth=2, strokeCap="round", strokeJoin="round", clip=True).encode(
-        x=x, y=y, color=parts.color(styles), strokeDash=parts.dash(styles), opacity=parts.lit(1, 0.1)
+    line = own.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
+        x=x,
+        y=y,
+        color=parts.color(styles),
+        strokeDash=parts.dash(styles),
+        strokeWidth=parts.width(styles),
+        opacity=parts.lit(1, 0.1),
     )
-    points = own.mark_point(filled=True, size=42).encode(
+    points = own.mark_point(filled=True).encode(
         x=x,
         y=y,
         color=parts.color(styles),
         shape=parts.shape(styles),
+        size=parts.size(styles, 42),
         opacity=parts.lit(1, 0.1),
         tooltip=_tooltip(frame, statistic),
     )
-    chart = alt.layer(*layers, line, points, parts.floor_note(), data=frame)
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+    return alt.layer(*layers, line, points, *above, parts.floor_note(), data=frame)
+
+
+def _final(of_it: Any, frame: pd.DataFrame, statistic: Statistic, styles: Styles) -> Any:
+    """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
+    return (
+        of_it.transform_filter(f"datum.site === '{FINAL}'")
+        .transform_calculate(where="'after the closing norm'")
+        .mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
+        .encode(
+            x=parts.depth_axis(),
+            y=parts.value_axis(),
+            color=parts.color(styles),
+            shape=parts.shape(styles),
+            opacity=parts.lit(1, 0.1),
+            tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, statistic)],
+        )
+    )
 
 
 def _has_floor(frame: pd.DataFrame, statistic: Statistic) -> bool:
@@ -74,7 +122,7 @@ def _floor(statistic: Statistic, x: Any, y: Any) -> list[Any]:
     floor = (
         alt.Chart()
         .transform_filter(parts.is_statistic(f"{statistic.name}_floor"))
-        .transform_filter("isValid(datum.value)")
+        .transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
     )
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
         x=x, y=y, detail="model:N", opacity=parts.lit(0.9, 0.2)
@@ -92,9 +140,10 @@ def _floor(statistic: Statistic, x: Any, y: Any) -> list[Any]:
 
 
 def _tooltip(frame: pd.DataFrame, statistic: Statistic) -> list[Any]:
-    shown = [
-        alt.Tooltip("model:N"),
-        alt.Tooltip("checkpoint:N"),
+    shown = [alt.Tooltip("model:N"), alt.Tooltip("checkpoint:N")]
+    if "model_b" in frame:
+        shown.append(alt.Tooltip("model_b:N", title="minus"))
+    shown += [
         alt.Tooltip("layer:Q", title="layer" if statistic.per == "layer" else "step from layer"),
         alt.Tooltip("depth:Q", format=".2~f"),
         alt.Tooltip("value:Q", format=parts.NUMBER, title=statistic.title),

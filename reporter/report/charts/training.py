@@ -43,15 +43,16 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
     )
     y = parts.value_axis()
     zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
-    line = alt.Chart().mark_line(strokeWidth=2, strokeCap="round", strokeJoin="round", clip=True)
-    points = alt.Chart().mark_point(filled=True, size=42)
+    line = alt.Chart().mark_line(strokeCap="round", strokeJoin="round", clip=True)
+    points = alt.Chart().mark_point(filled=True)
     shared = {"x": x, "y": y, "color": parts.color(styles), "opacity": parts.lit(1, 0.1)}
     chart = alt.layer(
         zero,
-        line.encode(**shared, strokeDash=parts.dash(styles)),
+        line.encode(**shared, strokeDash=parts.dash(styles), strokeWidth=parts.width(styles)),
         points.encode(
             **shared,
             shape=parts.shape(styles),
+            size=parts.size(styles, 42),
             tooltip=[
                 alt.Tooltip("model:N"),
                 alt.Tooltip("step:Q", format=","),
