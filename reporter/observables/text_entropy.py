@@ -51,8 +51,9 @@ class TextEntropy(Observable):
         self.lengths: Ints = np.zeros((0, len(VIEWS)), dtype=np.int64)
         self.entropies: Floats = np.zeros((0, len(layout.places), len(VIEWS)))
         self._texts: Ints = np.zeros(0, dtype=np.int64)
-        self._sets: list[Ints] = []  # rows of the batch, each set measured once, shortest first
-        self._set_of: Ints = np.zeros((0, len(VIEWS)), dtype=np.int64)  # of each text and view, −1 for none
+        self._rows: list[Ints] = []  # of each text to measure in the batch, shortest first
+        self._views: list[NDArray[np.bool_]] = []  # which of them belong to each view, shape (V, tokens)
+        self._order: Ints = self.texts
         self._of_places: list[Floats] = []
 
     @classmethod
@@ -65,35 +66,29 @@ class TextEntropy(Observable):
         texts = np.unique(batch.texts)
         self._texts = texts[measured(texts, self.seed, self.wanted, self.of)]
         self._of_places = []
-        sets: dict[bytes, int] = {}
-        found = np.full((len(self._texts), len(VIEWS)), -1, dtype=np.int64)
-        lengths = np.zeros_like(found)
-        for i, text in enumerate(self._texts):
-            rows = np.flatnonzero(batch.texts == text)
-            strata = batch.strata[rows]
-            for view, kept in enumerate(VIEWS.values()):
-                inside = rows[np.isin(strata, kept)]
-                lengths[i, view] = len(inside)
-                if len(inside) >= FEWEST:  # views that leave the text the same tokens share a set
-                    found[i, view] = sets.setdefault(inside.tobytes(), len(sets))
-        rows_of = [np.frombuffer(key, dtype=np.int64) for key in sets]
-        order = np.argsort([len(rows) for rows in rows_of], kind="stable")
-        self._sets = [rows_of[i] for i in order]
-        self._set_of = np.where(found >= 0, np.argsort(order)[found], -1) if sets else found
+        rows = [np.flatnonzero(batch.texts == text) for text in self._texts]
+        self._order = np.argsort([len(of_text) for of_text in rows], kind="stable")
+        self._rows = [rows[i] for i in self._order]
+        self._views = [
+            np.stack([np.isin(batch.strata[of_text], strata) for strata in VIEWS.values()]) for of_text in self._rows
+        ]
+        lengths = np.zeros((len(rows), len(VIEWS)), dtype=np.int64)
+        for i, views in zip(self._order, self._views, strict=True):
+            lengths[i] = views.sum(axis=1)
         self.texts = np.concatenate([self.texts, self._texts])
         self.lengths = np.concatenate([self.lengths, lengths])
 
     def observe(self, layer: LayerStates) -> None:
         """Measure the texts at one place."""
-        found = np.full(len(self._sets) + 1, np.nan)  # the last one is the set −1
+        found = np.full((len(self._rows), len(VIEWS)), np.nan)
         start = 0
-        while start < len(self._sets):
+        while start < len(self._rows):
             stop, width = start + 1, layer.states.shape[1]
-            while stop < len(self._sets) and (stop + 1 - start) * len(self._sets[stop]) * width <= _NUMBERS:
+            while stop < len(self._rows) and (stop + 1 - start) * len(self._rows[stop]) * width <= _NUMBERS:
                 stop += 1
-            found[start:stop] = _entropies(layer.states, self._sets[start:stop])
+            found[self._order[start:stop]] = entropies_of(layer.states, self._rows[start:stop], self._views[start:stop])
             start = stop
-        self._of_places.append(found[self._set_of])
+        self._of_places.append(found)
 
     def finish(self, batch: HiddenBatch) -> None:
         """Keep the entropies of the batch."""
@@ -131,26 +126,62 @@ def measured(texts: Ints, seed: int, wanted: int, of: int) -> NDArray[np.bool_]:
     return key_of(seed, texts) < np.uint64(wanted * 2**64 // of)
 
 
-def _entropies(states: torch.Tensor, sets: list[Ints]) -> Floats:
-    """Return the entropy of each set of rows; NaN where the rows are equal.
+def entropies_of(states: torch.Tensor, rows: list[Ints], views: list[NDArray[np.bool_]]) -> Floats:
+    """Return the entropy of each text in each view, NaN where it has none, shape (texts, V).
 
-    Sets are padded with zero rows, which add nothing but zero eigenvalues. Everything is in float64: in float32 a sink
-    in a text would leave the other eigenvalues to rounding.
+    Texts are padded with zero rows, which add nothing but zero eigenvalues. Everything is in float64: in float32 a sink
+    in a text would leave the other eigenvalues to rounding. One Gram matrix serves all views of a text: each view's
+    part of it is centred by itself.
+
+    Args:
+        states: shape (tokens, d).
+        rows: of each text.
+        views: which of a text's rows belong to each view, shape (V, rows).
     """
-    longest = max(map(len, sets))
-    rows = np.zeros((len(sets), longest), dtype=np.int64)
-    kept = np.zeros((len(sets), longest, 1))
-    for i, of_set in enumerate(sets):
-        rows[i, : len(of_set)], kept[i, : len(of_set)] = of_set, 1
-    mask = torch.as_tensor(kept, device=states.device)
-    x = states[torch.as_tensor(rows, device=states.device)].double() * mask
-    x /= x.abs().amax(dim=(1, 2), keepdim=True).clamp(min=1e-300)  # so that squares neither overflow nor underflow
-    squares = x.square().sum(dim=(1, 2))
-    x = (x - x.sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True)) * mask
-    gram = x @ x.mT if longest <= x.shape[2] else x.mT @ x
-    eigenvalues = torch.linalg.eigvalsh(gram).clamp(min=0)
+    longest = max(map(len, rows))
+    at, kept = np.zeros((len(rows), longest), dtype=np.int64), np.zeros((len(rows), views[0].shape[0], longest))
+    for i, (of_text, of_views) in enumerate(zip(rows, views, strict=True)):
+        at[i, : len(of_text)], kept[i, :, : len(of_text)] = of_text, of_views
+    # A view that leaves a text the same tokens as an earlier one is measured once; too few tokens are not at all.
+    first = (kept[:, :, None] == kept[:, None]).all(axis=3).argmax(axis=2)
+    text, view = np.nonzero((first == np.arange(kept.shape[1])) & (kept.sum(axis=2) >= FEWEST))
+    found = np.full(first.shape, np.nan)
+    if len(text):
+        x = states[torch.as_tensor(at, device=states.device)].double()
+        # Near the mean of all views: what centring takes off the Gram matrix later is small then.
+        inside = torch.as_tensor(kept.max(axis=1), device=x.device)[:, :, None]
+        squares = x.square().sum(dim=2)
+        x -= (x * inside).sum(dim=1, keepdim=True) / inside.sum(dim=1, keepdim=True).clamp(min=1)
+        of_set, mask = (torch.as_tensor(array, device=x.device) for array in (text, kept[text, view]))
+        small = _centred_gram(x, of_set, mask) if longest <= x.shape[2] else _scatter(x, of_set, mask)
+        found[text, view] = _entropies(small, (squares[of_set] * mask).sum(dim=1))
+    return np.take_along_axis(found, first, axis=1)
+
+
+def _centred_gram(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return (x_i − m)·(x_j − m) over the rows that a mask keeps, m their mean, shape (sets, tokens, tokens)."""
+    gram = (x @ x.mT)[text] * mask[:, :, None] * mask[:, None]
+    count = mask.sum(dim=1)[:, None]
+    means = gram.sum(dim=1) / count
+    offset = means.sum(dim=1, keepdim=True) / count / 2
+    means = (means - offset) * mask
+    return gram - (means[:, :, None] + means[:, None]) * mask[:, :, None] * mask[:, None]
+
+
+def _scatter(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return Σ (x − m)(x − m)ᵀ over the rows that a mask keeps, which has the same eigenvalues but zeros."""
+    kept = mask[:, :, None]
+    centred = x[text] * kept
+    centred = (centred - centred.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True)) * kept
+    return centred.mT @ centred
+
+
+def _entropies(matrices: torch.Tensor, squares: torch.Tensor) -> Floats:
+    """Return the entropy of each spectrum, shape (sets,); NaN where its sum is nothing beside ``squares``, Σ‖x‖²."""
+    eigenvalues = torch.linalg.eigvalsh(matrices).clamp(min=0)
     total = eigenvalues.sum(dim=1)
-    found = torch.special.entr(eigenvalues / total.clamp(min=1e-300)[:, None]).sum(dim=1).clamp(min=0)
+    p = eigenvalues / total.clamp(min=torch.finfo(torch.float64).tiny)[:, None]
+    found = torch.special.entr(p).sum(dim=1).clamp(min=0)
     result: Floats = found.where(total > _EQUAL * squares, torch.nan).cpu().numpy()
     return result
 

@@ -9,27 +9,35 @@ from oracles.tokens import all_tokens
 
 from reporter.metrics import entropy
 from reporter.observables.bootstrap import poisson_weights
-from reporter.observables.text_entropy import TextEntropy, _entropies, measured
+from reporter.observables.text_entropy import TextEntropy, entropies_of, measured
 
 
-def test_entropies_of_sets_of_any_length():
+@pytest.mark.parametrize("width", [8, 100])
+def test_entropies_of_texts_of_any_length(width):
     """In one padded batch: fewer and more rows than dimensions, a sink among them, and equal rows."""
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((200, 8)).astype(np.float32)
+    x = (rng.standard_normal((200, width)) + 30).astype(np.float32)
     x[7] *= 1e4
     x[100:110] = 3.7
-    sets = [np.arange(3), np.arange(5, 14), np.arange(20, 95), np.arange(100, 110), np.array([150, 3, 199])]
-    found = _entropies(torch.from_numpy(x), sets)
-    expected = [of_text(x[rows].astype(np.float64)) for rows in sets]
-    assert np.isnan(found[3])
-    np.testing.assert_allclose(found[[0, 1, 2, 4]], np.array(expected)[[0, 1, 2, 4]], rtol=1e-9)
+    rows = [np.arange(3), np.array([150, 3, 199, 2]), np.arange(5, 14), np.arange(100, 110), np.arange(20, 95)]
+    views = [np.ones((3, len(at)), dtype=bool) for at in rows]
+    for view in views:
+        view[0, 0] = view[2, [0, 2]] = False
+    found = entropies_of(torch.from_numpy(x), rows, views)
+    for i, (at, view) in enumerate(zip(rows, views, strict=True)):
+        for j in range(3):
+            inside = at[view[j]]
+            if len(inside) < 3 or i == 3:
+                assert np.isnan(found[i, j])
+            else:
+                assert found[i, j] == pytest.approx(of_text(x[inside].astype(np.float64)), rel=1e-8), (i, j)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_entropy_does_not_know_units(scale):
     x = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
-    found = _entropies(torch.from_numpy(x * np.float32(scale)), [np.arange(9)])
-    assert found[0] == pytest.approx(of_text(x.astype(np.float64)), rel=1e-6)
+    found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)])
+    assert found[0, 0] == pytest.approx(of_text(x.astype(np.float64)), rel=1e-6)
 
 
 def test_orthogonal_states_have_the_largest_entropy(observe, values):
