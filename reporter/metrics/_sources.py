@@ -96,3 +96,26 @@ YAMAGIWA = Source(
     "Yamagiwa & Shimodaira 2024, 'Norm of Mean Contextualized Embeddings Determines their Variance', "
     "arXiv:2409.11253 (COLING 2025)",
 )
+SUN = Source(
+    "Sun et al. 2024",
+    "Sun, Chen, Kolter & Liu 2024, 'Massive Activations in Large Language Models', COLM 2024, arXiv:2402.17762",
+)
+KOVALEVA = Source(
+    "Kovaleva et al. 2021",
+    "Kovaleva, Kulshreshtha, Rogers & Rumshisky 2021, 'BERT Busters: Outlier Dimensions that Disrupt Transformers', "
+    "Findings of ACL 2021, arXiv:2105.06990",
+)
+QUEIPO = Source(
+    "Queipo-de-Llano et al. 2025",
+    "Queipo-de-Llano et al. 2025, on attention sinks and compression valleys, arXiv:2510.06477",
+)
+GIRALDO = Source(
+    "Giraldo et al. 2014",
+    "Sanchez Giraldo, Rao & Principe 2014, 'Measures of Entropy from Data Using Infinitely Divisible Kernels', IEEE "
+    "Transactions on Information Theory 61(1), arXiv:1211.2459",
+)
+SKEAN = Source(
+    "Skean et al. 2025",
+    "Skean et al. 2025, 'Layer by Layer: Uncovering Hidden Representations in Language Models', ICML 2025, "
+    "arXiv:2502.02013",
+)

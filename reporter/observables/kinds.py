@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reporter.observables.activations import Activations
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.lens import Lens
@@ -11,6 +12,7 @@ from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
 from reporter.observables.pooled import Pooled
+from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
@@ -32,5 +34,7 @@ KINDS: Mapping[str, type[Observable]] = {
         TypeSample,
         IntraText,
         Pooled,
+        Activations,
+        TextEntropy,
     )
 }

@@ -9,9 +9,11 @@ import pytest
 from oracles.anisotropy import anisotropy
 from oracles.contextuality import contextuality
 from oracles.convergence import convergence, frequency
+from oracles.entropy import entropy
 from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.motion import motion
+from oracles.outliers import outliers
 from oracles.readout import lens, loss
 from oracles.spectrum import spectrum
 from oracles.tokens import all_tokens
@@ -102,6 +104,10 @@ def test_every_statistic(everything, values, view):
         check(f"contextuality.{statistic}", layer, expected, n=n)
         for end in ("_baseline", "_adjusted") if statistic == "explained_by_first" else ():
             found.pop((f"contextuality.explained_by_first{end}", layer))  # drawn: see test_contextuality.py
+    for (statistic, layer), (expected, n) in outliers(tokens, reference).items():
+        check(f"outliers.{statistic}", layer, expected, n=n)
+    for (statistic, layer), (expected, n) in entropy(tokens).items():
+        check(f"entropy.{statistic}", layer, expected, n=n)
     unchecked = [key for key in found if not key[0].endswith("_floor")]
     assert not unchecked, "statistics that no oracle has checked"
 

@@ -118,8 +118,9 @@ def test_isotropic_states_stay_at_the_floors(observe, values):
 
     import torch
 
+    generator = torch.Generator().manual_seed(1)
+
     def noise(states):
-        generator = torch.Generator().manual_seed(1)
         return [torch.randn(x.shape, generator=generator) for x in states]
 
     observables, _ = observe(FakeModel(width=64, change=noise), made_up_texts(300))

@@ -69,6 +69,7 @@ def test_the_metrics_of_the_program():
             "start",
             "decay",
         ],
+        "entropy": ["prompt", "prompt_normalised", "skipped"],
         "intrinsic_dimension": [
             "twonn",
             "twonn_ml",
@@ -79,6 +80,7 @@ def test_the_metrics_of_the_program():
         "lens": ["entropy", "kl"],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+        "outliers": ["massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share", "sink_share"],
         "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
         "variance": [
             "total",

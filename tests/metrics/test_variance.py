@@ -107,8 +107,9 @@ def test_static_vectors_have_no_trade_off(observe, values):
 def test_isotropic_states_stay_at_the_floor(observe, values):
     import torch
 
+    generator = torch.Generator().manual_seed(0)
+
     def noise(states):
-        generator = torch.Generator().manual_seed(0)
         return [torch.randn(x.shape, generator=generator) for x in states]
 
     observables, _ = observe(FakeModel(change=noise), made_up_texts(300))

@@ -114,9 +114,8 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
     outcome, said = run(file)
     assert outcome.exit_code == 1 and outcome.computed == 20
     failed = store.frame("SELECT model, corpus, error FROM cells WHERE status = 'failed'")
-    assert (
-        len(failed) == outcome.failed == 3 * 3 + 3 * 3 + 3 + 2 * 2
-    )  # and those between corpora
+    # gone × 3 corpora, 3 checkpoints × lost; between corpora: gone, and the others with lost
+    assert len(failed) == outcome.failed == 3 * 3 + 3 * 3 + 3 + 2 * 2
     assert failed["error"].str.contains("nowhere|missing.txt").all() and "Traceback" not in said
     assert store.frame("SELECT status FROM models WHERE model = 'gone'")["status"][0] == "failed"
     assert store.frame("SELECT status FROM corpora WHERE corpus = 'lost'")["status"][0] == "failed"

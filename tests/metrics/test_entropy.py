@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.entropy import of_text
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.metrics import entropy
+from reporter.observables.bootstrap import poisson_weights
+from reporter.observables.text_entropy import TextEntropy, entropies_of, measured
+
+
+@pytest.mark.parametrize("width", [8, 100])
+def test_entropies_of_texts_of_any_length(width):
+    """In one padded batch: fewer and more rows than dimensions, a sink among them, and equal rows."""
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal((200, width)) + 30).astype(np.float32)
+    x[7] *= 1e4
+    x[100:110] = 3.7
+    rows = [np.arange(3), np.array([150, 3, 199, 2]), np.arange(5, 14), np.arange(100, 110), np.arange(20, 95)]
+    views = [np.ones((3, len(at)), dtype=bool) for at in rows]
+    for view in views:
+        view[0, 0] = view[2, [0, 2]] = False
+    found = entropies_of(torch.from_numpy(x), rows, views)
+    for i, (at, view) in enumerate(zip(rows, views, strict=True)):
+        for j in range(3):
+            inside = at[view[j]]
+            if len(inside) < 3 or i == 3:
+                assert np.isnan(found[i, j])
+            else:
+                assert found[i, j] == pytest.approx(of_text(x[inside].astype(np.float64)), rel=1e-8), (i, j)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_entropy_does_not_know_units(scale):
+    x = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
+    found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)])
+    assert found[0, 0] == pytest.approx(of_text(x.astype(np.float64)), rel=1e-6)
+
+
+def test_orthogonal_states_have_the_largest_entropy(observe, values):
+    """One direction for each token: n − 1 equal eigenvalues."""
+
+    def one_hot(states):
+        x = states[0]
+        return [torch.eye(64)[: x.shape[1]].expand(x.shape[0], -1, -1).clone() for _ in states]
+
+    observables, _ = observe(FakeModel(width=64, special=False, change=one_hot), made_up_texts(40, shortest=4))
+    found = values(FakeModel(), observables, 40, "words", ["entropy"])
+    for layer in range(4):
+        assert found["entropy.prompt_normalised", layer].value == pytest.approx(1, rel=1e-9)
+
+
+def test_a_bounded_number_of_texts(observe, values):
+    texts = made_up_texts(400)
+    found = []
+    for sample in (100, 100_000):
+        observables, _ = observe(FakeModel(), texts, sample=sample)
+        found.append(values(FakeModel(), observables, 400, "words", ["entropy"], entropy={"texts": 100}))
+    for key, value in found[0].items():
+        assert value.n == found[1][key].n
+        assert value.value == pytest.approx(found[1][key].value, rel=1e-12), key  # which texts share a batch
+    assert 70 < found[0]["entropy.skipped", None].n < 130
+    kept = measured(np.arange(400), 0, 100, 400)
+    assert set(np.flatnonzero(kept)) <= set(np.flatnonzero(measured(np.arange(400), 0, 200, 400)))
+    assert (measured(np.arange(400), 1, 100, 400) != kept).any()
+    observables, _ = observe(FakeModel(), texts, sample=100, names=("text_entropy",))
+    assert sorted(observables["text_entropy"].texts) == np.flatnonzero(kept).tolist()
+
+
+def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
+    model, texts = FakeModel(), made_up_texts(60)
+    observables, _ = observe(model, texts)
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True).view("words")
+    found = values(model, observables, 60, "words", ["entropy"])
+    rows = {text: np.flatnonzero(tokens.texts == text) for text in range(60)}
+    rows = {text: at for text, at in rows.items() if len(at) > 2}
+    weights = poisson_weights(np.array(list(rows)), 0).astype(float).T
+    for layer in range(4):
+        values_of = np.array([of_text(tokens.states[layer][at]) for at in rows.values()])
+        low, high = np.quantile(weights @ values_of / weights.sum(axis=1), [0.025, 0.975])
+        value = found["entropy.prompt", layer]
+        assert (value.ci_low, value.ci_high) == pytest.approx((low, high), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "d"), [(3, 1), (3, 50), (12, 5), (40, 64)])
+def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
+    rng = np.random.default_rng(4)
+    direct = [of_text(rng.standard_normal((n, d))) for _ in range(200)]
+    drawn = [entropy.gaussian_entropy(n, d, seed) for seed in range(30)]
+    assert np.mean(drawn) == pytest.approx(np.mean(direct), abs=4 * np.std(direct) / np.sqrt(200) + 1e-9)
+
+
+def test_many_lengths_are_read_off_a_line():
+    lengths = tuple(range(3, 120))
+    direct = np.mean([entropy.gaussian_entropy(n, 32, 0) for n in lengths])
+    assert entropy._floor(lengths, 32, 0)[0] == pytest.approx(direct, rel=0.005)
+
+
+def test_isotropic_states_read_the_floor(observe, values):
+    generator = torch.Generator().manual_seed(0)
+
+    def noise(states):
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    observables, _ = observe(FakeModel(change=noise), made_up_texts(200))
+    found = values(FakeModel(), observables, 200, "words", ["entropy"])
+    for layer in range(4):
+        for name in ("prompt", "prompt_normalised"):
+            value, floor = (found[f"entropy.{name}{end}", layer].value for end in ("", "_floor"))
+            assert value == pytest.approx(floor, rel=0.01)
+
+
+def test_merging_keeps_the_texts_apart(observe):
+    observables, _ = observe(FakeModel(), made_up_texts(50), batch_tokens=64, names=("text_entropy",))
+    kept = observables["text_entropy"]
+    assert isinstance(kept, TextEntropy) and len(set(kept.texts)) == len(kept.texts) == 50

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.outliers import massive
+from oracles.tokens import all_tokens
+
+from reporter.observables.observed import Observed
+
+
+def changed(change, **options):
+    return FakeModel(width=32, special=True, sinks=False, change=change, **options)
+
+
+def of(observe, values, model, texts=80, view="words", **options):
+    observables, _ = observe(model, made_up_texts(texts), **options)
+    return values(model, observables, texts, view, ["outliers"])
+
+
+@pytest.mark.parametrize("batch_tokens", [64, 4096])
+def test_massive_activations_are_those_of_the_published_rule(observe, values, batch_tokens):
+    """Words 2 to 9 get one activation each, from far below to far above both thresholds."""
+
+    class Massive(FakeModel):
+        def states(self, input_ids, attention_mask):
+            found = super().states(input_ids, attention_mask)
+            for word in range(2, 10):
+                found[2][..., 5] += torch.where(input_ids == word, 10.0 ** (word / 2), 0.0)
+            return found
+
+        def reference(self, ids):
+            found = super().reference(ids)
+            for word in range(2, 10):
+                found[2][:, 5] += np.where(np.asarray(ids) == word, 10.0 ** (word / 2), 0.0)
+            return found
+
+    model, texts = Massive(sinks=False), made_up_texts(80)
+    observables, _ = observe(model, texts, batch_tokens=batch_tokens)
+    everything = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True)
+    for view in ("words", "all", "no-sinks"):
+        found = values(model, observables, 80, view, ["outliers"])
+        tokens = everything.view(view)
+        for layer in range(4):
+            x = tokens.states[layer]
+            expected = massive(x, tokens.texts, everything.states[layer], everything.texts)
+            assert found["outliers.massive", layer].value == np.mean(expected)
+            assert found["outliers.largest", layer].value == pytest.approx(np.abs(x).max(), rel=1e-5)
+        shares = [found["outliers.massive", layer].value for layer in range(4)]
+        assert shares[0] == 0 and (shares[2] > 0) == (view != "no-sinks")
+
+
+def test_three_rogue_dimensions_hold_the_cosine(observe, values):
+    def rogue(states):
+        shift = torch.zeros(32)
+        shift[[3, 7, 20]] = 300.0
+        return [x - x.mean(dim=-1, keepdim=True) + shift for x in states]
+
+    found = of(observe, values, changed(rogue))
+    for layer in range(4):
+        assert found["outliers.dimensions", layer].value == 3
+        assert found["outliers.top3_cosine_share", layer].value == pytest.approx(1, abs=0.01)
+
+
+def test_one_dimension_that_stands_out_is_counted(observe, values):
+    def rogue(states):
+        shift = torch.zeros(32)
+        shift[3] = 300.0
+        return [x - x.mean(dim=-1, keepdim=True) + shift for x in states]
+
+    found = of(observe, values, changed(rogue))
+    assert all(found["outliers.dimensions", layer].value == 1 for layer in range(4))
+
+
+def test_isotropic_states_have_no_cosine_to_share(observe, values):
+    generator = torch.Generator().manual_seed(0)
+
+    def noise(states):
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    found = of(observe, values, changed(noise), texts=200)
+    for layer in range(4):
+        value = found["outliers.top3_cosine_share", layer]
+        assert value.value is None and "isotropic" in value.reason
+        n = found["outliers.largest", layer].n
+        expected = np.sqrt(2 * np.log(n * 32))
+        assert found["outliers.largest_ratio", layer].value == pytest.approx(expected, rel=0.15)
+        assert found["outliers.massive", layer].value == 0
+
+
+def test_the_share_of_sinks(observe):
+    from reporter.metrics.base import Options
+    from reporter.metrics.outliers import outliers
+
+    model, texts = FakeModel(role="decoder", special=True), made_up_texts(60)
+    observables, counts = observe(model, texts)
+    share = {}
+    for view in ("words", "all", "no-sinks"):
+        seen = Observed(observables, observables["moments"].layout, 60, view, 0)
+        share[view] = next(v for v in outliers(seen, Options()) if v.statistic == "sink_share")
+    assert share["words"] == share["all"]
+    assert share["words"].value == pytest.approx(counts.sinks / (counts.sinks + counts.ordinary), rel=1e-12)
+    assert share["words"].n == counts.sinks + counts.ordinary and share["words"].place is None
+    assert share["no-sinks"].value == 0 and share["no-sinks"].n == counts.ordinary

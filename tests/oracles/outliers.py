@@ -1,0 +1,41 @@
+"""Outliers by brute force, text by text and pair by pair."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def massive(x, texts, everything, all_texts):
+    """Return which rows of x have a massive activation; medians are taken over whole texts."""
+    medians = {text: np.median(np.abs(everything[all_texts == text])) for text in np.unique(texts)}
+    return [
+        bool(((np.abs(row) > 100) & (np.abs(row) > 1000 * medians[t])).any()) for row, t in zip(x, texts, strict=True)
+    ]
+
+
+def cosine_parts(x):
+    """Return the mean over all ordered pairs of different rows of u_j v_j, shape (d,)."""
+    units = x / np.linalg.norm(x, axis=1, keepdims=True)
+    products = np.einsum("ij,kj->ikj", units, units)
+    products[np.arange(len(x)), np.arange(len(x))] = 0
+    return products.sum(axis=(0, 1)) / (len(x) * (len(x) - 1))
+
+
+def outliers(tokens, corpus):
+    """Return {(statistic, layer): (value, n)} of a view's tokens; the parts of the cosine are summed, not paired."""
+    words = ~tokens.special
+    found = {("sink_share", None): (tokens.sink.sum() / words.sum(), int(words.sum()))}
+    for layer, x in enumerate(tokens.states):
+        units = x / np.linalg.norm(x, axis=1, keepdims=True)
+        n, mean = len(x), x.mean(axis=0)
+        parts = (units.sum(axis=0) ** 2 - (units**2).sum(axis=0)) / (n * (n - 1))
+        share = np.sort(parts)[-3:].sum() / parts.sum()
+        for name, value in {
+            "massive": np.mean(massive(x, tokens.texts, corpus.states[layer], corpus.texts)),
+            "largest": np.abs(x).max(),
+            "largest_ratio": np.abs(x).max() / np.sqrt(np.mean(x**2)),
+            "dimensions": (np.abs(mean - mean.mean()) > 3 * mean.std()).sum(),
+            "top3_cosine_share": share if parts.sum() > 4 * np.sqrt(2 / x.shape[1]) / n else None,
+        }.items():
+            found[name, layer] = (value, n)
+    return found
