@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,14 @@ sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.
 @pytest.fixture
 def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""
+    from oracles.fake_model import FakeHead, FakeModel
+
     from reporter.forward.measure import Counts, Settings, measure
-    from reporter.observables.kinds import KINDS, empty
+    from reporter.forward.places import Layout
+    from reporter.forward.readout import Readout
+    from reporter.forward.type_counts import count_types
+    from reporter.observables.kinds import KINDS
+    from reporter.observables.setting import Setting
 
     def run(
         model,
@@ -29,17 +36,21 @@ def observe(monkeypatch):
         observables=None,
         first_shard=0,
         shards=None,
+        sites=("final",),
     ):
         """Measure ``shards`` shards (None: all) from ``first_shard`` on into ``observables`` or fresh ones."""
         monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters or 10**9)
-        anatomy = model.anatomy
+        layout = Layout.of(model.anatomy, sites)
+        counted = count_types(model, texts, max_tokens)
         if observables is None:
-            observables = {
-                name: empty(name, layers=anatomy.layers, width=anatomy.width, seed=seed, sample=sample)
-                for name in names
-            }
+            types = counted.at_least(5)
+            tokens_in_all = int(counted.counts.sum() + counted.added.sum())
+            setting = Setting(layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types}, tokens_in_all)
+            observables = {name: KINDS[name].empty(setting) for name in names}
         counts = Counts()
-        settings = Settings(max_tokens, batch_tokens, seed, "float32")
+        settings = Settings(max_tokens, batch_tokens, seed, "float32", layout, counted.frequent)
+        if isinstance(model, FakeModel):
+            settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True)
         steps = measure(model, texts, list(observables.values()), settings, first_shard)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more
@@ -55,23 +66,26 @@ def values():
     """Return a function that computes metrics as {(name, layer): Value} and checks each for plain sanity."""
     import numpy as np
 
+    from reporter.metrics.base import Value
     from reporter.metrics.registry import catalogue
     from reporter.observables.observed import Observed
 
     def run(model, observables, texts, view="words", metrics=None, seed=0, **options):
-        anatomy = model.anatomy
-        seen = Observed(observables, anatomy.layers, anatomy.width, texts, view, seed)
+        seen = Observed(observables, observables["moments"].layout, texts, view, seed)
         found = {}
         for name, metric in catalogue().items():
             if metrics is None or name in metrics:
                 for value in metric.compute(seen, metric.options(**options.get(name, {}))):
-                    key = (f"{name}.{value.statistic}", value.layer)
+                    if not isinstance(value, Value):
+                        continue
+                    place = value.place
+                    where = None if place is None else place.layer if place in seen.path else str(place)
+                    key = (f"{name}.{value.statistic}", where)
                     assert key not in found, f"{key} is yielded twice"
                     numbers = [value.value, value.ci_low, value.ci_high]
                     assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), value
                     assert (value.value is None) == bool(value.reason), value
                     assert type(value.n) is int, value
-                    assert value.layer is None or type(value.layer) is int, value
                     assert (value.ci_low is None) == (value.ci_high is None), value
                     if value.ci_low is not None:
                         assert value.value is not None and value.ci_low <= value.ci_high, value

@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys
+from reporter.forward.places import Layout
 from reporter.forward.strata import STRATA
 
 if TYPE_CHECKING:
     import torch
+
+    from reporter.forward.readout import Readout
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +27,21 @@ class HiddenBatch:
     Rows are tokens, padding left out, ordinary tokens first, then special tokens, then sinks.
 
     Args:
-        states: for layer 0..L a float32 matrix (tokens, width): what enters the first block, then each block's output.
-        norms: Euclidean norms of the states, shape (L + 1, tokens).
+        layout: the places that were read.
+        states: for each place of the layout a float32 matrix (tokens, width).
+        norms: Euclidean norms of the states, shape (places, tokens).
         token_ids: shape (tokens,).
         texts: place in the corpus of each token's text, shape (tokens,).
         positions: place of each token in its text, 0 = first, shape (tokens,).
         contexts: key of what decided the block states, shape (tokens,).
         embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
+        frequent: whether the token's type occurs in the corpus more often than the median type, shape (tokens,).
         sizes: number of tokens in each stratum, in the order of ``STRATA``.
+        losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
+        readout: reads states with the language-model head; None where nobody asked, or the model has none.
     """
 
+    layout: Layout
     states: list[torch.Tensor]
     norms: torch.Tensor
     token_ids: NDArray[np.int64]
@@ -41,7 +49,10 @@ class HiddenBatch:
     positions: NDArray[np.int64]
     contexts: Keys
     embedding_contexts: Keys
+    frequent: NDArray[np.bool_]
     sizes: tuple[int, ...]
+    losses: torch.Tensor | None = None
+    readout: Readout | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -58,17 +69,18 @@ class HiddenBatch:
         return np.repeat(np.arange(len(STRATA)), self.sizes)
 
     def layers(self) -> Iterator[LayerStates]:
-        """Yield layer 0..L, one at a time, so that what is derived from a layer can be dropped after it."""
+        """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""
         for index in range(len(self.states)):
             yield LayerStates(self, index)
 
 
 class LayerStates:
-    """One layer of a batch, and what several observables want to know of it, computed once."""
+    """One place of a batch, and what several observables want to know of it, computed once."""
 
     def __init__(self, batch: HiddenBatch, index: int) -> None:
         self.batch = batch
         self.index = index
+        self.place = batch.layout.places[index]
         self.states = batch.states[index]
         self.norms = batch.norms[index]
 

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
 from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
 from reporter.forward.strata import ORDINARY, SINK, SPECIAL, STRATA, strata
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
 if TYPE_CHECKING:
+    from reporter.forward.readout import Readout
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
 
@@ -54,12 +57,29 @@ class Counts:
 
 @dataclass(frozen=True)
 class Settings:
-    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding."""
+    """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding.
+
+    Args:
+        max_tokens: where texts are cut.
+        batch_tokens: the most tokens in a batch, padding included.
+        seed: the study's seed.
+        precision: of the products.
+        layout: the places that are read.
+        frequent: for each token id whether its type is a frequent one, shape (vocabulary,).
+        shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
+        readout: the model with its language-model head, for watchers that read states with it.
+        losses: whether the loss of each token is wanted.
+    """
 
     max_tokens: int
     batch_tokens: int
     seed: int
     precision: Precision
+    layout: Layout
+    frequent: NDArray[np.bool_]
+    shuffled: bool = False
+    readout: Readout | None = None
+    losses: bool = False
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -107,6 +127,8 @@ def measure(
     for shard in shards(texts)[first_shard:]:
         began = time.perf_counter()
         tokens = tokenise(texts, shard, model.tokenizer, limit)
+        if settings.shuffled:
+            tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
         for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
@@ -148,11 +170,20 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     ids = torch.as_tensor(batch.ids, device=model.device)
     mask = torch.as_tensor(batch.mask, device=model.device)
     with torch.inference_mode(), autocast(model.device, settings.precision):
-        states = model.states(ids, mask)
+        captured = model.run(ids, mask, attention=settings.layout.attention)
+        losses = None
+        if settings.losses and settings.readout is not None:
+            last = captured.path[-1] if captured.final is None else captured.final
+            losses = settings.readout.token_losses(batch, last, settings.seed)
+    states = list(captured.path)
+    if settings.layout.final_width is not None and captured.final is not None:
+        states.append(captured.final)
+    states += captured.attention or []
+    del captured
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
         _check_finite(norms, batch, corpus)
-        kinds = strata(norms[1:], batch.mask, batch.special, causal)
+        kinds = strata(norms[1 : settings.layout.layers + 1], batch.mask, batch.special, causal)
 
         rows, positions = np.nonzero(batch.mask)
         order = np.argsort(kinds[rows, positions], kind="stable")
@@ -161,19 +192,24 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         for layer, x in enumerate(states):  # in place, so that padded and flat copies never all live at once
             states[layer] = _with_float64(x.flatten(0, 1).index_select(0, flat).float())
         norms = _with_float64(norms.flatten(1)[:, flat])
+        losses = None if losses is None else losses.flatten()[flat]
 
     lengths = batch.mask.sum(axis=1)
     contexts = context_keys(batch.ids, lengths, causal, settings.seed)
     embedded = embedding_keys(batch.ids, model.anatomy.positions == "added")
     return HiddenBatch(
+        layout=settings.layout,
         states=states,
         norms=norms,
         token_ids=batch.ids[rows, positions],
         texts=batch.texts[rows],
         positions=positions.astype(np.int64),
         contexts=contexts[rows, positions],
+        frequent=settings.frequent[batch.ids[rows, positions]],
         embedding_contexts=embedded[rows, positions],
         sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
+        losses=losses,
+        readout=settings.readout,
     )
 
 

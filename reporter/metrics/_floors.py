@@ -20,21 +20,30 @@ def gaussian(n: int, d: int, seed: int) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def top_variance_share(n: int, d: int, seed: int) -> float:
-    """Return λ1/Σλ of the covariance of n isotropic Gaussian vectors in d dimensions.
+def eigenvalues(n: int, d: int, seed: int) -> Floats:
+    """Return the spectrum of the covariance of n isotropic Gaussian vectors, largest first, shape (min(d, n − 1),).
 
-    The centred second moment is Wishart with n − 1 degrees of freedom, drawn by Bartlett's decomposition: A·Aᵀ with A
-    lower triangular, A_ii² ~ χ²(n − 1 − i), A_ij ~ N(0, 1). For n ≤ d the vectors themselves are drawn.
+    It is known up to a factor: the centred second moment is Wishart with n − 1 degrees of freedom, drawn by Bartlett's
+    decomposition: A·Aᵀ with A lower triangular, A_ii² ~ χ²(n − 1 − i), A_ij ~ N(0, 1). For n ≤ d the vectors themselves
+    are drawn. The array is shared and cannot be written to.
     """
     if n <= d:
         x = gaussian(n, d, seed)
-        singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False) ** 2
-        return float(singular[0] / singular.sum())
-    rng = np.random.default_rng([seed, n, d])
-    a = np.tril(rng.standard_normal((d, d)), -1)
-    a[np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - 1 - np.arange(d)))
-    singular = np.linalg.svd(a, compute_uv=False) ** 2
-    return float(singular[0] / singular.sum())
+        a = x - x.mean(axis=0)
+    else:
+        rng = np.random.default_rng([seed, n, d])
+        a = np.tril(rng.standard_normal((d, d)), -1)
+        a[np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - 1 - np.arange(d)))
+    found: Floats = np.linalg.eigvalsh(a @ a.T)[::-1][: max(min(d, n - 1), 0)].clip(0.0)
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=256)
+def top_variance_share(n: int, d: int, seed: int) -> float:
+    """Return λ1/Σλ of the covariance of n isotropic Gaussian vectors in d dimensions."""
+    spectrum = eigenvalues(n, d, seed)
+    return float(spectrum[0] / spectrum.sum())
 
 
 @lru_cache(maxsize=256)

@@ -35,3 +35,64 @@ DENTI = Source(
     "Denti, Doimo, Laio & Mira 2022, 'The generalized ratios intrinsic dimension estimator', Scientific Reports "
     "12:20005, arXiv:2104.13832",
 )
+RUDMAN = Source(
+    "Rudman et al. 2022",
+    "Rudman, Gillman, Rayne & Eickhoff 2022, 'IsoScore: Measuring the Uniformity of Embedding Space Utilization', "
+    "Findings of ACL 2022, arXiv:2108.07344",
+)
+ROY = Source(
+    "Roy & Vetterli 2007",
+    "Roy & Vetterli 2007, 'The effective rank: A measure of effective dimensionality', EUSIPCO 2007",
+)
+GAO = Source(
+    "Gao et al. 2017",
+    "Gao, Trautmann, Yu, Santhanam, Ryu, Shenoy & Ganguli 2017, 'A theory of multineuronal dimensionality, dynamics "
+    "and measurement', bioRxiv 214262",
+)
+RUDELSON = Source(
+    "Rudelson & Vershynin 2007",
+    "Rudelson & Vershynin 2007, 'Sampling from large matrices: An approach through geometric functional analysis', "
+    "Journal of the ACM 54(4):21, arXiv:math/0503442",
+)
+STRINGER = Source(
+    "Stringer et al. 2019",
+    "Stringer, Pachitariu, Steinmetz, Carandini & Harris 2019, 'High-dimensional geometry of population responses in "
+    "visual cortex', Nature 571:361–365",
+)
+KORNBLITH = Source(
+    "Kornblith et al. 2019",
+    "Kornblith, Norouzi, Lee & Hinton 2019, 'Similarity of Neural Network Representations Revisited', ICML 2019, "
+    "arXiv:1905.00414",
+)
+MURPHY = Source(
+    "Murphy et al. 2024",
+    "Murphy, Zylberberg & Fyshe 2024, 'Correcting Biased Centered Kernel Alignment Measures in Biological and "
+    "Artificial Neural Networks', ICLR 2024 workshop Re-Align, arXiv:2405.01012",
+)
+SONG = Source(
+    "Song et al. 2012",
+    "Song, Smola, Gretton, Bedo & Borgwardt 2012, 'Feature Selection via Dependence Maximization', Journal of Machine "
+    "Learning Research 13:1393–1434",
+)
+HUH = Source(
+    "Huh et al. 2024",
+    "Huh, Cheung, Wang & Isola 2024, 'The Platonic Representation Hypothesis', ICML 2024, arXiv:2405.07987",
+)
+SALAZAR = Source(
+    "Salazar et al. 2020",
+    "Salazar, Liang, Nguyen & Kirchhoff 2020, 'Masked Language Model Scoring', ACL 2020, arXiv:1910.14659",
+)
+NOSTALGEBRAIST = Source(
+    "nostalgebraist 2020",
+    "nostalgebraist 2020, 'interpreting GPT: the logit lens', LessWrong",
+)
+BELROSE = Source(
+    "Belrose et al. 2023",
+    "Belrose, Furman, Smith, Halawi, Ostrovsky, McKinney, Biderman & Steinhardt 2023, 'Eliciting Latent Predictions "
+    "from Transformers with the Tuned Lens', arXiv:2303.08112",
+)
+YAMAGIWA = Source(
+    "Yamagiwa & Shimodaira 2024",
+    "Yamagiwa & Shimodaira 2024, 'Norm of Mean Contextualized Embeddings Determines their Variance', "
+    "arXiv:2409.11253 (COLING 2025)",
+)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from reporter.metrics import _floors
 from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
-from reporter.metrics._sources import ETHAYARAJH, SHAPE_OF_LEARNING, TIMKEY
+from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
+from reporter.metrics._spectra import eigenvalues, isoscore
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +76,17 @@ STATISTICS = (
         bounds=(-1, 1),
         trap="What is left of the mean cosine once no dimension outweighs another.",
     ),
+    Statistic(
+        "isoscore",
+        "IsoScore",
+        "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
+        "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
+        (RUDMAN,),
+        floor=True,
+        bounds=(0, 1),
+        trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
+        "than dimensions cannot reach 1: see the floor.",
+    ),
 )
 
 
@@ -92,42 +104,38 @@ class AnisotropyOptions(SampleOptions):
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
 def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield the five statistics and their floors at every layer.
+    """Yield the six statistics and their floors at every layer.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
     options = cast(AnisotropyOptions, options)
-    for layer in range(seen.layers + 1):
-        sampled = seen.once(("anisotropy", seen.held, layer, options), partial(_sampled, seen, layer, options))
-        moments = seen.moments(layer)
-        yield from _top_share(seen, layer)
-        yield from _top_share_of_batches(sampled, seen, layer)
-        yield from _mean_cosine("mean_cosine", seen, layer, moments.unit_sum, moments.units)
-        yield from _mean_cosine("mean_cosine_centred", seen, layer, *sampled.centred)
-        yield from _mean_cosine("mean_cosine_standardised", seen, layer, *sampled.standardised)
+    for place in seen.places:
+        sampled = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
+        moments = seen.moments(place)
+        yield from _of_spectrum(seen, place)
+        yield from _top_share_of_batches(sampled, seen, place)
+        yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units)
+        yield from _mean_cosine("mean_cosine_centred", seen, place, *sampled.centred)
+        yield from _mean_cosine("mean_cosine_standardised", seen, place, *sampled.standardised)
 
 
-def _top_share(seen: Observed, layer: int) -> Iterator[Value]:
-    n = seen.tokens
-    if n < 2:
-        yield Value("top_variance_share", layer, None, n, reason="fewer than two tokens")
+def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
+    """Yield what the eigenvalues of the covariance decide."""
+    n, d = seen.tokens, seen.width(place)
+    spectrum, reason = eigenvalues(seen, place)
+    if reason:
+        yield Value("top_variance_share", place, None, n, reason=reason)
+        yield Value("isoscore", place, None, n, reason=reason)
         return
-    eigenvalues = seen.eigenvalues(layer)
-    total = eigenvalues.sum()
-    if not _varies(total, n, seen, layer):
-        yield Value("top_variance_share", layer, None, n, reason="all states are equal")
+    yield Value("top_variance_share", place, float(spectrum[0] / spectrum.sum()), n)
+    yield Value("top_variance_share_floor", place, _floors.top_variance_share(n, d, seen.seed), n)
+    if d < 2:
+        yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
-    yield Value("top_variance_share", layer, float(eigenvalues[0] / total), n)
-    yield Value("top_variance_share_floor", layer, _floors.top_variance_share(n, seen.width, seen.seed), n)
-
-
-def _varies(variance: float, n: int, seen: Observed, layer: int) -> bool:
-    """Tell whether a total variance is more than what rounding leaves of equal float32 states."""
-    moments = seen.moments(layer)
-    scale = moments.mean @ moments.mean + moments.squares.sum() / n
-    return bool(variance > 1e-12 * scale)
+    yield Value("isoscore", place, isoscore(spectrum, d), n)
+    yield Value("isoscore_floor", place, isoscore(_floors.eigenvalues(n, d, seen.seed), d), n)
 
 
 @dataclass(frozen=True)
@@ -149,10 +157,10 @@ class _Sampled:
     standardised: tuple[Floats, int]
 
 
-def _sampled(seen: Observed, layer: int, options: AnisotropyOptions) -> _Sampled:
-    sample, moments = seen.token_sample(options.sample_size()), seen.moments(layer)
+def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampled:
+    sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
     batches = options.split(len(sample))
-    states = sample.states(layer).astype(np.float64)
+    states = sample.states(place).astype(np.float64)
     shares = [_first_share(states[batch]) for batch in batches] if len(sample) else []
     states -= moments.mean
     deviation = np.sqrt(moments.squares / max(moments.n, 1))
@@ -171,18 +179,18 @@ def _sampled(seen: Observed, layer: int, options: AnisotropyOptions) -> _Sampled
     )
 
 
-def _top_share_of_batches(sampled: _Sampled, seen: Observed, layer: int) -> Iterator[Value]:
+def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> Iterator[Value]:
     shares, n = sampled.shares, sampled.n
     if n < 2:
-        yield Value("top_variance_share_batch", layer, None, n, reason="fewer than two tokens")
+        yield Value("top_variance_share_batch", place, None, n, reason="fewer than two tokens")
         return
     if not np.isfinite(shares).all():
-        yield Value("top_variance_share_batch", layer, None, n, reason="all states of a batch are equal")
+        yield Value("top_variance_share_batch", place, None, n, reason="all states of a batch are equal")
         return
     mean, low, high = mean_of_batches(shares)
-    yield Value("top_variance_share_batch", layer, mean, n, low, high)
-    floor = _floors.top_variance_share(sampled.size, seen.width, seen.seed)
-    yield Value("top_variance_share_batch_floor", layer, floor, sampled.size)
+    yield Value("top_variance_share_batch", place, mean, n, low, high)
+    floor = _floors.top_variance_share(sampled.size, seen.width(place), seen.seed)
+    yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
 def _first_share(x: Floats) -> float:
@@ -214,10 +222,10 @@ def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:
     return np.divide(1.0, x, out=np.zeros_like(x), where=where)
 
 
-def _mean_cosine(statistic: str, seen: Observed, layer: int, unit_sum: Floats, n: int) -> Iterator[Value]:
+def _mean_cosine(statistic: str, seen: Observed, place: Place, unit_sum: Floats, n: int) -> Iterator[Value]:
     """Yield (‖Σu‖² − n) / (n(n − 1)) and its floor."""
     if n < 2:
-        yield Value(statistic, layer, None, n, reason="fewer than two states that are not zero")
+        yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
         return
-    yield Value(statistic, layer, float((unit_sum @ unit_sum - n) / (n * (n - 1))), n)
-    yield Value(f"{statistic}_floor", layer, _floors.mean_cosine(n, seen.width, seen.seed), n)
+    yield Value(statistic, place, float((unit_sum @ unit_sum - n) / (n * (n - 1))), n)
+    yield Value(f"{statistic}_floor", place, _floors.mean_cosine(n, seen.width(place), seen.seed), n)

@@ -13,21 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
 
-Per = Literal["layer", "step", "model"]
-Site = Literal["embedding", "block", "final", "attention"]
+Per = Literal["layer", "step", "model", "pair"]
+Comparison = Literal["models", "corpora", "base"]
 
 
 class Options(BaseModel):
     """Base of a metric's options: what a study may write under the metric's name."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    optional: ClassVar[bool] = False
+    """Whether ``metrics: all`` leaves the metric out, because it needs more than one plain forward pass."""
 
     def sample_size(self) -> int:
         """Return how many sampled tokens the metric reads in a view; 0 where it reads none."""
@@ -75,7 +78,7 @@ class Statistic:
         definition: the formula in plain text (Unicode allowed), complete enough to compute the number by hand.
         sources: whose definition it is.
         per: ``layer`` (one for each of 0..L), ``step`` (one for each step l -> l+1, stored at l), ``model`` (one;
-            its layer is NULL).
+            its layer is NULL), ``pair`` (one for each two layers, in the table ``layer_pairs``).
         unit: empty for a pure number.
         interval: how ``ci_low`` and ``ci_high`` are made; empty when they are NULL.
         floor: whether ``<name>_floor`` (the same statistic of an isotropic Gaussian) stands beside it.
@@ -103,13 +106,16 @@ class Value:
 
     Args:
         statistic: the part of the name after the dot.
-        layer: 0..L, or None for a number of the whole model.
+        place: site and layer, or None for a number of the whole model.
         value: None where it could not be computed; then ``reason`` says why.
         n: how many observations (tokens, pairs, steps) it rests on.
+        ci_low: lower end of its interval; None where it has none.
+        ci_high: upper end.
+        reason: why there is no value.
     """
 
     statistic: str
-    layer: int | None
+    place: Place | None
     value: float | None
     n: int
     ci_low: float | None = None
@@ -117,7 +123,109 @@ class Value:
     reason: str = ""
 
 
-Compute = Callable[["Observed", Options], Iterator[Value]]
+@dataclass(frozen=True)
+class Eigenvalue:
+    """One point of an eigenvalue curve, on its way to ``spectra``.
+
+    Args:
+        place: site and layer.
+        rank: 1 for the largest.
+        value: λ_rank / Σλ.
+        n: tokens behind the covariance.
+    """
+
+    place: Place
+    rank: int
+    value: float
+    n: int
+
+
+@dataclass(frozen=True)
+class TokenType:
+    """What is known of one token type, on its way to ``token_types``.
+
+    Args:
+        place: site and layer.
+        token_id: its id in the vocabulary.
+        token: how the tokenizer writes it.
+        count: occurrences in the view.
+        norm_of_mean: ‖μ_t‖.
+        variance: V(X_t) = E‖x − μ_t‖² over its occurrences.
+    """
+
+    place: Place
+    token_id: int
+    token: str
+    count: int
+    norm_of_mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class PairValue:
+    """One number for two layers, of one model or of two, on its way to ``layer_pairs``.
+
+    Args:
+        statistic: its name there.
+        layer_a: layer of the first model, 0..L.
+        layer_b: layer of the second.
+        value: None where it could not be computed; then ``reason`` says why.
+        n: texts it rests on.
+        ci_low: lower end of its interval; None where it has none.
+        ci_high: upper end.
+        reason: why there is no value.
+    """
+
+    statistic: str
+    layer_a: int
+    layer_b: int
+    value: float | None
+    n: int
+    ci_low: float | None = None
+    ci_high: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One statistic's value on one side of a comparison minus its value on the other, on its way to ``differences``.
+
+    Args:
+        statistic: the statistic that is compared.
+        place: site and layer, or None for a number of the whole model.
+        value: first minus second; None where it could not be computed.
+        n: texts of the smaller side.
+        ci_low: lower end of its interval; None where it has none.
+        ci_high: upper end.
+        reason: why there is no value.
+    """
+
+    statistic: str
+    place: Place | None
+    value: float | None
+    n: int
+    ci_low: float | None = None
+    ci_high: float | None = None
+    reason: str = ""
+
+
+Result = Value | Eigenvalue | TokenType | PairValue | Difference
+Compute = Callable[["Observed", Options], Iterator[Result]]
+Compare = Callable[["Observed", "Observed", Options], Iterator[Result]]
+
+
+@dataclass(frozen=True)
+class Between:
+    """How a metric compares two sides: two models on one corpus, one model on two corpora, a model and its base.
+
+    Args:
+        compare: a function of both sides.
+        of: which comparisons it is made for: ``models`` (any two models of the study on one corpus), ``corpora`` (any
+            two corpora, one model), ``base`` (a model that names a ``base``, minus that base, on one corpus).
+    """
+
+    compare: Compare = field(repr=False)
+    of: tuple[Comparison, ...]
 
 
 @dataclass(frozen=True)
@@ -134,6 +242,7 @@ class Metric:
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
+        between: how it compares two models or two corpora; None where it does not.
     """
 
     name: str
@@ -145,6 +254,12 @@ class Metric:
     options: type[Options] = Options
     version: int = 1
     cost: str = ""
+    between: Between | None = None
+
+    @property
+    def optional(self) -> bool:
+        """Whether ``metrics: all`` leaves it out."""
+        return self.options.optional
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""

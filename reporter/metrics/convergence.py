@@ -1,28 +1,31 @@
-"""How the states of tokens approach their state at the last block (Lee 2024)."""
+"""How the states of tokens approach their state at the last layer (Lee 2024)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
 from reporter.metrics import _floors
+from reporter.metrics._approach import approach
 from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
 from reporter.metrics._sources import LEE
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
+    from reporter.observables.per_text import TextAverage
 
 STATISTICS = (
     Statistic(
         "similarity",
         "similarity to the last block",
         "S(l) = mean over tokens of cos(h_l, h_L), l = 0…L, with h_l the token's state after block l (h_0 enters the "
-        "first block) and h_L the output of the last block, before any closing norm",
+        "first block) and h_L the output of the last block before any closing norm (`target: block`), or the state "
+        "after it (`target: final`; the same where the model has none); `mean: text` takes the mean of text means",
         (LEE,),
         interval=BOOTSTRAP,
         floor=True,
@@ -78,57 +81,153 @@ STATISTICS = (
         bounds=(0, 1),
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
     ),
+    Statistic(
+        "similarity_frequent",
+        "similarity of frequent tokens",
+        "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types that occur)",
+        (LEE,),
+        interval=BOOTSTRAP,
+        bounds=(-1, 1),
+    ),
+    Statistic(
+        "similarity_rare",
+        "similarity of rare tokens",
+        "S(l) over all other tokens",
+        (LEE,),
+        interval=BOOTSTRAP,
+        bounds=(-1, 1),
+    ),
+    Statistic(
+        "frequency_gap",
+        "rare minus frequent",
+        "similarity_rare − similarity_frequent at layer l",
+        (LEE,),
+        interval=BOOTSTRAP,
+        trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
+    ),
+    Statistic(
+        "frequency_gap_p",
+        "p of rare minus frequent",
+        "two-sided p of a paired t-test over the texts that have tokens of both kinds: mean similarity of a text's "
+        "rare tokens against that of its frequent ones",
+        (LEE,),
+        bounds=(0, 1),
+        trap="With thousands of texts a gap far too small to matter has a tiny p.",
+    ),
+    Statistic(
+        "area",
+        "area under the bound",
+        "(1/L) Σ f(l) over l = 0…L−1",
+        (LEE,),
+        per="model",
+        interval=BOOTSTRAP,
+    ),
+    Statistic(
+        "start",
+        "bound at the embedding",
+        "f(0), the smallest gain of all",
+        (LEE,),
+        per="model",
+        interval=BOOTSTRAP,
+        trap="Negative as soon as one layer takes tokens away from their final state.",
+    ),
+    Statistic(
+        "decay",
+        "decay of the bound",
+        "minus the slope of the least-squares line through f(l) against l / L, l = 0…L−1",
+        (LEE,),
+        per="model",
+        interval=BOOTSTRAP,
+        trap="f never decreases with l by its definition, so this is never positive.",
+    ),
 )
+
+
+ROUNDING = 1e-6  # differences of float32 cosines below it mean nothing
+
+
+class ConvergenceOptions(Options):
+    """What tokens converge to, and how they are averaged."""
+
+    target: Literal["block", "final"] = Field(
+        default="block",
+        description="what tokens are compared with: the last block's output, or it after the norm",
+    )
+    mean: Literal["token", "text"] = Field(default="token", description="mean over tokens, or over the means of texts")
+
+
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield each statistic of one side minus that of the other, with an interval from the replicates of both.
+
+    Replicates of the same corpus are paired: they drew the same texts.
+
+    Args:
+        a: one side.
+        b: the other.
+        options: target and mean.
+    """
+    options = cast(ConvergenceOptions, options)
+    first, second = approach(a, options.target, options.mean), approach(b, options.target, options.mean)
+    texts = min(a.texts, b.texts)
+    for statistic, place, x in first:
+        y = second.numbers.get((statistic, place))
+        if place is not None and a.layers != b.layers:
+            if statistic == "similarity":
+                yield Difference(statistic, place, None, texts, reason="the two models differ in depth")
+            continue
+        if y is None or x.reason or y.reason:
+            reason = x.reason or (y.reason if y else "only one side has it")
+            yield Difference(statistic, place, None, texts, reason=reason)
+            continue
+        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
+        others = y.replicates if a.corpus == b.corpus else np.roll(y.replicates, 1)
+        low, high = percentile_interval(x.replicates - others, texts)
+        yield Difference(statistic, place, x.value - y.value, texts, low, high)
 
 
 @metric(
     name="convergence",
     title="Convergence to the final layer",
-    summary="How similar a token's state at each layer is to its state after the last block, how much each layer adds, "
-    "and how many tokens move the other way.",
+    summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
+    "move the other way, and whether rare tokens differ from frequent ones.",
     statistics=STATISTICS,
-    needs=("text_sums",),
+    needs=("text_sums", "text_means"),
+    options=ConvergenceOptions,
+    version=2,
     cost="a few products per token and layer",
+    between=Between(compare, of=("corpora", "base")),
 )
 def convergence(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield S, ΔS, f, the rates and the violations.
+    """Yield S, ΔS, f, violations, frequent against rare, and the features of f.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
-        options: none.
+        options: target and mean.
     """
-    last = seen.layers
-    averages = [seen.average("cosine_to_last", layer) for layer in range(last + 1)]
-    similarity = np.array([average.value for average in averages])
-    similarity_draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
-    gradient, gradient_draws = np.diff(similarity), np.diff(similarity_draws, axis=0)
-    bound, bound_draws = _least_from_here(gradient), _least_from_here(gradient_draws)
-
-    def value(statistic: str, layer: int | None, number: float, draws: NDArray[np.float64], n: int) -> Value:
-        if not np.isfinite(number):
-            return Value(statistic, layer, None, n, reason="no token has two states that are not zero")
-        low, high = percentile_interval(draws, seen.texts)
-        return Value(statistic, layer, float(number), n, low, high)
-
-    for layer, average in enumerate(averages):
-        yield value("similarity", layer, average.value, average.replicates, average.n)
-        if layer < last and average.n:
-            floor = _floors.pair_cosine(average.n, seen.width, seen.seed)
-            yield Value("similarity_floor", layer, floor, average.n)
-    for layer in range(last):
-        n = averages[layer].n
-        yield value("gradient", layer, gradient[layer], gradient_draws[layer], n)
-        yield value("bound", layer, bound[layer], bound_draws[layer], n)
-        away = seen.average("violation", layer)
-        yield value("violations", layer, away.value, away.replicates, away.n)
-    gain, gain_draws = similarity[last] - similarity[0], similarity_draws[last] - similarity_draws[0]
-    yield value("rate", None, gain / last, gain_draws / last, averages[0].n)
-    if last > 1:
-        yield value("rate_published", None, gain / (last - 1), gain_draws / (last - 1), averages[0].n)
-    else:
-        yield Value("rate_published", None, None, averages[0].n, reason="a model of one block divides by zero")
+    options = cast(ConvergenceOptions, options)
+    for statistic, place, number in approach(seen, options.target, options.mean):
+        if number.reason:
+            yield Value(statistic, place, None, number.n, reason=number.reason)
+            continue
+        low, high = percentile_interval(number.replicates, seen.texts)
+        yield Value(statistic, place, number.value, number.n, low, high)
+        if statistic == "similarity" and place is not None and place.layer < seen.layers:
+            floor = _floors.pair_cosine(number.n, seen.width(place), seen.seed)
+            yield Value("similarity_floor", place, floor, number.n)
+    final = options.target == "final" and seen.layout.final_width is not None
+    gap = "frequency_gap_to_final" if final else "frequency_gap"
+    for place in seen.path:
+        yield paired_test(seen.text_average("text_means", gap, place), place)
 
 
-def _least_from_here(gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return min over j ≥ l of gradient[j] along the first axis."""
-    return np.minimum.accumulate(gradient[::-1], axis=0)[::-1]
+def paired_test(gap: TextAverage, place: Place) -> Value:
+    """Return the two-sided p of a paired t-test that the mean over texts of a difference is zero."""
+    from scipy.special import stdtr
+
+    variance = (gap.square - gap.value**2) * gap.n / (gap.n - 1) if gap.n > 1 else 0.0
+    if gap.n < 2:
+        return Value("frequency_gap_p", place, None, gap.n, reason="fewer than two texts have tokens of both kinds")
+    if not variance > max(1e-12 * gap.square, ROUNDING**2):
+        return Value("frequency_gap_p", place, None, gap.n, reason="the difference is the same in every text")
+    t = gap.value / (variance / gap.n) ** 0.5
+    return Value("frequency_gap_p", place, float(2 * stdtr(gap.n - 1, -abs(t))), gap.n)

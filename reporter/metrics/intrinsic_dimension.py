@@ -1,8 +1,8 @@
-"""How many directions the states vary in locally: the two-nearest-neighbours estimate (Facco et al. 2017)."""
+"""How many directions the states vary in locally: TwoNN (Facco et al. 2017) and its curve over scales, GRIDE."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics import _floors
+from reporter.metrics._gride import RANKS, SCALES, gride
 from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
 from reporter.metrics._neighbours import nearest_distances
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
@@ -17,7 +18,7 @@ from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    from reporter.observables.observed import Observed, Place
     from reporter.observables.token_sample import Selection
 
 Floats = NDArray[np.float64]
@@ -65,9 +66,27 @@ STATISTICS = (
         bounds=(0, 1),
         trap="Above one half the dimension is not computed.",
     ),
+    *(
+        Statistic(
+            f"gride_{n}",
+            f"intrinsic dimension at scale {n} (GRIDE)",
+            f"with μ_i = r{2 * n}/r{n} the ratio of the distances of state i to its neighbours {2 * n} and {n}: the d "
+            f"that maximises the likelihood Π d·(μ^d − 1)^{n - 1} / μ^({2 * n - 1}·d + 1)"
+            + (", that is N / Σ log μ; unlike twonn_ml it is not made unbiased by N − 1" if n == 1 else "")
+            + f"; {_DISTINCT}; float64, centred; mean over batches",
+            (DENTI,),
+            interval=OVER_BATCHES,
+            floor=True,
+            bounds=(0, None),
+            trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
+        )
+        for n in SCALES
+    ),
 )
 
 _FEWEST = 10  # distinct states below which a slope means nothing
+_TOO_FEW = f"fewer than {_FEWEST} distinct states"
+_EQUAL = 1e-9  # a log ratio below it is none
 
 
 class DimensionOptions(SampleOptions):
@@ -77,14 +96,16 @@ class DimensionOptions(SampleOptions):
 @metric(
     name="intrinsic_dimension",
     title="Intrinsic dimension",
-    summary="How many coordinates it takes to describe the states in the neighbourhood of a state.",
+    summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
+    "changes as the neighbourhood grows.",
     statistics=STATISTICS,
     needs=("moments", "contexts"),
     options=DimensionOptions,
+    version=2,
     cost="a bounded sample; sample² distances for each layer, batch and view",
 )
 def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield both estimates, their floors and the share of duplicates at every layer.
+    """Yield the estimates, their floors and the share of duplicates at every layer.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
@@ -92,76 +113,99 @@ def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(DimensionOptions, options)
     sample = seen.context_sample(options.sample_size())
-    for layer in range(seen.layers + 1):
-        kept, duplicates = _distinct(sample, layer)
+    for place in seen.places:
+        kept, duplicates = _distinct(sample, place)
         tokens = int(sample.facts[:, 0].sum())
         if not len(kept):
             reason = "no token"
         elif duplicates > 0.5:
             reason = f"{duplicates:.0%} of the sampled tokens are duplicates"
         elif len(kept) < _FEWEST:
-            reason = f"fewer than {_FEWEST} distinct states"
+            reason = _TOO_FEW
         else:
             reason = ""
         if reason:
-            yield Value("twonn", layer, None, len(kept), reason=reason)
-            yield Value("twonn_ml", layer, None, len(kept), reason=reason)
+            yield from _nothing(place, len(kept), reason)
         else:
-            yield from _estimates(seen, sample, kept, layer, options)
+            yield from _estimates(seen, sample, kept, place, options)
         if tokens:
-            yield Value("duplicates", layer, duplicates, tokens)
+            yield Value("duplicates", place, duplicates, tokens)
         else:
-            yield Value("duplicates", layer, None, 0, reason=reason)
+            yield Value("duplicates", place, None, 0, reason=reason)
 
 
-def _distinct(sample: Selection, layer: int) -> tuple[NDArray[np.int64], float]:
+def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], float]:
     """Return which states of the sample to keep, still in random order, and the share of tokens that are duplicates."""
     kept = np.arange(len(sample))
-    if layer == 0:
+    if place.layer == 0:
         kept = np.sort(np.unique(sample.facts[:, 1], return_index=True)[1])
     tokens = sample.facts[:, 0].sum()
     return kept, float(1 - len(kept) / tokens) if tokens else 0.0
 
 
+def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
+    for name in ("twonn", "twonn_ml", *(f"gride_{scale}" for scale in SCALES)):
+        yield Value(name, place, None, n, reason=reason)
+
+
 def _estimates(
-    seen: Observed, sample: Selection, kept: NDArray[np.int64], layer: int, options: DimensionOptions
+    seen: Observed, sample: Selection, kept: NDArray[np.int64], place: Place, options: DimensionOptions
 ) -> Iterator[Value]:
     def compute() -> list[Floats]:
-        states = sample.states(layer)[kept]
+        states = sample.states(place)[kept]
         return [log_ratios(states[batch]) for batch in options.split(len(kept))]
 
-    batches = seen.once(("log ratios", seen.held, layer, options), compute)
-    n = sum(len(logs) for logs in batches)
-    reason = ""
+    batches = seen.once(("log ratios", seen.held, place, options), compute)
+    n, size = sum(len(logs) for logs in batches), len(batches[0])
     if min(len(logs) for logs in batches) < _FEWEST:
-        reason = f"fewer than {_FEWEST} distinct states"
-    elif any(logs[int(0.9 * len(logs)) - 1] < 1e-9 for logs in batches):
-        reason = "the first and the second neighbour are equally far"
-    if reason:
-        yield Value("twonn", layer, None, n, reason=reason)
-        yield Value("twonn_ml", layer, None, n, reason=reason)
+        yield from _nothing(place, n, _TOO_FEW)
         return
-    slopes = [twonn(logs) for logs in batches]
-    mean, low, high = mean_of_batches(slopes)
-    yield Value("twonn", layer, mean, n, low, high)
-    likely = float(np.mean([twonn_ml(logs) for logs in batches]))
-    yield Value("twonn_ml", layer, likely, n, *_gamma_interval(n, sum(logs.sum() for logs in batches)))
-    size = len(batches[0])
-    for name, floor in zip(("twonn_floor", "twonn_ml_floor"), _floor(size, seen.width, seen.seed), strict=True):
-        yield Value(name, layer, floor, size)
+    floors = _floors_at(size, seen.width(place), seen.seed)
+    if any(logs[int(0.9 * len(logs)) - 1, 0] < _EQUAL for logs in batches):
+        for name in ("twonn", "twonn_ml"):
+            yield Value(name, place, None, n, reason="the first and the second neighbour are equally far")
+    else:
+        first = [logs[:, 0] for logs in batches]
+        yield Value("twonn", place, *_over_batches([twonn(logs) for logs in first], n))
+        likely = float(np.mean([twonn_ml(logs) for logs in first]))
+        yield Value("twonn_ml", place, likely, n, *_gamma_interval(n, sum(logs.sum() for logs in first)))
+        yield Value("twonn_floor", place, floors["twonn"], size)
+        yield Value("twonn_ml_floor", place, floors["twonn_ml"], size)
+    for column, scale in enumerate(SCALES):
+        name = f"gride_{scale}"
+        if any(logs.shape[1] <= column for logs in batches):
+            yield Value(name, place, None, n, reason=f"no more than {2 * scale} distinct states in a batch")
+        elif any(logs[:, column].mean() < _EQUAL for logs in batches):
+            yield Value(name, place, None, n, reason=f"neighbours {scale} and {2 * scale} are equally far")
+        else:
+            yield Value(name, place, *_over_batches([gride(logs[:, column], scale) for logs in batches], n))
+            yield Value(f"{name}_floor", place, floors[name], size)
+
+
+def _over_batches(values: list[float], n: int) -> tuple[float, int, float | None, float | None]:
+    mean, low, high = mean_of_batches(values)
+    return mean, n, low, high
 
 
 def log_ratios(x: NDArray[np.floating]) -> Floats:
-    """Return log(r2/r1) of each distinct row, ascending, shape (N,).
+    """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
 
     Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
     r1 = 0 has no ratio.
     """
-    distances = nearest_distances(x, 2) if len(x) > 2 else np.zeros((0, 2))
+    distances = _distances(x)
     if (distances[:, 0] == 0).any():
-        x = np.unique(x, axis=0)
-        distances = nearest_distances(x, 2) if len(x) > 2 else np.zeros((0, 2))
-    return np.sort(np.log(distances[:, 1] / distances[:, 0]))
+        distances = _distances(np.unique(x, axis=0))
+    if not len(distances):
+        return np.zeros((0, 0))
+    logs: Floats = np.diff(np.log(distances), axis=1)
+    return logs[logs[:, 0].argsort()]
+
+
+def _distances(x: NDArray[np.floating]) -> Floats:
+    if len(x) < 3:
+        return np.zeros((0, 1))
+    return nearest_distances(x, 2, [rank for rank in RANKS[2:] if rank < len(x)])
 
 
 def twonn(logs: Floats) -> float:
@@ -189,6 +233,7 @@ def _gamma_interval(n: int, total: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def _floor(n: int, d: int, seed: int) -> tuple[float, float]:
+def _floors_at(n: int, d: int, seed: int) -> Mapping[str, float]:
     logs = log_ratios(_floors.gaussian(n, d, seed))
-    return twonn(logs), twonn_ml(logs)
+    found = {"twonn": twonn(logs[:, 0]), "twonn_ml": twonn_ml(logs[:, 0])}
+    return found | {f"gride_{s}": gride(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}

@@ -94,17 +94,17 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         "step_cosine": last,
         "norm": last + 1,
         "update_ratio": last,
-        "curvature": last - 1,
+        "curvature": max(last - 1, 0),
     }
     floors = {"step_cosine": _floors.pair_cosine, "curvature": _floors.step_angle}
     for statistic, end in ends.items():
-        for layer in range(end):
-            average = seen.average(statistic, layer)
+        for place in seen.path[:end]:
+            average = seen.average(statistic, place)
             if not average.n:
-                yield Value(statistic, layer, None, 0, reason="every token has a zero state or a zero step here")
+                yield Value(statistic, place, None, 0, reason="every token has a zero state or a zero step here")
                 continue
             low, high = percentile_interval(average.replicates, seen.texts)
-            yield Value(statistic, layer, average.value, average.n, low, high)
+            yield Value(statistic, place, average.value, average.n, low, high)
             if statistic in floors:
-                floor = floors[statistic](average.n, seen.width, seen.seed)
-                yield Value(f"{statistic}_floor", layer, floor, average.n)
+                floor = floors[statistic](average.n, seen.width(place), seen.seed)
+                yield Value(f"{statistic}_floor", place, floor, average.n)

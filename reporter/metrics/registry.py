@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from reporter.errors import ReporterError
-from reporter.metrics.base import Compute, Metric, Options, Statistic
+from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
 
 _found: dict[str, Metric] = {}
 _NOT_METRICS = {"base", "registry"}
@@ -25,6 +25,7 @@ def metric(
     options: type[Options] = Options,
     version: int = 1,
     cost: str = "",
+    between: Between | None = None,
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`."""
 
@@ -34,7 +35,7 @@ def metric(
             raise ReporterError(
                 f"metric {name!r} is defined twice: in {known.compute.__module__} and in {compute.__module__}"
             )
-        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost)
+        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost, between)
         return compute
 
     return register

@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
+from reporter.models.attention import Attention, AttentionPlacement, find_attention
 from reporter.models.blocks import Blocks, find_blocks, relative
 from reporter.models.capture import Capture
+from reporter.models.closing import Closing, find_closing
 from reporter.models.inputs import Inputs, config_limit
 from reporter.models.norms import NormPlacement, norm_placement
 from reporter.models.positions import measured_limit
-from reporter.models.trace import Trace, same, trace
+from reporter.models.trace import Trace, trace
 
 Role = Literal["encoder", "decoder"]
 
@@ -40,6 +42,9 @@ class Anatomy:
             ``none``: no norm was seen.
         last_hidden_state: what the model itself returns last: ``block``, the output of block L, or ``final``,
             that output after a closing norm or projection.
+        final_width: dimension of that ``final`` state; None where there is none.
+        attention: ``sequential``: a block's feed-forward reads what its attention left; ``parallel``: both read
+            what enters the block; ``none``: what attention adds was not found.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
     """
 
@@ -53,18 +58,36 @@ class Anatomy:
     positions: Literal["added", "not-added"]
     norm_placement: NormPlacement
     last_hidden_state: Literal["block", "final"]
+    final_width: int | None
+    attention: AttentionPlacement
     self_test: float
 
 
-def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs]:
+@dataclass(frozen=True)
+class Examined:
+    """A model that was measured.
+
+    Args:
+        anatomy: what was found.
+        capture: the installed hooks.
+        inputs: how the model wants its inputs.
+        closing: what it does after its last block.
+        attention: where its attention adds to the residual stream.
+    """
+
+    anatomy: Anatomy
+    capture: Capture
+    inputs: Inputs
+    closing: Closing
+    attention: Attention
+
+
+def examine(module: nn.Module, tokenizer: Any) -> Examined:
     """Measure a model, hook its blocks and test the hooks.
 
     Args:
         module: the model without its vocabulary head, in evaluation mode.
         tokenizer: its tokenizer; only the ids of special tokens are asked for.
-
-    Returns:
-        what was measured, the installed hooks, and how the model wants its inputs.
 
     Raises:
         ReporterError: if the blocks cannot be found, or the captured states are not what they should be.
@@ -77,6 +100,8 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
         said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ReporterError(f"it cannot be run on a few tokens: {said}") from error
     blocks = find_blocks(seen, (ids.shape[0], ids.shape[1]))
+    attention = _attention(module, inputs, ids, blocks)
+    closing = find_closing(seen, blocks)
     capture = Capture(blocks)
 
     def states(ids: Tensor, mask: Tensor | None = None) -> list[Tensor]:
@@ -86,7 +111,7 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
         return capture.take()
 
     added = _positions_are_added(states(inputs.repeated_id()))
-    role = _role(states(ids), states(inputs.with_other_last_token(ids)))
+    role = _role(states(ids), states(inputs.with_other_token(ids, -1)))
     _check_padding(states, ids, inputs.pad_id)
     own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
     config: Any = module.config
@@ -100,10 +125,28 @@ def examine(module: nn.Module, tokenizer: Any) -> tuple[Anatomy, Capture, Inputs
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
         norm_placement=norm_placement(seen, blocks),
-        last_hidden_state=_last_hidden_state(seen, blocks),
+        last_hidden_state=closing.last,
+        final_width=closing.width,
+        attention=attention.placement,
         self_test=blocks.deviation,
     )
-    return anatomy, capture, inputs
+    return Examined(anatomy, capture, inputs, closing, attention)
+
+
+def _attention(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> Attention:
+    inside = tuple(f"{call.name}." for call in blocks.calls)
+    names = {call.name for call in blocks.calls}
+    size = blocks.states[0].numel()
+
+    def watch(other_first: bool) -> Trace:
+        tokens = inputs.with_other_token(ids, 0) if other_first else ids
+        return trace(
+            module,
+            inputs(tokens, torch.ones_like(tokens)),
+            copied=lambda name, tensor: tensor.numel() == size and (name in names or name.startswith(inside)),
+        )
+
+    return find_attention(blocks, watch)
 
 
 def _positions_are_added(states: list[Tensor]) -> bool:
@@ -137,22 +180,6 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
             f"padding on the right changes the states of real tokens by up to {worst:.1e} (relative), "
             "although it is masked"
         )
-
-
-def _last_hidden_state(seen: Trace, blocks: Blocks) -> Literal["block", "final"]:
-    """Follow what the last block returned through the modules after it to what the model returned."""
-    last = getattr(seen.result, "last_hidden_state", None)
-    if not isinstance(last, Tensor):
-        raise ReporterError("it returns no last_hidden_state")
-    reached = [blocks.states[-1]]
-    if same(last, reached[0]):
-        return "block"
-    for call in seen.calls:
-        if call.start > blocks.calls[-1].end and any(same(p.tensor, x) for p in call.inputs for x in reached):
-            reached += [p.tensor for p in call.outputs]
-    if any(same(last, x) for x in reached):
-        return "final"
-    raise ReporterError("its last_hidden_state is neither what its last block returned nor a norm or projection of it")
 
 
 def _noise(x: Tensor) -> float:

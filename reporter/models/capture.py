@@ -1,12 +1,15 @@
-"""Hooks that keep what enters each block and what the last one returns."""
+"""Hooks that keep what enters each block, what the last one returns and, when asked, what follows attention."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
+from reporter.models.attention import Attention
 from reporter.models.blocks import Blocks
 
 
@@ -24,6 +27,7 @@ class Capture:
         self._layers = len(blocks.calls)
         self._overwritten = blocks.overwritten
         self._entering: list[Tensor] = []
+        self._attended: list[Tensor] = []
         self._last: Tensor | None = None
         self._output_slot = blocks.output_slot
         for module in dict.fromkeys(blocks.modules):
@@ -46,7 +50,40 @@ class Capture:
     def clear(self) -> None:
         """Forget what was kept, before a pass and after one that failed."""
         self._entering = []
+        self._attended = []
         self._last = None
+
+    @contextmanager
+    def attending(self, attention: Attention) -> Iterator[None]:
+        """Also keep the states after attention, while this lasts; the hooks for that exist only so long.
+
+        Args:
+            attention: where attention adds to the residual stream.
+        """
+
+        def added(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            x = self._entering[-1]  # of the block that is running
+            a = output if isinstance(output, Tensor) else output[attention.slot]
+            a = a.reshape(x.shape).to(x.dtype)
+            self._attended.append(x + a if attention.factor == 1 else x + attention.factor * a)
+
+        hooks = [module.register_forward_hook(added) for module in dict.fromkeys(attention.modules)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def take_attention(self) -> list[Tensor]:
+        """Return the states after attention of the pass that just ended, L tensors; call it before ``take``.
+
+        Raises:
+            ReporterError: if not every block ran its attention once.
+        """
+        attended, self._attended = self._attended, []
+        if len(attended) != self._layers:
+            raise ReporterError(f"the attention of {len(attended)} of its {self._layers} blocks ran")
+        return attended
 
     def take(self) -> list[Tensor]:
         """Return the states of the pass that just ended, L + 1 tensors (texts, length, width), and let go of them.

@@ -15,6 +15,9 @@ Source = Literal["hub", "path", "recipe"]
 FINAL = "final"
 """The name of a model's only checkpoint."""
 
+RANDOM_INIT = "random-init"
+"""The name of a checkpoint whose weights are not read but drawn."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -22,8 +25,8 @@ class Checkpoint:
 
     Args:
         model: what the study calls the model.
-        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder or
-            ``step-50``.
+        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder,
+            ``step-50`` or ``random-init``.
         step: the training step; None where it is not known.
         source: where the weights come from.
         location: that source as a person would name it: a hub id, the path as written, or ``bert on corpus
@@ -43,6 +46,8 @@ class Checkpoint:
             that knows how often each token occurs and nothing else.
         warning: what a reader must know before believing this checkpoint's numbers; mostly empty.
         training_texts: the texts a recipe model is trained on.
+        initialised: the seed of a model whose weights are drawn afresh, so that nothing is read but its
+            configuration and tokenizer; None for one whose weights are read.
     """
 
     model: str
@@ -63,6 +68,7 @@ class Checkpoint:
     unigram_entropy: float | None = None
     warning: str = ""
     training_texts: Texts | None = field(default=None, repr=False, compare=False)
+    initialised: int | None = None
 
     @property
     def label(self) -> str:

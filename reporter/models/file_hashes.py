@@ -23,22 +23,22 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def hash_files(files: Iterable[Path], cache: Path) -> dict[str, str]:
+def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, str]:
     """Return the SHA-256 of each file by its name.
 
     A file of the same path, size and modification time as one that was hashed before is not read again.
 
     Args:
         files: in one folder, so that names tell them apart.
-        cache: the folder in which hashes are remembered.
+        cache: the folder in which hashes are remembered; None for small files, which are read each time.
 
     Raises:
         ReporterError: if a file cannot be read.
     """
-    memo = _read(cache / _NAME)
+    memo = _read(cache / _NAME) if cache else {}
     known = dict(memo)
     result = {file.name: _hash(file, known) for file in files}
-    if known != memo:
+    if cache and known != memo:
         _write(cache / _NAME, _read(cache / _NAME) | known)
     return result
 

@@ -60,11 +60,11 @@ class Inputs:
         """Return one ordinary token at every position, shape (1, length)."""
         return self._ordinary[:1].expand(1, self._length).to(self.vocabulary.device)
 
-    def with_other_last_token(self, ids: Tensor) -> Tensor:
-        """Return the ids with another ordinary token at the end of each text."""
+    def with_other_token(self, ids: Tensor, place: int) -> Tensor:
+        """Return the ids with another ordinary token at one place of each text: 0 for the first, -1 for the last."""
         changed = ids.clone()
         first, second = self._ordinary[0].item(), self._ordinary[-1].item()
-        changed[:, -1] = torch.where(ids[:, -1] == first, second, first)
+        changed[:, place] = torch.where(ids[:, place] == first, second, first)
         return changed
 
     def _ordinary_ids(self, config: Any, tokenizer: Any) -> Tensor:

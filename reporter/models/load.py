@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,8 +11,11 @@ from torch import Tensor, nn
 
 from reporter.errors import ReporterError
 from reporter.models.anatomy import Anatomy, examine
+from reporter.models.attention import Attention
 from reporter.models.capture import Capture
+from reporter.models.closing import Closing
 from reporter.models.inputs import Inputs
+from reporter.models.local import local_folder, named
 from reporter.models.model_folder import config_file
 from reporter.models.quiet import quiet
 from reporter.models.tokenizer import load_tokenizer
@@ -22,6 +23,23 @@ from reporter.models.weights import load_module
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The states of one pass.
+
+    Args:
+        path: what enters the first block and what each block returns: L + 1 tensors (texts, length, width).
+        final: after the closing norm or projection, (texts, length, final width); None where the model's last
+            hidden state is what block L returns.
+        attention: of each block the residual stream after attention and before its feed-forward, without the norm
+            that follows it in a post-norm block: L tensors (texts, length, width); None where it was not asked for.
+    """
+
+    path: list[Tensor]
+    final: Tensor | None
+    attention: list[Tensor] | None
 
 
 @dataclass(frozen=True)
@@ -35,6 +53,7 @@ class LoadedModel:
         tokenizer: its transformers tokenizer, padding on the right.
         anatomy: what was measured of it.
         device: where it is.
+        closing: what the model does after its last block; its ``problem`` says why ``close`` cannot be used.
     """
 
     checkpoint: Checkpoint
@@ -42,6 +61,8 @@ class LoadedModel:
     tokenizer: Any
     anatomy: Anatomy
     device: torch.device
+    closing: Closing = field(repr=False)
+    _attention: Attention = field(repr=False)
     _capture: Capture = field(repr=False)
     _inputs: Inputs = field(repr=False)
 
@@ -55,12 +76,46 @@ class LoadedModel:
             input_ids: token ids (texts, length), padded on the right.
             attention_mask: 1 for a token, 0 for padding, (texts, length).
         """
+        return self.run(input_ids, attention_mask).path
+
+    def run(self, input_ids: Tensor, attention_mask: Tensor, attention: bool = False) -> Captured:
+        """Run the model and return its states, those of ``states`` and those beside the path from block to block.
+
+        Call it in ``torch.inference_mode()``; otherwise a graph is kept.
+
+        Args:
+            input_ids: token ids (texts, length), padded on the right.
+            attention_mask: 1 for a token, 0 for padding, (texts, length).
+            attention: whether to return the states after attention, too, which costs one sum for each block.
+
+        Raises:
+            ReporterError: if the states after attention are asked for and were not found when it was loaded.
+        """
+        if attention and self._attention.problem:
+            raise ReporterError(f"{self.checkpoint.label}: it has no attention states: {self._attention.problem}")
         self._capture.clear()
         try:
-            self.module(**self._inputs(input_ids, attention_mask))
-            return self._capture.take()
+            with self._capture.attending(self._attention) if attention else nullcontext():
+                result = self.module(**self._inputs(input_ids, attention_mask))
+            attended = self._capture.take_attention() if attention else None
+            final = result.last_hidden_state if self.closing.last == "final" else None
+            return Captured(self._capture.take(), final, attended)
         finally:
             self._capture.clear()
+
+    def close(self, h: Tensor) -> Tensor:
+        """Apply what follows the last block, a norm or projection, to any state of the residual stream.
+
+        Args:
+            h: states (…, width).
+
+        Returns:
+            (…, final width); ``h`` itself where nothing follows the last block.
+
+        Raises:
+            ReporterError: if what follows cannot be applied to other states; ``closing.problem`` says why.
+        """
+        return self.closing(h)
 
 
 def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
@@ -75,33 +130,26 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         ReporterError: if files are missing or damaged, weights are missing, or the self-test fails.
     """
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
-    with _named(checkpoint), quiet(), torch.inference_mode(False):
-        folder = _folder(checkpoint, offline)
+    with named(checkpoint), quiet(), torch.inference_mode(False):
+        folder = local_folder(checkpoint, offline)
         config_file(folder)
         tokenizer = load_tokenizer(checkpoint, folder)
         module = load_module(checkpoint, folder)
         place = torch.device(device)
         module = module.to(place)
-        anatomy, capture, inputs = examine(module, tokenizer)
-        _check_vocabulary(tokenizer, anatomy)
-    return LoadedModel(checkpoint, module, tokenizer, anatomy, place, capture, inputs)
-
-
-@contextmanager
-def _named(checkpoint: Checkpoint) -> Iterator[None]:
-    try:
-        yield
-    except ReporterError as error:
-        raise ReporterError(f"{checkpoint.label}: {error}") from error
-
-
-def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
-    folder = checkpoint.folder
-    if folder is not None:
-        return folder
-    from reporter.models.hub import download
-
-    return download(checkpoint, offline)
+        found = examine(module, tokenizer)
+        _check_vocabulary(tokenizer, found.anatomy)
+    return LoadedModel(
+        checkpoint,
+        module,
+        tokenizer,
+        found.anatomy,
+        place,
+        found.closing,
+        found.attention,
+        found.capture,
+        found.inputs,
+    )
 
 
 def _check_vocabulary(tokenizer: Any, anatomy: Anatomy) -> None:

@@ -36,9 +36,9 @@ def norm_placement(seen: Trace, blocks: Blocks) -> NormPlacement:
     if any(same(_out(norm), returned) for norm in norms):
         return "post"
     pairs = [(first, second) for second in norms for first in norms if first.start < second.start]
-    if any(_close(returned - _out(second), _in(first)) for first, second in pairs):
+    if any(close(returned - _out(second), _in(first)) for first, second in pairs):
         return "sandwich"
-    if any(_close(returned - _out(second) - _out(first), entered) for first, second in pairs):
+    if any(close(returned - _out(second) - _out(first), entered) for first, second in pairs):
         return "inner"
     return "pre"
 
@@ -57,7 +57,14 @@ def _out(norm: Call) -> Tensor:
     return norm.outputs[0].tensor.flatten()
 
 
-def _close(a: Tensor, b: Tensor) -> bool:
-    # Sums in another order: equal up to a few roundings of the largest number.
-    tolerance = 16 * torch.finfo(a.dtype).eps * a.abs().max().item()
+def close(a: Tensor, b: Tensor, like: Tensor | None = None) -> bool:
+    """Tell whether two tensors are the same sum, taken in another order: equal up to a few roundings.
+
+    Args:
+        a: one.
+        b: the other, of the same shape.
+        like: numbers whose largest one and precision say how large a rounding is; by default ``a``.
+    """
+    like = a if like is None else like
+    tolerance = 16 * torch.finfo(like.dtype).eps * like.abs().max().item()
     return torch.allclose(a.float(), b.float(), rtol=0.0, atol=tolerance)

@@ -20,7 +20,7 @@ from reporter.errors import ReporterError
 from reporter.models.pocket_tokenizer import ensure_tokenizer
 from reporter.models.quiet import quiet
 from reporter.models.recipe import with_record
-from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, write_record
+from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, step_of, write_record
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -62,7 +62,7 @@ def prepare(
     first = checkpoints[0]
     assert first.path is not None and first.recipe is not None
     record = read_record(first.path)
-    if record is None or not {c.step for c in checkpoints} <= record.losses.keys():
+    if record is None or not _steps(checkpoints) <= record.losses.keys():
         from filelock import FileLock
 
         corpus = texts(first.recipe.train_on)
@@ -81,7 +81,7 @@ def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) 
     first = checkpoints[0]
     assert first.path is not None and first.recipe is not None
     before = read_record(first.path)
-    wanted = {c.step for c in checkpoints if c.step is not None}
+    wanted = _steps(checkpoints)
     if before is not None and wanted <= before.losses.keys():
         return before
     _remove_unfinished(first.path)
@@ -121,6 +121,11 @@ def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) 
     )
     write_record(first.path, record)
     return record
+
+
+def _steps(checkpoints: Sequence[Checkpoint]) -> set[int]:
+    """Return the steps whose folders are needed: a random initialisation takes configuration and tokenizer from one."""
+    return {step_of(c.subfolder) for c in checkpoints if c.subfolder}
 
 
 def _save(model: Any, tokenizer: Path, folder: Path) -> None:

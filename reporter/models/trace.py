@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,10 +69,18 @@ class Trace:
     result: Any
 
 
-def trace(model: nn.Module, inputs: Mapping[str, Any]) -> Trace:
-    """Run a model once on small inputs and record every call of every module inside it."""
+def trace(model: nn.Module, inputs: Mapping[str, Any], copied: Callable[[str, Tensor], bool] | None = None) -> Trace:
+    """Run a model once on small inputs and record every call of every module inside it.
+
+    Args:
+        model: the model.
+        inputs: its arguments.
+        copied: tells by the name of a module whether a tensor that passes into it or out of it is copied, and so
+            kept as it was then. By default these are the tensors of elements of lists of modules, which may be
+            blocks: a copy of everything would not fit into memory for a large model.
+    """
     calls: list[Call] = []
-    with torch.no_grad(), _watching(model, calls):
+    with torch.no_grad(), _watching(model, calls, copied or _may_be_a_block):
         result = model(**inputs)
     return Trace(tuple(call for call in calls if call.end >= 0), result)
 
@@ -87,20 +95,20 @@ def same(a: Tensor, b: Tensor) -> bool:
 
 
 @contextmanager
-def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
+def _watching(model: nn.Module, calls: list[Call], copied: Callable[[str, Tensor], bool]) -> Iterator[None]:
     clock = 0
     running: list[Call] = []
     handles = []
 
     def watch(name: str, module: nn.Module) -> None:
-        # Only what may be a block is copied: a copy of everything would not fit into memory for a large model.
-        copy = name.rpartition(".")[2].isdecimal()
+        def tensors(items: Any) -> list[Passed]:
+            return _tensors(items, lambda tensor: copied(name, tensor))
 
         def began(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             nonlocal clock
             clock += 1
             call = Call(name, module, clock)
-            call.inputs = [*_tensors(enumerate(args), copy), *_tensors(kwargs.items(), copy)]
+            call.inputs = [*tensors(enumerate(args)), *tensors(kwargs.items())]
             calls.append(call)
             running.append(call)
 
@@ -109,7 +117,7 @@ def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
             clock += 1
             call = running.pop()
             call.end = clock
-            call.outputs = _tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)), copy)
+            call.outputs = tensors(enumerate(output if isinstance(output, (tuple, list)) else (output,)))
 
         handles.append(module.register_forward_pre_hook(began, with_kwargs=True))
         handles.append(module.register_forward_hook(returned))
@@ -124,9 +132,13 @@ def _watching(model: nn.Module, calls: list[Call]) -> Iterator[None]:
             handle.remove()
 
 
-def _tensors(items: Any, copy: bool) -> list[Passed]:
+def _may_be_a_block(name: str, tensor: Tensor) -> bool:
+    return name.rpartition(".")[2].isdecimal()
+
+
+def _tensors(items: Any, copied: Callable[[Tensor], bool]) -> list[Passed]:
     return [
-        Passed(slot, value.clone() if copy else value, value, value._version)
+        Passed(slot, value.clone() if copied(value) else value, value, value._version)
         for slot, value in items
         if isinstance(value, Tensor) and value.is_floating_point()
     ]

@@ -45,6 +45,11 @@ def step_folder(step: int) -> str:
     return f"step-{step:06d}"
 
 
+def step_of(folder: str) -> int:
+    """Return the number of steps in the name of a checkpoint's folder."""
+    return int(folder.removeprefix("step-"))
+
+
 def is_saved(folder: Path) -> bool:
     """Tell whether a checkpoint's folder holds a model with its tokenizer."""
     return all((folder / name).is_file() for name in (CONFIG, WEIGHTS)) and bool(tokenizer_files(folder))

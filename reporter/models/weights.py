@@ -1,8 +1,8 @@
-"""Builds a model from its configuration and fills in its weights, all of those that the states depend on."""
+"""Builds a model from its configuration and fills in its weights: read, all that are needed, or drawn afresh."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +11,7 @@ from torch import nn
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import WEIGHTS, weight_files
+from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -23,14 +24,39 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
         ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
             the states depend on.
     """
+    config = read_config(checkpoint, folder)
+    whole, missing = build(_kind(config), checkpoint, folder, config)
+    module: Any = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
+    ids = torch.zeros((1, 2), dtype=torch.long)
+    lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
+    if lacking:
+        raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
+    return cast("nn.Module", module)
+
+
+def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple[Any, dict[str, nn.Parameter]]:
+    """Return a model with the weights in ``folder``, or with drawn ones, in evaluation mode and without gradients.
+
+    Args:
+        kind: the class of transformers that builds it.
+        checkpoint: how to read the files.
+        folder: where they are.
+        config: its configuration.
+
+    Returns:
+        the model, and those of its weights by name that the files lack; of drawn weights none does.
+
+    Raises:
+        ReporterError: if the files are missing or damaged, or do not fit the configuration.
+    """
+    if checkpoint.initialised is not None:
+        return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
     files = weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files)
-    config = _config(checkpoint, folder)
-    kind = _kind(config)
     try:
-        whole, info = kind.from_pretrained(
+        model, info = kind.from_pretrained(
             str(folder),
             config=config,
             dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
@@ -41,20 +67,31 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
         )
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
-    module: Any = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
-    whole.eval()
-    whole.requires_grad_(False)
+    model.eval().requires_grad_(False)
     names = set(info["missing_keys"])
-    missing = {name: p for name, p in whole.named_parameters(remove_duplicate=False) if name in names}
-    needed = _needed(module, missing)
-    if needed:
-        more = f" and {len(needed) - 3} more" if len(needed) > 3 else ""
-        family = config.model_type
-        raise ReporterError(f"{folder} lacks weights that its {family} needs: {', '.join(needed[:3])}{more}")
-    return cast("nn.Module", module)
+    return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
 
 
-def _config(checkpoint: Checkpoint, folder: Path) -> Any:
+def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
+    dtype = checkpoint.dtype if checkpoint.dtype != "auto" else (config.dtype or torch.float32)
+    try:
+        with seeded(seed):
+            model = kind.from_config(
+                config,
+                dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype,
+                trust_remote_code=checkpoint.trust_remote_code,
+            )
+    except Exception as error:
+        raise ReporterError(f"its weights cannot be initialised: {_one_line(error)}") from error
+    return model.eval().requires_grad_(False)
+
+
+def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
+    """Return the configuration of the model in ``folder``.
+
+    Raises:
+        ReporterError: if it cannot be read, or needs Python code that may not run.
+    """
     from transformers import AutoConfig
 
     try:
@@ -92,24 +129,25 @@ def _check_safetensors(files: list[Path]) -> None:
                 raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
 
 
-def _needed(module: Any, missing: Mapping[str, nn.Parameter]) -> list[str]:
-    """Return the names of those weights that take part in computing the states.
+def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter]) -> str:
+    """Return the names of those weights that take part in computing what ``run`` returns; empty where none does.
 
-    They are found by differentiating the states, so that it needs no list of names: a pooler or a head is not used.
+    They are found by differentiating it, so that it needs no list of names: a pooler is not used by the states.
     """
     if not missing:
-        return []
-    ids = torch.zeros((1, 2), dtype=torch.long)
+        return ""
     with torch.enable_grad():
         for p in missing.values():
             p.requires_grad_(True)
-        last = module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        if not last.requires_grad:
-            return []
-        gradients = torch.autograd.grad(last.float().sum(), list(missing.values()), allow_unused=True)
+        result = run()
+        gradients: Sequence[torch.Tensor | None] = [None] * len(missing)
+        if result.requires_grad:
+            gradients = torch.autograd.grad(result.float().sum(), list(missing.values()), allow_unused=True)
         for p in missing.values():
             p.requires_grad_(False)
-    return sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
+    names = sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
 
 
 def _one_line(error: Exception) -> str:

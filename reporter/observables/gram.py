@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
+from reporter.forward.places import Layout
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import LayerStates
+    from reporter.observables.setting import Setting
 
 _Key = tuple[int, int]
 
@@ -17,21 +19,26 @@ _Key = tuple[int, int]
 class Gram(Observable):
     """Σ (x − mean)(x − mean)ᵀ about the mean, in float64, merged by the formula of Chan, Golub & LeVeque 1983.
 
-    A stratum that no token belongs to takes no memory; otherwise a layer takes 8·d² bytes for each stratum. The
+    A stratum that no token belongs to takes no memory; otherwise a place takes 8·d² bytes for each stratum. The
     product of a batch runs in float32 on centred states, which costs about 1/12 of the forward pass.
 
     Args:
-        layers: blocks L.
-        width: dimension d.
+        layout: the places that are read.
     """
 
     name = "gram"
+    version = 2
 
-    def __init__(self, layers: int, width: int) -> None:
-        self.layers, self.width = layers, width
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
         self.count: dict[_Key, float] = {}
         self.mean: dict[_Key, torch.Tensor] = {}
         self.gram: dict[_Key, torch.Tensor] = {}
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout)
 
     def observe(self, layer: LayerStates) -> None:
         """Add one layer of a batch."""
@@ -68,8 +75,8 @@ class Gram(Observable):
         return found
 
     def parameters(self) -> dict[str, Any]:
-        """Return blocks and width."""
-        return {"layers": self.layers, "width": self.width}
+        """Return the layout."""
+        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
@@ -81,16 +88,20 @@ class Gram(Observable):
             else:
                 getattr(self, kind)[key] = tensor
 
-    def covariance(self, layer: int, strata: tuple[int, ...]) -> tuple[int, torch.Tensor]:
+    def covariance(self, place: int, strata: tuple[int, ...]) -> tuple[int, torch.Tensor]:
         """Return the number of tokens and their covariance (1/n), shape (width, width), over some strata.
+
+        Args:
+            place: index among the layout's places.
+            strata: which tokens.
 
         Raises:
             KeyError: if no token belongs to these strata.
         """
-        merged = Gram(self.layers, self.width)
+        merged = Gram(self.layout)
         for stratum in strata:
-            if (layer, stratum) in self.count:
-                key = (layer, stratum)
-                merged._add((layer, 0), self.count[key], self.mean[key], self.gram[key])
-        count = merged.count[layer, 0]
-        return int(count), merged.gram[layer, 0] / count
+            if (place, stratum) in self.count:
+                key = (place, stratum)
+                merged._add((place, 0), self.count[key], self.mean[key], self.gram[key])
+        count = merged.count[place, 0]
+        return int(count), merged.gram[place, 0] / count

@@ -1,31 +1,34 @@
-"""Every observable by name, and how to make an empty one."""
+"""Every observable by name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from reporter.observables.gram import Gram
+from reporter.observables.intra_text import IntraText
+from reporter.observables.lens import Lens
+from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
+from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
 from reporter.observables.token_sample import Contexts, Tokens
+from reporter.observables.type_moments import TypeMoments
+from reporter.observables.type_sample import TypeSample
 
-KINDS: Mapping[str, type[Observable]] = {kind.name: kind for kind in (Moments, Gram, TextSums, Tokens, Contexts)}
-
-
-def empty(name: str, *, layers: int, width: int, seed: int, sample: int) -> Observable:
-    """Return an observable that has seen nothing.
-
-    Args:
-        name: a key of ``KINDS``.
-        layers: blocks L of the model.
-        width: dimension d of its states.
-        seed: the study's seed.
-        sample: tokens that a sample must hold for each stratum.
-    """
-    kind = KINDS[name]
-    if kind is TextSums:
-        return TextSums(layers, seed)
-    if issubclass(kind, Tokens | Contexts):
-        return kind(layers, width, sample, seed)
-    return kind(layers, width)  # type: ignore[call-arg]
+KINDS: Mapping[str, type[Observable]] = {
+    kind.name: kind
+    for kind in (
+        Moments,
+        Gram,
+        TextSums,
+        TextMeans,
+        Tokens,
+        Contexts,
+        Losses,
+        Lens,
+        TypeMoments,
+        TypeSample,
+        IntraText,
+    )
+}

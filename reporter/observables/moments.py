@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
+from reporter.forward.places import Layout
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import LayerStates
+    from reporter.observables.setting import Setting
 
 
 # Rows added up in float32 before float64 takes over: one long float32 sum is off by 1e-5 of itself and more, and by how
 # much depends on the batch.
 _BLOCK = 256
+_VECTORS = ("mean", "squares", "unit_sum")
 _TINY = 1e-24  # mean squares below it are not taken in float32, whose numbers end at 1e-38
 
 
@@ -23,27 +26,32 @@ class Moments(Observable):
     """First and second moments, per dimension, in float64.
 
     Squares are summed about the mean and merged by the formula of Chan, Golub & LeVeque 1983; E‖x‖² − ‖μ‖² would
-    cancel. With S strata, L blocks and width d it holds:
+    cancel. With S strata and P places it holds:
 
-    - ``count`` (L + 1, S): tokens; ``unit_count`` (L + 1, S): tokens whose state is not zero
-    - ``mean`` (L + 1, S, d); ``squares`` (L + 1, S, d): Σ (x − mean)² for each dimension
-    - ``unit_sum`` (L + 1, S, d): Σ x/‖x‖
+    - ``count`` (P, S): tokens; ``unit_count`` (P, S): tokens whose state is not zero
+    - for each place, d wide: ``mean`` (S, d); ``squares`` (S, d): Σ (x − mean)² for each dimension;
+      ``unit_sum`` (S, d): Σ x/‖x‖
 
     Args:
-        layers: blocks L.
-        width: dimension d.
+        layout: the places that are read.
     """
 
     name = "moments"
+    version = 2
 
-    def __init__(self, layers: int, width: int) -> None:
-        self.layers, self.width = layers, width
-        shape = (layers + 1, len(STRATA))
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        shape = (len(layout.places), len(STRATA))
         self.count = torch.zeros(shape, dtype=torch.float64)
         self.unit_count = torch.zeros(shape, dtype=torch.float64)
-        self.mean = torch.zeros(*shape, width, dtype=torch.float64)
-        self.squares = torch.zeros(*shape, width, dtype=torch.float64)
-        self.unit_sum = torch.zeros(*shape, width, dtype=torch.float64)
+        self.mean, self.squares, self.unit_sum = (
+            [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths] for _ in range(3)
+        )
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout)
 
     def observe(self, layer: LayerStates) -> None:
         """Add one layer of a batch."""
@@ -72,41 +80,44 @@ class Moments(Observable):
             return
         known = float(self.count[layer, stratum])
         total = known + count
-        delta = mean - self.mean[layer, stratum]
-        self.mean[layer, stratum] += delta * (count / total)
-        self.squares[layer, stratum] += squares + delta.square() * (known * count / total)
+        delta = mean - self.mean[layer][stratum]
+        self.mean[layer][stratum] += delta * (count / total)
+        self.squares[layer][stratum] += squares + delta.square() * (known * count / total)
         self.count[layer, stratum] = total
         self.unit_count[layer, stratum] += units
-        self.unit_sum[layer, stratum] += unit_sum
+        self.unit_sum[layer][stratum] += unit_sum
 
     def merge(self, other: Moments) -> None:
         """Add the moments of other texts."""
-        for layer in range(self.layers + 1):
+        for layer in range(len(self.layout.places)):
             for stratum in range(len(STRATA)):
                 at = (layer, stratum)
                 self._add(
                     layer,
                     stratum,
                     float(other.count[at]),
-                    other.mean[at],
-                    other.squares[at],
+                    other.mean[layer][stratum],
+                    other.squares[layer][stratum],
                     float(other.unit_count[at]),
-                    other.unit_sum[at],
+                    other.unit_sum[layer][stratum],
                 )
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the five arrays named in the class."""
-        names = ("count", "unit_count", "mean", "squares", "unit_sum")
-        return {name: getattr(self, name) for name in names}
+        """Return ``count``, ``unit_count`` and, for each place, ``mean/PLACE`` and so on."""
+        found = {"count": self.count, "unit_count": self.unit_count}
+        for name in _VECTORS:
+            found |= {f"{name}/{at}": tensor for at, tensor in enumerate(getattr(self, name))}
+        return found
 
     def parameters(self) -> dict[str, Any]:
-        """Return blocks and width."""
-        return {"layers": self.layers, "width": self.width}
+        """Return the layout."""
+        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
-        for name, tensor in tensors.items():
-            setattr(self, name, tensor)
+        self.count, self.unit_count = tensors["count"], tensors["unit_count"]
+        for name in _VECTORS:
+            setattr(self, name, [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))])
 
 
 def _weighted_sum(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,16 +12,11 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from reporter.forward.places import Layout
+
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What an observable must know of a model: blocks L and width d."""
-
-    layers: int
-    width: int
+    from reporter.observables.setting import Setting
 
 
 class Observable(ABC):
@@ -33,13 +27,20 @@ class Observable(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    reads_head: ClassVar[bool] = False
+    """Whether it reads states with the model's language-model head, which then must be loaded."""
+
+    @classmethod
+    @abstractmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
 
     def start(self, batch: HiddenBatch) -> None:  # noqa: B027 (most have nothing to do)
         """Look at a new batch before its layers are shown."""
 
     @abstractmethod
     def observe(self, layer: LayerStates) -> None:
-        """Take in one layer of the batch; layers come in the order 0..L."""
+        """Take in the states at one place; places come in the order of the batch's layout."""
 
     def finish(self, batch: HiddenBatch) -> None:  # noqa: B027
         """Look at a batch after all its layers were shown."""
@@ -82,6 +83,9 @@ class Observable(ABC):
             metadata = file.metadata() or {}
             if (metadata.get("observable"), metadata.get("version")) != (cls.name, str(cls.version)):
                 raise ValueError(f"{path.name} does not hold {cls.name} in version {cls.version}")
-            found = cls(**json.loads(metadata["parameters"]))
+            parameters = json.loads(metadata["parameters"])
+            if "layout" in parameters:
+                parameters["layout"] = Layout(**parameters["layout"])
+            found = cls(**parameters)
             found.restore({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (no mapping)
         return found

@@ -7,18 +7,20 @@ hashes, the sample sorted by key is in random order, and any run of it is a shuf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys, key_of
+from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.setting import Setting
 
 # Columns of ``facts``: what is known of a kept token besides its key and its states.
 COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION = range(5)
@@ -27,11 +29,12 @@ COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION = range(5)
 class _Kept:
     """The sample of one stratum: sorted keys, facts (k, 5), and the slot of ``states`` where each one lies."""
 
-    def __init__(self, layers: int, width: int) -> None:
+    def __init__(self, widths: tuple[int, ...]) -> None:
         self.keys: Keys = np.zeros(0, dtype=np.uint64)
         self.facts: NDArray[np.int64] = np.zeros((0, 5), dtype=np.int64)
         self.slots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.states = torch.zeros(layers + 1, 0, width)
+        self.capacity = 0
+        self.states = [torch.zeros(0, width) for width in widths]
 
     def admit(self, keys: Keys, facts: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
@@ -55,14 +58,13 @@ class _Kept:
 
     def _free(self, stay: NDArray[np.int64], wanted: int, size: int) -> NDArray[np.int64]:
         """Return ``wanted`` slots that no staying token uses; make room by doubling, up to ``size``."""
-        capacity = self.states.shape[1]
         needed = len(stay) + wanted
-        if needed > capacity:
-            room = min(size, max(needed, 2 * capacity))
-            grown = torch.zeros(self.states.shape[0], room, self.states.shape[2])
-            grown[:, :capacity] = self.states
-            self.states, capacity = grown, room
-        used = np.zeros(capacity, dtype=bool)
+        if needed > self.capacity:
+            room = min(size, max(needed, 2 * self.capacity))
+            for at, states in enumerate(self.states):  # one place at a time, so that only one is held twice
+                self.states[at] = torch.cat([states, states.new_zeros(room - self.capacity, states.shape[1])])
+            self.capacity = room
+        used = np.zeros(self.capacity, dtype=bool)
         used[self.slots[stay]] = True
         return np.flatnonzero(~used)[:wanted]
 
@@ -70,19 +72,25 @@ class _Kept:
 class TokenSample(Observable):
     """The ``size`` tokens with the smallest keys in each stratum; subclasses say what the key is.
 
-    Memory: 4·(L + 1)·size·d bytes for each stratum that fills up.
+    Memory: 4·size·d bytes for each place and stratum that fills up.
 
     Args:
-        layers: blocks L.
-        width: dimension d.
+        layout: the places that are read.
         size: tokens kept in each stratum.
         seed: the study's seed: another one keeps other tokens.
     """
 
-    def __init__(self, layers: int, width: int, size: int, seed: int) -> None:
-        self.layers, self.width, self.size, self.seed = layers, width, size, seed
-        self._kept = [_Kept(layers, width) for _ in STRATA]
+    version = 2
+
+    def __init__(self, layout: Layout, size: int, seed: int) -> None:
+        self.layout, self.size, self.seed = layout, size, seed
+        self._kept = [_Kept(layout.widths) for _ in STRATA]
         self._rows: list[tuple[_Kept, torch.Tensor, torch.Tensor]] = []
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout, setting.size, setting.seed)
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token of a batch, shape (tokens,)."""
@@ -119,44 +127,48 @@ class TokenSample(Observable):
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
             if len(rows):
-                kept.states[layer.index, slots] = layer.states[rows.to(layer.states.device)].cpu()
+                kept.states[layer.index][slots] = layer.states[rows.to(layer.states.device)].cpu()
 
     def merge(self, other: TokenSample) -> None:
         """Take in the sample of other texts."""
         for mine, theirs in zip(self._kept, other._kept, strict=True):
             chosen, slots = mine.admit(theirs.keys, theirs.facts, self.size)
-            mine.states[:, torch.from_numpy(slots)] = theirs.states[:, torch.from_numpy(theirs.slots[chosen])]
+            source = torch.from_numpy(theirs.slots[chosen])
+            for at, states in enumerate(mine.states):
+                states[torch.from_numpy(slots)] = theirs.states[at][source]
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``keys/STRATUM``, ``facts/…`` and ``states/…``, sorted by key."""
+        """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
         found = {}
         for stratum, kept in enumerate(self._kept):
             found[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
             found[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
-            found[f"states/{stratum}"] = kept.states[:, torch.from_numpy(kept.slots)]
+            for at, states in enumerate(kept.states):
+                found[f"states/{stratum}/{at}"] = states[torch.from_numpy(kept.slots)]
         return found
 
     def parameters(self) -> dict[str, Any]:
-        """Return blocks, width, size and seed."""
-        return {"layers": self.layers, "width": self.width, "size": self.size, "seed": self.seed}
+        """Return layout, size and seed."""
+        return {"layout": self.layout.as_json(), "size": self.size, "seed": self.seed}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         for stratum, kept in enumerate(self._kept):
             kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
             kept.facts = tensors[f"facts/{stratum}"].numpy()
-            kept.states = tensors[f"states/{stratum}"]
+            kept.states = [tensors[f"states/{stratum}/{at}"] for at in range(len(kept.states))]
+            kept.capacity = len(kept.keys)
             kept.slots = np.arange(len(kept.keys))
 
     def select(self, strata: tuple[int, ...], size: int) -> Selection:
         """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
-        merged = _Kept(-1, 0)
+        merged = _Kept(())
         home = []
         for stratum in strata:
             kept = self._kept[stratum]
             chosen, slots = merged.admit(kept.keys, kept.facts.copy(), len(merged.keys) + len(kept.keys))
             home.append((stratum, kept.slots[chosen], slots))
-        where = np.zeros((merged.states.shape[1], 2), dtype=np.int64)
+        where = np.zeros((merged.capacity, 2), dtype=np.int64)
         for stratum, source, slots in home:
             where[slots] = np.stack([np.full(len(source), stratum), source], axis=1)
         return Selection(self, merged.keys[:size], merged.facts[:size], where[merged.slots[:size]])
@@ -179,13 +191,14 @@ class Selection:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def states(self, layer: int) -> NDArray[np.float32]:
-        """Return the tokens' states at a layer, shape (n, width)."""
-        x = torch.empty(len(self), self._sample.width)
+    def states(self, place: Place) -> NDArray[np.float32]:
+        """Return the tokens' states at a place, shape (n, width)."""
+        at = self._sample.layout.index[place]
+        x = torch.empty(len(self), self._sample.layout.widths[at])
         for stratum in np.unique(self._where[:, 0]):
             rows = np.flatnonzero(self._where[:, 0] == stratum)
             slots = torch.from_numpy(self._where[rows, 1])
-            x[torch.from_numpy(rows)] = self._sample._kept[stratum].states[layer, slots]
+            x[torch.from_numpy(rows)] = self._sample._kept[stratum].states[at][slots]
         return x.numpy()
 
 

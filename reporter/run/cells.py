@@ -1,120 +1,120 @@
-"""Computes one cell: a metric under every view, as rows for the database."""
+"""Computes one cell: a metric of one side, or of two that it compares, under every view."""
 
 from __future__ import annotations
 
 import json
-import math
 import sysconfig
 import time
 import traceback
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from reporter.errors import ReporterError
-from reporter.metrics.base import Metric, Value
+from reporter.metrics.base import Metric
 from reporter.observables.observed import Observed
+from reporter.run.rows import Row, Rows, quiet
 from reporter.run.versions import versions
+from reporter.store import joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.run.passes import Measured
     from reporter.run.plan import Cell
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Computed:
-    """A cell's numbers, and why single ones are NULL."""
+    """A cell's numbers by table, and why single ones are NULL."""
 
-    rows: list[Row]
+    tables: dict[str, list[Row]]
     reasons: list[Row]
     seconds: float
 
 
-def compute(
-    cell: Cell,
-    metric: Metric,
-    checkpoint: Checkpoint,
-    study: str,
-    views: tuple[str, ...],
-    seed: int,
-    measured: Measured,
-    memo: dict[Any, Any],
-) -> Computed:
+@dataclass(frozen=True)
+class Measurement:
+    """One side of a cell: a checkpoint measured on a corpus.
+
+    Args:
+        checkpoint: whose states.
+        corpus: name of the corpus.
+        measured: the observables.
+        memo: shared between the cells of this checkpoint and corpus.
+    """
+
+    checkpoint: Checkpoint
+    corpus: str
+    measured: Measured
+    memo: dict[Any, Any]
+
+    def seen(self, view: str, seed: int) -> Observed:
+        """Return what a metric gets to see under one view."""
+        facts = self.measured.facts
+        return Observed(
+            self.measured.observables,
+            facts.layout,
+            facts.counts.texts,
+            view,
+            seed,
+            self.memo,
+            self.corpus,
+            facts.head_problem,
+        )
+
+
+def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tuple[str, ...], seed: int) -> Computed:
     """Return a cell's numbers. A number that is not finite becomes NULL with a reason.
 
     Args:
         cell: what to compute.
         metric: how.
-        checkpoint: whose states.
-        study: id of the study, for the rows.
+        sides: one measurement, or the two that are compared.
         views: under which views.
         seed: the study's seed.
-        measured: the observables.
-        memo: shared between the cells of one checkpoint and corpus.
     """
     began = time.perf_counter()
-    anatomy = measured.facts.anatomy
-    rows: list[Row] = []
-    reasons: dict[tuple[str, str, str], list[int | None]] = {}
+    rows = Rows(_names(metric.name, sides))
+    layers = sides[0].measured.facts.layout.layers
     for view in views:
-        seen = Observed(
-            measured.observables,
-            anatomy["layers"],
-            anatomy["width"],
-            measured.facts.counts.texts,
-            view,
-            seed,
-            memo,
-        )
-        for value in _values(metric, seen, cell):
-            if value.value is None:
-                reasons.setdefault((value.statistic, view, value.reason), []).append(value.layer)
-            rows.append(
-                {
-                    "study": study,
-                    "model": cell.key.model,
-                    "checkpoint": cell.key.checkpoint,
-                    "step": checkpoint.step,
-                    "role": anatomy["role"],
-                    "corpus": cell.key.corpus,
-                    "view": view,
-                    "metric": metric.name,
-                    "statistic": value.statistic,
-                    "site": None if value.layer is None else "block" if value.layer else "embedding",
-                    "layer": value.layer,
-                    "depth": None if value.layer is None else value.layer / anatomy["layers"],
-                    "value": value.value,
-                    "ci_low": value.ci_low,
-                    "ci_high": value.ci_high,
-                    "n": value.n,
-                }
-            )
-    said = [
-        {"statistic": statistic, "view": view, "layers": layers, "reason": reason}
-        for (statistic, view, reason), layers in reasons.items()
-    ]
-    return Computed(rows, said, time.perf_counter() - began)
+        seen = [side.seen(view, seed) for side in sides]
+        if len(seen) == 1:
+            results = metric.compute(seen[0], cell.options)
+        else:
+            assert metric.between is not None  # the planner compares for no other metric
+            results = metric.between.compare(seen[0], seen[1], cell.options)
+        rows.add(quiet(results), view, layers)
+    return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def _values(metric: Metric, seen: Observed, cell: Cell) -> Iterator[Value]:
-    # Metrics say by a reason, not by a warning, what could not be computed.
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for value in metric.compute(seen, cell.options):
-            if value.value is not None and not math.isfinite(value.value):
-                yield Value(value.statistic, value.layer, None, value.n, reason="the result is not a finite number")
-            elif not all(end is None or math.isfinite(end) for end in (value.ci_low, value.ci_high)):
-                yield Value(value.statistic, value.layer, value.value, value.n)
-            else:
-                yield value
+def _names(metric: str, sides: Sequence[Measurement]) -> dict[str, Row]:
+    """Return, for each table, the columns that name the cell or its two sides."""
+    first, last = sides[0], sides[-1]
+    one = {
+        "metric": metric,
+        "model": first.checkpoint.model,
+        "checkpoint": first.checkpoint.name,
+        "step": first.checkpoint.step,
+        "role": first.measured.facts.anatomy["role"],
+        "corpus": first.corpus,
+    }
+    both = {
+        "metric": metric,
+        "model_a": first.checkpoint.model,
+        "checkpoint_a": first.checkpoint.name,
+        "model_b": last.checkpoint.model,
+        "checkpoint_b": last.checkpoint.name,
+    }
+    kind = "corpora" if first.corpus != last.corpus else "base"
+    return {
+        "layer_metrics": one,
+        "spectra": one,
+        "token_types": one,
+        "layer_pairs": both | {"corpus": first.corpus},
+        "differences": both | {"kind": kind, "corpus_a": first.corpus, "corpus_b": last.corpus},
+    }
 
 
 def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Row:
@@ -154,6 +154,13 @@ def pass_columns(measured: Measured, caused: bool) -> Mapping[str, Any]:
         "device": measured.facts.device,
         "precision": measured.facts.precision,
     }
+
+
+def compared_columns(sides: Sequence[Measured]) -> Mapping[str, Any]:
+    """Return the columns of ``cells`` that describe the passes behind a comparison."""
+    both = [pass_columns(side, caused=True) for side in sides]
+    sums = {name: sum(one[name] for one in both) for name, value in both[0].items() if not isinstance(value, str)}
+    return {**sums, **{name: joined(both[0][name], both[1][name]) for name in ("device", "precision")}}
 
 
 def describe(error: BaseException) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-PASS_VERSION = 1  # raise it when tokens, strata or the pass change what observables see
+PASS_VERSION = 2  # raise it when tokens, strata or the pass change what observables see
 
 
 def digest(parts: Mapping[str, Any]) -> str:
@@ -16,7 +16,9 @@ def digest(parts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, seed: int) -> dict[str, Any]:
+def pass_inputs(
+    *, weights: str, texts: str, max_tokens: int, precision: str, seed: int, sites: Sequence[str], shuffled: bool
+) -> dict[str, Any]:
     """Return what the observables of one pass depend on; device and batch size are left out on purpose.
 
     Args:
@@ -25,6 +27,8 @@ def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, se
         max_tokens: where texts are cut.
         precision: as the study asks for it.
         seed: the study's seed: bootstrap weights and samples hang on it.
+        sites: where states are read.
+        shuffled: whether the tokens of each text are shuffled.
     """
     return {
         "weights": weights,
@@ -32,21 +36,25 @@ def pass_inputs(*, weights: str, texts: str, max_tokens: int, precision: str, se
         "max_tokens": max_tokens,
         "precision": precision,
         "seed": seed,
+        "sites": sorted(sites),
+        "shuffled": shuffled,
         "pass": PASS_VERSION,
     }
 
 
 def cell_inputs(
-    of_pass: Mapping[str, Any],
+    passes: Sequence[Mapping[str, Any]],
     *,
     metric: str,
     version: int,
     options: Mapping[str, Any],
     views: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return what the numbers of one cell depend on."""
+    """Return what the numbers of one cell depend on: its pass, or the two that it compares."""
+    first, *second = passes
     return {
-        **of_pass,
+        **first,
+        **{f"{part} of the second": value for of_pass in second for part, value in of_pass.items()},
         "metric": metric,
         "metric version": version,
         "options": dict(options),
@@ -65,7 +73,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
             detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
             said.append(f"{part} changed ({detail})")
-        elif part in ("weights", "texts"):  # hashes tell a reader nothing
+        elif part.startswith(("weights", "texts")):  # hashes tell a reader nothing
             said.append(f"{part} changed")
         else:
             said.append(f"{part} changed ({before} → {after})")

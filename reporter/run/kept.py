@@ -15,6 +15,7 @@ from typing import Any
 from filelock import FileLock
 
 from reporter.forward.measure import Counts
+from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.run.fingerprint import digest
@@ -28,17 +29,22 @@ class PassFacts:
 
     Args:
         anatomy: what the self-test found of the model.
+        layout: the places that were read.
         counts: texts and tokens.
         device: where it ran.
         precision: ``float32`` or ``mixed``.
         deviation: of mixed from float32, None where it was not tried.
+        head_problem: why there is no language-model head to read states with; empty where there is one, or where
+            nobody asked.
     """
 
     anatomy: dict[str, Any]
+    layout: Layout
     counts: Counts
     device: str
     precision: str
     deviation: float | None
+    head_problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class Kept:
         found = _read(self.folder / "facts.json")
         if found is None:
             return None
-        return PassFacts(**{**found["facts"], "counts": Counts(**found["facts"]["counts"])})
+        facts = found["facts"]
+        return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
     def missing(self, wanted: Wanted) -> list[str]:
         """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""

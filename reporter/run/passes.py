@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, measure, settle_precision
-from reporter.observables.kinds import empty
+from reporter.forward.places import Layout, Site
+from reporter.forward.readout import Readout
+from reporter.forward.type_counts import count_types
+from reporter.models.head import load_head
+from reporter.observables.kinds import KINDS
+from reporter.observables.setting import Setting
 from reporter.run.kept import Kept, PassFacts, Wanted
 
 if TYPE_CHECKING:
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
 
     from reporter.models.load import LoadedModel
     from reporter.observables.observable import Observable
-    from reporter.run.plan import Cell
+    from reporter.run.plan import Side
     from reporter.run.progress import Progress
     from reporter.spec.run import RunSpec
     from reporter.texts import Texts
@@ -38,34 +44,38 @@ class Measured:
 
 
 def measured(
-    cells: list[Cell],
+    side: Side,
     wanted: Wanted,
     model: Callable[[], LoadedModel],
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sites: tuple[Site, ...],
     folder: Path,
+    offline: bool,
     progress: Progress,
 ) -> Measured:
     """Return what the cells need, running at most one pass.
 
     Args:
-        cells: cells that share a checkpoint and a corpus.
-        wanted: their observables.
+        side: the checkpoint and the corpus.
+        wanted: the observables.
         model: loads the checkpoint; called only if a pass is needed.
         texts: the corpus.
         run: device, precision, batch size, seed.
         max_tokens: where texts are cut.
+        sites: where states are read.
         folder: where observables are kept.
+        offline: never ask a hub.
         progress: where the pass is shown.
     """
-    kept = Kept(folder, cells[0].of_pass)
+    kept = Kept(folder, side.of_pass)
     with kept.locked():
         missing = kept.missing(wanted)
         forward = Counts()
         if missing:
             part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, cells[0], model(), texts, run, max_tokens, progress)
+            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sites, offline, progress)
         facts = kept.facts()
         assert facts is not None  # either it was there or the pass wrote it
         return Measured(kept.load(wanted), facts, forward)
@@ -74,38 +84,75 @@ def measured(
 def _pass(
     kept: Kept,
     wanted: Wanted,
-    cell: Cell,
+    side: Side,
     model: LoadedModel,
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sites: tuple[Site, ...],
+    offline: bool,
     progress: Progress,
 ) -> Counts:
     chosen = settle_precision(run.precision, model, texts, max_tokens)
     anatomy = model.anatomy
+    layout = Layout.of(anatomy, sites)
+    counted = count_types(model, texts, max_tokens)
     found = kept.unfinished(wanted)
     if found is None:
+        types = counted.at_least(FEWEST_OCCURRENCES)
+        in_all = int(counted.counts.sum() + counted.added.sum())
+        names = dict(zip(types, model.tokenizer.convert_ids_to_tokens(list(types)), strict=True))
         observables = {
-            name: empty(name, layers=anatomy.layers, width=anatomy.width, seed=run.seed, sample=size)
+            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all))
             for name, size in wanted.items()
         }
         counts, first = Counts(), 0
     else:
         observables, counts, first = found.observables, found.counts, found.next_shard
-        progress.note(f"  {cell.key.model} × {cell.key.corpus}: going on after {counts.texts:,} texts")
+        progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
-    settings = Settings(max_tokens, run.batch_tokens, run.seed, chosen.precision)
+    readout, problem = _readout(model, wanted, offline)
+    settings = Settings(
+        max_tokens=max_tokens,
+        batch_tokens=run.batch_tokens,
+        seed=run.seed,
+        precision=chosen.precision,
+        layout=layout,
+        frequent=counted.frequent,
+        shuffled=bool(side.of_pass["shuffled"]),
+        readout=readout,
+        losses="losses" in wanted,
+    )
     saver = _Saver(kept, wanted)
-    name = f"{cell.key.model} {cell.key.checkpoint} × {cell.key.corpus}"
+    name = f"{side.model} {side.checkpoint} × {side.corpus}"
     with progress.step(name, len(texts), "texts") as step:
         step.advance(counts.texts)
         for shard, more in measure(model, texts, list(observables.values()), settings, first, step.advance):
             counts = counts + more
             if shard.stop < len(texts):
                 saver.save(observables, counts, shard.index + 1)
-        facts = PassFacts(asdict(anatomy), counts, str(model.device), chosen.precision, chosen.deviation)
+        device = str(model.device)
+        facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
+    """Return the model with its head where an observable reads it, or why it has none."""
+    if not any(KINDS[name].reads_head for name in wanted):
+        return None, ""
+    try:
+        readout = Readout(model, load_head(model.checkpoint, model, offline))
+    except ReporterError as error:
+        return None, str(error)
+    if model.closing.problem and "lens" in wanted:
+        return None, model.closing.problem
+    if readout.head.kind == "masked" and readout.head.mask_id is None and "losses" in wanted:
+        return None, "its tokenizer has no mask token"
+    return readout, ""
+
+
+FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything
 
 
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work

@@ -40,8 +40,25 @@ class CellKey(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Side:
+    """A checkpoint measured on a corpus.
+
+    Args:
+        model: name of the model, or of its baseline.
+        checkpoint: name of the checkpoint.
+        corpus: name of the corpus.
+        of_pass: what its observables depend on.
+    """
+
+    model: str
+    checkpoint: str
+    corpus: str
+    of_pass: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Cell:
-    """One metric of one checkpoint on one corpus.
+    """One metric of one checkpoint on one corpus, or of two such sides that it compares.
 
     Args:
         key: its names.
@@ -49,7 +66,7 @@ class Cell:
         why: why it must run, or why it cannot.
         inputs: what its numbers depend on; empty when failed.
         fingerprint: hash of the inputs.
-        of_pass: the part of the inputs that its observables depend on.
+        sides: one, or the two that are compared; none when failed.
         options: the metric's options.
     """
 
@@ -58,8 +75,32 @@ class Cell:
     why: str
     inputs: Mapping[str, Any]
     fingerprint: str
-    of_pass: Mapping[str, Any]
+    sides: tuple[Side, ...]
     options: Options
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares two sides."""
+        return len(self.sides) == 2
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A null baseline of a model, measured as if it were a model of its own.
+
+    Args:
+        base: the model.
+        kind: ``random-init``: the same architecture with random weights; ``shuffled``: the same weights on texts whose
+            tokens are shuffled.
+    """
+
+    base: str
+    kind: Literal["random-init", "shuffled"]
+
+    @property
+    def name(self) -> str:
+        """What it is called in the database; no model of a study can have such a name."""
+        return f"{self.base} ({self.kind})"
 
 
 @dataclass(frozen=True)
@@ -70,7 +111,8 @@ class Plan:
         file: the study.
         metrics: the metrics it asks for, by name.
         texts: each corpus, or why it cannot be had.
-        checkpoints: each model's checkpoints, or why they cannot be had.
+        checkpoints: the checkpoints of each model and baseline, or why they cannot be had.
+        baselines: the baselines by name.
         cells: every cell, in the order of the study.
         partial: whether it covers only a part of the study.
     """
@@ -79,6 +121,7 @@ class Plan:
     metrics: Mapping[str, Metric]
     texts: Mapping[str, Texts | Exception]
     checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
+    baselines: Mapping[str, Baseline]
     cells: tuple[Cell, ...]
     partial: bool
 

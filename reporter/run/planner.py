@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
+from reporter.models.checkpoint import FINAL
+from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
-from reporter.run.plan import FORCED, Cell, CellKey, Plan, State, or_raise
-from reporter.store import CellName, Store
+from reporter.run.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
+from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 
 if TYPE_CHECKING:
@@ -45,63 +49,112 @@ def plan_study(
     study = file.study
     wanted = _Only(study, only)
     inputs = _Inputs(file, out / "cache", offline)
+    models = [name for name in study.models if wanted.model(name)]
     texts = {name: inputs.texts(name) for name in study.corpora if wanted.corpus(name)}
-    checkpoints = {name: inputs.checkpoints(name) for name in study.models if wanted.model(name)}
+    checkpoints = {name: inputs.checkpoints(name) for name in models}
+    baselines = [Baseline(name, kind) for name in models for kind in study.baselines]
+    checkpoints |= {baseline.name: _of_baseline(baseline, checkpoints, study) for baseline in baselines}
     known = catalogue()
     metrics = {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)}
     done = Store(out / "results.duckdb").cells(study.study)
-    cells = []
-    for model, corpus, choice in _grid(study, wanted):
-        here = checkpoints[model]
-        for checkpoint in here if isinstance(here, tuple) else (here,):
-            cells.append(
-                _cell(file, model, checkpoint, corpus, texts[corpus], choice, metrics[choice.name], done, force)
-            )
-    return Plan(file, metrics, texts, checkpoints, tuple(cells), partial=bool(only))
+    grid = _Grid(file, metrics, texts, checkpoints, {b.name: b for b in baselines}, done, force)
+    cells = (*grid.single(), *grid.compared(models))
+    return Plan(file, metrics, texts, checkpoints, grid.baselines, cells, partial=bool(only))
 
 
-def _grid(study: Study, wanted: _Only) -> Iterator[tuple[str, str, MetricChoice]]:
-    for model in filter(wanted.model, study.models):
-        for corpus in filter(wanted.corpus, study.corpora):
-            for choice in study.metrics:
-                if wanted.metric(choice.name):
-                    yield model, corpus, choice
+def _of_baseline(
+    baseline: Baseline, checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception], study: Study
+) -> tuple[Checkpoint, ...] | Exception:
+    """Return the one checkpoint of a baseline, made from the last one of its model."""
+    found = checkpoints[baseline.base]
+    if isinstance(found, Exception):
+        return found
+    last = found[-1]
+    if baseline.kind == "random-init":
+        last = random_init(last, study.run.seed)
+    return (replace(last, model=baseline.name, name=FINAL, step=None, warning=""),)
 
 
-def _cell(
-    file: StudyFile,
-    model: str,
-    checkpoint: Checkpoint | Exception,
-    corpus: str,
-    texts: Texts | Exception,
-    choice: MetricChoice,
-    metric: Metric,
-    done: dict[CellName, CellRecord],
-    force: bool,
-) -> Cell:
-    study, options = file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
-    if isinstance(checkpoint, Exception) or isinstance(texts, Exception):
-        name = checkpoint.name if not isinstance(checkpoint, Exception) else "final"
-        trouble = checkpoint if isinstance(checkpoint, Exception) else texts
-        return Cell(CellKey(model, name, corpus, choice.name), "failed", str(trouble), {}, "", {}, options)
-    of_pass = pass_inputs(
-        weights=checkpoint.fingerprint,
-        texts=texts.hash,
-        max_tokens=study.corpora[corpus].max_tokens,
-        precision=study.run.precision,
-        seed=study.run.seed,
-    )
-    inputs = cell_inputs(
-        of_pass,
-        metric=metric.name,
-        version=metric.version,
-        options=options.model_dump(mode="json"),
-        views=study.views,
-    )
-    key = CellKey(model, checkpoint.name, corpus, choice.name)
-    fingerprint = digest(inputs)
-    state, why = _state(done.get(CellName(*key)), fingerprint, inputs, force)
-    return Cell(key, state, why, inputs, fingerprint, of_pass, options)
+@dataclass(frozen=True)
+class _Grid:
+    """All cells of a study."""
+
+    file: StudyFile
+    metrics: Mapping[str, Metric]
+    texts: Mapping[str, Texts | Exception]
+    checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
+    baselines: Mapping[str, Baseline]
+    done: Mapping[CellName, CellRecord]
+    force: bool
+
+    @property
+    def _choices(self) -> list[MetricChoice]:
+        return [choice for choice in self.file.study.metrics if choice.name in self.metrics]
+
+    def single(self) -> Iterator[Cell]:
+        """Yield each metric of each checkpoint on each corpus."""
+        for model, found in self.checkpoints.items():
+            for corpus in self.texts:
+                for choice in self._choices:
+                    for checkpoint in found if isinstance(found, tuple) else (found,):
+                        yield self._cell(choice, [(model, checkpoint, corpus)])
+
+    def compared(self, models: Sequence[str]) -> Iterator[Cell]:
+        """Yield each comparison that a metric makes: between models, corpora, or a model and its base.
+
+        Of a model with several checkpoints the last one is compared; baselines are not.
+        """
+        last = {}
+        for model in models:
+            found = self.checkpoints[model]
+            last[model] = found[-1] if isinstance(found, tuple) else found
+        for choice in self._choices:
+            between = self.metrics[choice.name].between
+            of = between.of if between else ()
+            if "models" in of:
+                for (a, b), corpus in product(combinations(models, 2), self.texts):
+                    yield self._cell(choice, [(a, last[a], corpus), (b, last[b], corpus)])
+            if "corpora" in of:
+                for model, (a, b) in product(models, combinations(self.texts, 2)):
+                    yield self._cell(choice, [(model, last[model], a), (model, last[model], b)])
+            if "base" in of:
+                for model, corpus in product(models, self.texts):
+                    base = self.file.study.models[model].base
+                    if base in last:
+                        yield self._cell(choice, [(model, last[model], corpus), (base, last[base], corpus)])
+
+    def _cell(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
+        study, options = self.file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
+        metric = self.metrics[choice.name]
+        names = [(m, c.name if not isinstance(c, Exception) else FINAL, on) for m, c, on in parts]
+        model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[-1], strict=True))
+        key = CellKey(model, checkpoint, corpus, choice.name)
+        trouble = [x for _, c, on in parts for x in (c, self.texts[on]) if isinstance(x, Exception)]
+        if trouble:
+            return Cell(key, "failed", str(trouble[0]), {}, "", (), options)
+        sides = tuple(Side(*name, self._pass(*part)) for name, part in zip(names, parts, strict=True))
+        inputs = cell_inputs(
+            [side.of_pass for side in sides],
+            metric=metric.name,
+            version=metric.version,
+            options=options.model_dump(mode="json"),
+            views=study.views,
+        )
+        fingerprint = digest(inputs)
+        state, why = _state(self.done.get(CellName(*key)), fingerprint, inputs, self.force)
+        return Cell(key, state, why, inputs, fingerprint, sides, options)
+
+    def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> dict[str, Any]:
+        study, texts = self.file.study, or_raise(self.texts[corpus])
+        return pass_inputs(
+            weights=or_raise(checkpoint).fingerprint,
+            texts=texts.hash,
+            max_tokens=study.corpora[corpus].max_tokens,
+            precision=study.run.precision,
+            seed=study.run.seed,
+            sites=study.sites,
+            shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
+        )
 
 
 def _state(record: CellRecord | None, fingerprint: str, inputs: dict[str, object], force: bool) -> tuple[State, str]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.run.correlations import write_correlations
 from reporter.run.kept import make_room
 from reporter.run.plan import Plan
 from reporter.run.planner import plan_study
@@ -94,6 +95,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
         store.prune(name, [tuple(cell.key) for cell in plan.cells])
+    write_correlations(store, name)
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
     _put_study(plan, store, finished=_now(), seconds=seconds, **numbers)

@@ -14,7 +14,7 @@ import numpy as np
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
-from reporter.run.cells import cell_row, compute, describe, pass_columns
+from reporter.run.cells import Measurement, cell_row, compared_columns, compute, describe, pass_columns
 from reporter.run.machine import pick_device
 from reporter.run.passes import Measured, measured
 from reporter.run.plan import FORCED, or_raise
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.plan import Cell, Plan
+    from reporter.run.plan import Cell, Plan, Side
     from reporter.run.progress import Progress
     from reporter.store import Store
     from reporter.texts import Texts
@@ -54,6 +54,7 @@ class _Worker:
         self.observables = out / "cache" / "observables"
         self.device = pick_device(self.study.run.device)
         self.computed = self.failed = 0
+        self.prepared = cache(self._prepare)
 
     def do(self) -> tuple[int, int]:
         for name, texts in self.plan.texts.items():
@@ -67,21 +68,42 @@ class _Worker:
                 self.store.put("models", _MODEL_KEY, row | {"status": "failed", "error": describe(found)})
             else:
                 self._model(model, found)
+        for cell in self.plan.cells:
+            if cell.state == "run" and cell.compares:
+                self._compare(cell)
+        self._relate()
         return self.computed, self.failed
 
+    def _relate(self) -> None:
+        """Store what the study alone says of models, since it may change where no cell must run."""
+        for found in self.plan.checkpoints.values():
+            for checkpoint in found if isinstance(found, tuple) else ():
+                row = self._model_row(checkpoint)
+                said = ("base", "baseline", "scores")
+                self.store.put("models", _MODEL_KEY, {name: row[name] for name in (*_MODEL_KEY, *said)})
+
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
-        todo = [cell for cell in self.plan.cells if cell.key.model == model and cell.state == "run"]
+        todo = [
+            cell for cell in self.plan.cells if cell.key.model == model and cell.state == "run" and not cell.compares
+        ]
         if not todo:
             return
-        try:
-            checkpoints = prepare(checkpoints, self._training_texts, self.progress)
-        except Exception as error:  # a model that cannot be trained must not take the others down
+        ready = self.prepared(model)
+        if isinstance(ready, Exception):  # a model that cannot be trained must not take the others down
             for checkpoint in checkpoints:
-                self._put_failed_model(checkpoint, error)
-            self._fail(todo, describe(error))
+                self._put_failed_model(checkpoint, ready)
+            self._fail(todo, describe(ready))
             return
-        for checkpoint in checkpoints:
+        for checkpoint in ready:
             self._checkpoint(checkpoint, [cell for cell in todo if cell.key.checkpoint == checkpoint.name])
+
+    def _prepare(self, model: str) -> tuple[Checkpoint, ...] | Exception:
+        """Return a model's checkpoints, trained where they come from a recipe, or why they cannot be had."""
+        checkpoints = or_raise(self.plan.checkpoints[model])
+        try:
+            return prepare(checkpoints, self._training_texts, self.progress)
+        except Exception as error:
+            return error
 
     def _training_texts(self, corpus: str) -> Texts:
         texts = self.plan.texts[corpus]
@@ -103,76 +125,80 @@ class _Worker:
             if not cells:
                 continue
             try:
-                result = self._measure(checkpoint, corpus, cells, lambda: or_raise(model()))
+                result = self._measure(cells[0].sides[0], cells, lambda: or_raise(model()))
             except Exception as error:  # nor must a model that cannot be loaded, or a pass that breaks
                 self._fail(cells, describe(error))
                 continue
-            self._compute(checkpoint, cells, result)
+            self._put_model(checkpoint, result)
+            side = Measurement(checkpoint, corpus, result, {})
+            for place, cell in enumerate(cells):
+                self._compute(cell, [side], pass_columns(result, caused=place == 0))
+
+    def _compare(self, cell: Cell) -> None:
+        """Compute a cell that compares two sides; their observables are kept since their own cells were computed."""
+        try:
+            found = [self._side(side, cell) for side in cell.sides]
+        except Exception as error:
+            self._fail([cell], describe(error))
+            return
+        self._compute(cell, found, compared_columns([side.measured for side in found]))
+
+    def _side(self, side: Side, cell: Cell) -> Measurement:
+        checkpoints = or_raise(self.prepared(side.model))
+        checkpoint = next(one for one in checkpoints if one.name == side.checkpoint)
+        result = self._measure(side, [cell], lambda: load(checkpoint, self.device, self.offline))
+        self._put_model(checkpoint, result)
+        return Measurement(checkpoint, side.corpus, result, {})
 
     def _taken_over(self, cell: Cell, checkpoint: Checkpoint) -> bool:
         """Copy a cell's numbers from another study that has them; tell whether there was one."""
         source = None if cell.why == FORCED else self.store.find(cell.fingerprint)
         here = (self.study.study, *cell.key)
-        if source is None or tuple(source) == here:
+        if source is None or tuple(source) == here or cell.key.metric in self._paired:
             return False
         row = cell_row(cell, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)
         row["why"] = f"{cell.why}; taken over from study {source.study}"
         if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
             return False
-        self.store.copy_row("models", tuple(source[:3]), _model_row(self.study.study, checkpoint))
+        self.store.copy_row("models", tuple(source[:3]), self._model_row(checkpoint))
         self.computed += 1
         return True
 
-    def _measure(
-        self, checkpoint: Checkpoint, corpus: str, cells: list[Cell], model: Callable[[], LoadedModel]
-    ) -> Measured:
+    @property
+    def _paired(self) -> set[str]:
+        """Metrics whose rows name both sides, and so cannot be taken over."""
+        return {name for name, metric in self.plan.metrics.items() if any(s.per == "pair" for s in metric.statistics)}
+
+    def _measure(self, side: Side, cells: list[Cell], model: Callable[[], LoadedModel]) -> Measured:
         wanted: dict[str, int] = {}
         for cell in cells:
             for name in self.plan.metrics[cell.key.metric].needs:
                 wanted[name] = max(wanted.get(name, 0), cell.options.sample_size())
-        texts = self.plan.texts[corpus]
-        assert not isinstance(texts, Exception)  # such cells are in the state 'failed'
-        result = measured(
-            cells,
+        return measured(
+            side,
             wanted,
             model,
-            texts,
+            or_raise(self.plan.texts[side.corpus]),
             self.study.run,
-            self.study.corpora[corpus].max_tokens,
+            self.study.corpora[side.corpus].max_tokens,
+            self.study.sites,
             self.observables,
+            self.offline,
             self.progress,
         )
-        self._put_model(checkpoint, result)
-        return result
 
-    def _compute(self, checkpoint: Checkpoint, cells: list[Cell], result: Measured) -> None:
-        memo: dict[Any, Any] = {}
-        for place, cell in enumerate(cells):
-            columns = pass_columns(result, caused=place == 0)
-            metric = self.plan.metrics[cell.key.metric]
-            try:
-                done = compute(
-                    cell,
-                    metric,
-                    checkpoint,
-                    self.study.study,
-                    self.study.views,
-                    self.study.run.seed,
-                    result,
-                    memo,
-                )
-            except Exception as error:  # a metric that fails must not take the others down
-                self._fail([cell], describe(error), columns)
-                continue
+    def _compute(self, cell: Cell, sides: list[Measurement], columns: Mapping[str, Any]) -> None:
+        metric = self.plan.metrics[cell.key.metric]
+        try:
+            done = compute(cell, metric, sides, self.study.views, self.study.run.seed)
             row = cell_row(
-                cell,
-                self.study.study,
-                "done",
-                reasons=json.dumps(done.reasons),
-                seconds=done.seconds,
-                **columns,
+                cell, self.study.study, "done", reasons=json.dumps(done.reasons), seconds=done.seconds, **columns
             )
-            self.store.commit_cell(row, done.rows)
+            numbers = dict(done.tables)
+            self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
+        except Exception as error:  # a metric that fails must not take the others down
+            self._fail([cell], describe(error), columns)
+        else:
             self.computed += 1
 
     def _fail(self, cells: list[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
@@ -205,34 +231,39 @@ class _Worker:
 
     def _put_model(self, checkpoint: Checkpoint, result: Measured) -> None:
         facts = result.facts
-        row = _model_row(self.study.study, checkpoint) | facts.anatomy
+        row = self._model_row(checkpoint) | facts.anatomy
         row |= {"device": facts.device, "precision": facts.precision, "precision_deviation": facts.deviation}
         self.store.put("models", _MODEL_KEY, row | {"status": "done", "error": None})
 
     def _put_failed_model(self, checkpoint: Checkpoint, error: Exception) -> None:
         measured_before = dict.fromkeys((*MEASURED, "device", "precision", "precision_deviation"))
-        row = _model_row(self.study.study, checkpoint) | measured_before
+        row = self._model_row(checkpoint) | measured_before
         self.store.put("models", _MODEL_KEY, row | {"status": "failed", "error": describe(error)})
+
+    def _model_row(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        name = checkpoint.model
+        baseline = self.plan.baselines.get(name)
+        spec = self.study.models[baseline.base if baseline else name]
+        return {
+            "study": self.study.study,
+            "model": name,
+            "checkpoint": checkpoint.name,
+            "step": checkpoint.step,
+            "source": checkpoint.source,
+            "location": checkpoint.location,
+            "revision": checkpoint.revision,
+            "fingerprint": checkpoint.fingerprint,
+            "base": baseline.base if baseline else spec.base,
+            "baseline": baseline.kind if baseline else None,
+            "scores": None if baseline or not spec.scores else json.dumps(spec.scores),
+            "loss": checkpoint.loss,
+            "unigram_entropy": checkpoint.unigram_entropy,
+            "warning": checkpoint.warning or None,
+        }
 
 
 _MODEL_KEY = ("study", "model", "checkpoint")
 MEASURED = tuple(field.name for field in fields(Anatomy))  # columns that only a loaded model can fill
-
-
-def _model_row(study: str, checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
-        "study": study,
-        "model": checkpoint.model,
-        "checkpoint": checkpoint.name,
-        "step": checkpoint.step,
-        "source": checkpoint.source,
-        "location": checkpoint.location,
-        "revision": checkpoint.revision,
-        "fingerprint": checkpoint.fingerprint,
-        "loss": checkpoint.loss,
-        "unigram_entropy": checkpoint.unigram_entropy,
-        "warning": checkpoint.warning or None,
-    }
 
 
 def _label_counts(texts: Texts) -> str | None:

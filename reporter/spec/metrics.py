@@ -31,14 +31,14 @@ class MetricChoice(Part):
 
 
 def read_metrics(value: Any, info: ValidationInfo) -> Any:
-    """Turn ``all``, or a list of names and ``{name: options}``, into a tuple of :class:`MetricChoice`.
+    """Turn ``all``, or a list of names, ``{name: options}`` and ``all``, into a tuple of :class:`MetricChoice`.
 
     Raises:
         ValidationError: an unknown metric or option, or a metric that is listed twice.
     """
     catalogue: Catalogue = (info.context or {}).get("metrics", {})
     if value == "all":
-        return tuple(MetricChoice(name=name, options=options()) for name, options in catalogue.items())
+        return _all(catalogue)
     if not isinstance(value, list | tuple):
         message = f"expected 'all' or a list such as [convergence, anisotropy], got {show(value)}"
         raise failure(Complaint(message))
@@ -47,6 +47,8 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
     chosen: dict[str, MetricChoice] = {}
     complaints: list[Complaint] = []
     for index, item in enumerate(value):
+        if item == "all":
+            continue
         try:
             choice = _read_choice(item, catalogue)
         except ValidationError as error:
@@ -57,7 +59,16 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
         chosen[choice.name] = choice
     if complaints:
         raise failure(*complaints)
+    if "all" in value:  # with the options of those that are listed beside it, and with optional ones that are
+        everything = {choice.name: choice for choice in _all(catalogue)} | chosen
+        return tuple(everything[name] for name in sorted(everything))
     return tuple(chosen.values())
+
+
+def _all(catalogue: Catalogue) -> tuple[MetricChoice, ...]:
+    """Return every metric but those whose options say that they are optional."""
+    wanted = {name: options for name, options in catalogue.items() if not getattr(options, "optional", False)}
+    return tuple(MetricChoice(name=name, options=options()) for name, options in wanted.items())
 
 
 def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
@@ -75,8 +86,6 @@ def _read_choice(item: Any, catalogue: Catalogue) -> MetricChoice:
 
 def _options(name: str, given: Any, catalogue: Catalogue, location: tuple[str, ...]) -> BaseModel:
     if name not in catalogue:
-        if name == "all":
-            raise failure(Complaint("write 'metrics: all' instead of a list", location, "key"))
         message = f"unknown metric '{name}'{hint(name, list(catalogue), 'there are')}"
         raise failure(Complaint(message, location, "key"))
     model = catalogue[name]

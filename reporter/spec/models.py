@@ -102,7 +102,16 @@ class _Weights(Part):
     )
 
 
-class HubModel(_Weights):
+class _Related(Part):
+    """How a model is related to others of the study, and how well it does elsewhere."""
+
+    base: Name | None = Field(None, description="The model of this study that it was tuned from.")
+    scores: dict[Name, float] = Field(
+        {}, description="Scores from elsewhere, such as {sst2: 0.93}, to correlate with what is measured."
+    )
+
+
+class HubModel(_Weights, _Related):
     """A model from a hub."""
 
     hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="A hub id: 'owner/name' or 'name'.")
@@ -119,7 +128,7 @@ class HubModel(_Weights):
         return self
 
 
-class PathModel(_Weights):
+class PathModel(_Weights, _Related):
     """A model in a folder, in the format of ``save_pretrained``."""
 
     path: Annotated[Path, AsPath] = Field(description="The folder, relative to the study file or absolute.")
@@ -189,7 +198,7 @@ class Recipe(Part):
         return self
 
 
-class RecipeModel(Part):
+class RecipeModel(_Related):
     """A model that the run trains before it measures it."""
 
     recipe: Recipe = Field(description="What to build and how to train it.")

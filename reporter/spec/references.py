@@ -22,6 +22,12 @@ def contradictions(study: Any) -> list[Complaint]:
         if isinstance(corpus, str) and corpus not in corpora:
             message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
+        base = _get(model, "base")
+        if isinstance(base, str) and (base == name or base not in models):
+            message = (
+                "a model is not its own base" if base == name else f"no model '{base}'{_hint(base, models, 'models')}"
+            )
+            complaints.append(Complaint(message, ("models", name, "base")))
     for name, corpus in corpora.items():
         model = _get(corpus, "vocabulary")
         if isinstance(model, str) and model not in models:

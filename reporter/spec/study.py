@@ -20,6 +20,9 @@ from reporter.spec.run import RunSpec
 View = Literal["words", "all", "no-sinks"]
 """Which tokens count: ordinary ones and sinks, every token, or ordinary ones alone."""
 
+Site = Literal["embedding", "block", "final", "attention"]
+"""Where in a model states are read."""
+
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
 """Folders that every run writes beside the studies' own."""
@@ -34,11 +37,11 @@ def _study_id(value: str) -> str:
     return value
 
 
-def _no_repeats(views: tuple[View, ...]) -> tuple[View, ...]:
-    for index, view in enumerate(views):
-        if view in views[:index]:
-            raise failure(Complaint(f"view '{view}' is listed twice", (index,)))
-    return views
+def _no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
+    return names
 
 
 class Study(Part):
@@ -55,12 +58,24 @@ class Study(Part):
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
-        description="'all', or a list of metrics; one with options is written {name: {option: value}}.",
+        description="'all', or a list of metrics (and 'all'); one with options is written {name: {option: value}}. "
+        "Optional ones, which take more than one plain forward pass, are only there where they are listed.",
     )
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
         ("words", "all", "no-sinks"),
         min_length=1,
         description="Which tokens count; metrics are computed for each view; the first is shown first.",
+    )
+    sites: Annotated[tuple[Site, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+        ("embedding", "block", "final"),
+        min_length=1,
+        description="Where states are read: 'embedding' and 'block' (always), 'final' (after the closing norm), "
+        "'attention' (after attention, before the feed-forward).",
+    )
+    baselines: Annotated[tuple[Literal["random-init", "shuffled"], ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+        (),
+        description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
+        "'shuffled' (the tokens of each text in random order).",
     )
     run: RunSpec = Field(
         default_factory=RunSpec,

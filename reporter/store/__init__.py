@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reporter.store.database import Store
-from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
+from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, joined
 from reporter.store.sandbox import query
 
-__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "query"]
+__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "joined", "query"]

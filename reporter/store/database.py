@@ -11,12 +11,14 @@ from reporter.store.connection import WAIT_SECONDS
 from reporter.store.file import DatabaseFile
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
 from reporter.store.rows import as_frame, as_records, clean_row, key_of, numbers_of
-from reporter.store.schema import find_table
+from reporter.store.schema import NUMBER_TABLES, find_table
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
+# Tables whose rows carry their cell's name in four columns, and so can be copied to another name.
+_OF_ONE_SIDE = [name for name, cell in NUMBER_TABLES.items() if cell == CellName._fields]
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
 
@@ -41,13 +43,19 @@ class Store:
         self.path = path
         self._file = DatabaseFile(path, wait_seconds, waiting)
 
-    def commit_cell(self, cell: Mapping[str, Any], values: pd.DataFrame | Sequence[Mapping[str, Any]] = ()) -> None:
+    def commit_cell(
+        self,
+        cell: Mapping[str, Any],
+        values: pd.DataFrame | Sequence[Mapping[str, Any]] = (),
+        more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> None:
         """Stores a cell and its numbers, in place of what was known of that cell.
 
         Args:
             cell: A row of ``cells``; mappings and lists in it become JSON.
             values: Rows of ``layer_metrics``; what names the cell (study, model, checkpoint, corpus, metric)
                 may be left out. A number that could not be computed is None, its reason in the cell's row.
+            more: Rows of the other tables of numbers, by table.
 
         Raises:
             ValueError: NaN or infinity, an unknown column, a number given twice or belonging to another cell.
@@ -57,13 +65,15 @@ class Store:
         key = key_of(row)
         if row.get("status") not in {"done", "failed"}:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
-        numbers = numbers_of(key, as_records(values))
-        frame = as_frame(find_table("layer_metrics"), numbers) if numbers else None
+        frames = {}
+        for name, rows in {"layer_metrics": as_records(values), **(more or {})}.items():
+            if numbers := numbers_of(name, key, as_records(rows)):
+                frames[name] = as_frame(find_table(name), numbers)
         with self._file.writing() as connection:
             _delete_cell(connection, key)
             _insert(connection, "cells", row)
-            if frame is not None:
-                connection.append("layer_metrics", frame, by_name=True)
+            for name, frame in frames.items():
+                connection.append(name, frame, by_name=True)
 
     def put(self, name: str, key: Sequence[str], row: Mapping[str, Any]) -> None:
         """Updates the row with this key, or inserts it; columns of an existing row that are not given stay.
@@ -89,6 +99,27 @@ class Store:
                 given = [cleaned[column] for column in rest]
                 connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
 
+    def replace(self, name: str, study: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Stores all rows that a table has of a study, in place of those that were there.
+
+        Args:
+            name: A table, such as ``correlations``.
+            study: The study.
+            rows: Its rows; ``study`` may be left out.
+
+        Raises:
+            ValueError: An unknown table or column, or NaN or infinity.
+            ReporterError: The file cannot be written.
+        """
+        table = find_table(name)
+        cleaned = [clean_row(table, {"study": study, **row}) for row in rows]
+        if not cleaned and not self._rows(f"SELECT 1 FROM {name} WHERE study = ? LIMIT 1", [study]):
+            return
+        with self._file.writing() as connection:
+            connection.execute(f"DELETE FROM {name} WHERE study = ?", [study])
+            if cleaned:
+                connection.append(name, as_frame(table, cleaned), by_name=True)
+
     def prune(self, study: str, keep: Collection[tuple[str, ...]]) -> int:
         """Drops what a study no longer has: cells with their numbers, models and corpora.
 
@@ -113,9 +144,10 @@ class Store:
             )
             if kept:
                 connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", kept)
+            numbers = [f"{table} WHERE ({', '.join(cell)}) NOT IN (FROM kept)" for table, cell in NUMBER_TABLES.items()]
             for gone in (
                 f"cells WHERE {name} NOT IN (FROM kept)",
-                f"layer_metrics WHERE {name} NOT IN (FROM kept)",
+                *numbers,
                 "models WHERE (model, checkpoint) NOT IN (SELECT model, checkpoint FROM kept)",
                 "corpora WHERE corpus NOT IN (SELECT corpus FROM kept)",
             ):
@@ -183,6 +215,8 @@ class Store:
             to: The new cell's name, and further columns of ``cells`` (such as ``why`` or ``finished``) or of
                 ``layer_metrics`` (``step``, ``role``) whose values shall differ from the source's.
 
+        Numbers that compare two sides are not copied: a cell that has such is computed again.
+
         Returns:
             Whether it was copied; False when the source has gone meanwhile.
 
@@ -207,11 +241,11 @@ class Store:
                 return False
             _delete_cell(connection, key)
             _insert(connection, "cells", row | own)
-            connection.execute(
-                f"INSERT INTO layer_metrics SELECT * REPLACE ({replaced}) "
-                f"FROM layer_metrics WHERE {_is(CellKey._fields)}",
-                [*changed.values(), *origin],
-            )
+            for name in _OF_ONE_SIDE:
+                connection.execute(
+                    f"INSERT INTO {name} SELECT * REPLACE ({replaced}) FROM {name} WHERE {_is(CellKey._fields)}",
+                    [*changed.values(), *origin],
+                )
         return True
 
     def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
@@ -306,8 +340,9 @@ def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -
 
 
 def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
-    for name in ("layer_metrics", "cells"):
-        connection.execute(f"DELETE FROM {name} WHERE {_is(CellKey._fields)}", list(key))
+    for name, cell in {"cells": CellKey._fields[1:], **NUMBER_TABLES}.items():
+        where = " AND ".join(f"{part} = ?" for part in ("study", *cell))
+        connection.execute(f"DELETE FROM {name} WHERE {where}", list(key))
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:

@@ -26,6 +26,11 @@ class CellKey(NamedTuple):
     metric: str
 
 
+def joined(a: str, b: str) -> str:
+    """Return how a cell that compares two sides is named: ``a | b``, or ``a`` where both are the same."""
+    return a if a == b else f"{a} | {b}"
+
+
 @dataclass(frozen=True)
 class CellRecord:
     """What is known about a cell that ran.

@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reporter.store.keys import CellKey
+from reporter.store.keys import CellKey, joined
 from reporter.store.schema import Table, find_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _INTEGERS = {"INTEGER", "BIGINT"}
-# Inside a cell, these tell one number from another.
-_NUMBER = ("view", "statistic", "site", "layer")
 # Columns that pandas turns into floats as soon as one row has no such number.
-_WHOLE = {"step", "layer", "n"}
+_WHOLE = {"step", "layer", "n", "rank", "token_id", "count", "layer_a", "layer_b"}
 _FRAME_TYPES = {"DOUBLE": "Float64", "INTEGER": "Int64", "BIGINT": "Int64", "TIMESTAMP": "datetime64[us]"}
 
 
@@ -106,12 +104,32 @@ def key_of(row: Mapping[str, Any]) -> CellKey:
     return CellKey(*(row[part] for part in CellKey._fields))
 
 
-def numbers_of(key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def cell_of(row: Mapping[str, Any]) -> CellKey:
+    """Reads which cell a number belongs to, also where it compares two sides.
+
+    Args:
+        row: A row of any table of numbers.
+
+    Returns:
+        The cell's key.
+
+    Raises:
+        ValueError: A part of the key is missing.
+    """
+    parts = {part: row.get(part) for part in CellKey._fields}
+    for part in ("model", "checkpoint", "corpus"):
+        if row.get(f"{part}_a") is not None and row.get(f"{part}_b") is not None:
+            parts[part] = joined(row[f"{part}_a"], row[f"{part}_b"])
+    return key_of(parts)
+
+
+def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Checks that numbers belong to a cell and that none comes twice, and names the cell in each.
 
     Args:
+        name: A table of numbers.
         key: The cell.
-        records: Rows of ``layer_metrics``; the parts of the key may be missing.
+        records: Its rows; columns that the cell's own name fills may be missing.
 
     Returns:
         Cleaned rows with the whole key.
@@ -119,15 +137,19 @@ def numbers_of(key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str
     Raises:
         ValueError: A number comes twice, belongs to another cell or cannot be stored.
     """
+    table = find_table(name)
+    columns = {column.name for column in table.columns}
+    own = {part: value for part, value in key._asdict().items() if part in columns}
+    told = [part for part in table.key if part not in CellKey._fields]
     rows: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
     for record in records:
-        row = key._asdict() | clean_row(find_table("layer_metrics"), record)
-        if key_of(row) != key:
-            raise ValueError(f"a number of {tuple(key_of(row))} was given for cell {tuple(key)}")
-        which = tuple(row.get(part) for part in _NUMBER)
+        row = own | clean_row(table, record)
+        if cell_of(row) != key:
+            raise ValueError(f"a number of {tuple(cell_of(row))} was given for cell {tuple(key)}")
+        which = tuple(row.get(part) for part in told)
         if which in seen:
-            raise ValueError(f"{dict(zip(_NUMBER, which, strict=True))} comes twice in cell {tuple(key)}")
+            raise ValueError(f"{dict(zip(told, which, strict=True))} comes twice in cell {tuple(key)}")
         seen.add(which)
         rows.append(row)
     return rows

@@ -2,82 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
+from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
+
+__all__ = ["NUMBER_TABLES", "SCHEMA_VERSION", "TABLES", "Column", "Table", "find_table"]
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column: its name, DuckDB type and the comment stored with it."""
-
-    name: str
-    type: str
-    comment: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table, what one of its rows is, and the columns that tell its rows apart."""
-
-    name: str
-    comment: str
-    key: tuple[str, ...]
-    columns: tuple[Column, ...]
-
-
-_STUDY = Column("study", "VARCHAR", "id of the study")
-_MODEL = Column("model", "VARCHAR", "name of the model in the study")
-_CHECKPOINT = Column("checkpoint", "VARCHAR", "name of the checkpoint; 'final' where the model has only one")
-_STEP = Column("step", "BIGINT", "training step of the checkpoint; NULL where it is unknown")
-_ROLE = Column("role", "VARCHAR", "'encoder' or 'decoder', measured: does a later token change an earlier state?")
-_CORPUS = Column("corpus", "VARCHAR", "name of the corpus in the study")
 
 TABLES: tuple[Table, ...] = (
-    Table(
-        "layer_metrics",
-        "One number: a statistic of one model checkpoint on one corpus under one view, at one layer.",
-        ("study", "model", "checkpoint", "corpus", "metric", "view", "statistic", "site", "layer"),
-        (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _STEP,
-            _ROLE,
-            _CORPUS,
-            Column(
-                "view",
-                "VARCHAR",
-                "which tokens count: 'words' (ordinary and sink tokens), 'all' (special tokens too), "
-                "'no-sinks' (ordinary tokens alone)",
-            ),
-            Column("metric", "VARCHAR", "metric, the first part of a number's name"),
-            Column("statistic", "VARCHAR", "statistic, the second part of a number's name"),
-            Column(
-                "site",
-                "VARCHAR",
-                "'embedding' (what enters the first block) or 'block' (what a block returns)",
-            ),
-            Column("layer", "INTEGER", "0 = embedding, 1..L = blocks; NULL for a number of the whole model"),
-            Column("depth", "DOUBLE", "layer / L, so that models of different depth share an axis"),
-            Column("value", "DOUBLE", "the number; NULL where it could not be computed (reason in cells.reasons)"),
-            Column("ci_low", "DOUBLE", "lower end of its interval; NULL where it has none"),
-            Column("ci_high", "DOUBLE", "upper end of its interval"),
-            Column("n", "BIGINT", "how many observations it rests on"),
-        ),
-    ),
+    *NUMBERS,
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",
         ("study", "model", "checkpoint"),
         (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _STEP,
-            _ROLE,
+            STUDY,
+            MODEL,
+            CHECKPOINT,
+            STEP,
+            ROLE,
             Column("source", "VARCHAR", "'hub', 'path' or 'recipe'"),
             Column("location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"),
             Column("revision", "VARCHAR", "commit of the hub repository, or hash of the files"),
@@ -100,6 +46,13 @@ TABLES: tuple[Table, ...] = (
                 "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
                 "(after a closing norm or projection), measured",
             ),
+            Column("final_width", "INTEGER", "dimension after the closing norm or projection; NULL without one"),
+            Column(
+                "attention",
+                "VARCHAR",
+                "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
+                "found), measured",
+            ),
             Column(
                 "self_test",
                 "DOUBLE",
@@ -112,6 +65,9 @@ TABLES: tuple[Table, ...] = (
                 "DOUBLE",
                 "largest relative deviation of mixed from float32 states; NULL if not tried",
             ),
+            Column("base", "VARCHAR", "the model it was tuned from, or whose baseline it is; NULL if neither"),
+            Column("baseline", "VARCHAR", "'random-init' or 'shuffled': a null baseline of the model 'base'"),
+            Column("scores", "VARCHAR", "JSON object: outside scores that the study gives; NULL without any"),
             Column("loss", "DOUBLE", "recipe models: held-out loss at this checkpoint, in nats"),
             Column(
                 "unigram_entropy",
@@ -133,8 +89,8 @@ TABLES: tuple[Table, ...] = (
         "One corpus: where its texts came from and what was kept.",
         ("study", "corpus"),
         (
-            _STUDY,
-            _CORPUS,
+            STUDY,
+            CORPUS,
             Column("source", "VARCHAR", "'inline', 'file', 'dataset' or 'generated'"),
             Column("location", "VARCHAR", "file name as written in the study, dataset id or generator"),
             Column("content_hash", "VARCHAR", "SHA-256 of the texts that were kept, in order"),
@@ -149,13 +105,14 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         "cells",
-        "One unit of work: a metric of a model checkpoint on a corpus.",
+        "One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in "
+        "'bert | gpt2'.",
         ("study", "model", "checkpoint", "corpus", "metric"),
         (
-            _STUDY,
-            _MODEL,
-            _CHECKPOINT,
-            _CORPUS,
+            STUDY,
+            MODEL,
+            CHECKPOINT,
+            CORPUS,
             Column("metric", "VARCHAR", "metric"),
             Column("options", "VARCHAR", "JSON object: the metric's options, defaults filled in"),
             Column("fingerprint", "VARCHAR", "hash of everything its numbers depend on"),
@@ -206,7 +163,7 @@ TABLES: tuple[Table, ...] = (
         "One study: its text and its last run.",
         ("study",),
         (
-            _STUDY,
+            STUDY,
             Column("title", "VARCHAR", "title"),
             Column("question", "VARCHAR", "the question it asks"),
             Column(

@@ -7,7 +7,7 @@ batch size or what was measured before, so that a killed run can go on at the la
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,12 @@ class TokenisedText:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def shuffled(self, seed: int) -> TokenisedText:
+        """Return the text with its own tokens in random order; what the tokenizer added stays in its place."""
+        ids = self.ids.copy()
+        ids[~self.special] = np.random.default_rng([seed, self.index]).permutation(ids[~self.special])
+        return replace(self, ids=ids)
 
 
 @dataclass(frozen=True)

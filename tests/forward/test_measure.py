@@ -11,6 +11,7 @@ from oracles.tokens import all_tokens
 
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision
+from reporter.forward.places import Layout
 
 VARIANTS = [
     {"role": "encoder", "special": True, "positions": True, "sinks": True},
@@ -47,9 +48,14 @@ class Collector:
             self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
 
 
+def settings_for(model, max_tokens, batch_tokens):
+    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
+    return Settings(max_tokens, batch_tokens, 0, "float32", Layout.of(model.anatomy, ()), frequent)
+
+
 def collect(model, texts, max_tokens=256, batch_tokens=64):
     collector = Collector()
-    for _ in measure(model, texts, [collector], Settings(max_tokens, batch_tokens, 0, "float32")):
+    for _ in measure(model, texts, [collector], settings_for(model, max_tokens, batch_tokens)):
         pass
     return sorted(collector.rows, key=lambda row: row[:2])
 
@@ -222,7 +228,7 @@ def test_one_token_texts(observe, values):
 
 def test_a_tick_for_each_text_and_shards_in_order():
     texts, ticks = made_up_texts(50), []
-    settings = Settings(256, 64, 0, "float32")
+    settings = settings_for(FakeModel(), 256, 64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
         steps = list(measure(FakeModel(), texts, [], settings, tick=ticks.append))

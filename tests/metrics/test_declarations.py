@@ -7,6 +7,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from pydantic import BaseModel
 
 from reporter.errors import ReporterError
+from reporter.forward.places import Layout
 from reporter.metrics.base import Options, SampleOptions, Statistic
 from reporter.metrics.registry import catalogue, metric
 from reporter.observables.kinds import KINDS
@@ -20,7 +21,7 @@ def layers():
 @pytest.fixture
 def found(observe, values, layers):
     """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
-    options = {name: {"sample": 32, "batches": 3} for name in ("anisotropy", "intrinsic_dimension")}
+    options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 130, "batches": 2}}
     result = []
     for role in ("encoder", "decoder"):
         model = FakeModel(role=role, layers=layers)
@@ -30,7 +31,6 @@ def found(observe, values, layers):
 
 
 def test_the_metrics_of_the_program():
-    assert list(catalogue()) == ["anisotropy", "convergence", "intrinsic_dimension", "motion"]
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
         "anisotropy": [
             "top_variance_share",
@@ -38,10 +38,53 @@ def test_the_metrics_of_the_program():
             "mean_cosine",
             "mean_cosine_centred",
             "mean_cosine_standardised",
+            "isoscore",
         ],
-        "convergence": ["similarity", "gradient", "bound", "rate", "rate_published", "violations"],
-        "intrinsic_dimension": ["twonn", "twonn_ml", "duplicates"],
+        "contextuality": [
+            "self_similarity",
+            "self_similarity_adjusted",
+            "explained_by_first",
+            "explained_by_first_baseline",
+            "explained_by_first_adjusted",
+            "intra_text",
+            "intra_text_adjusted",
+        ],
+        "convergence": [
+            "similarity",
+            "gradient",
+            "bound",
+            "rate",
+            "rate_published",
+            "violations",
+            "similarity_frequent",
+            "similarity_rare",
+            "frequency_gap",
+            "frequency_gap_p",
+            "area",
+            "start",
+            "decay",
+        ],
+        "intrinsic_dimension": [
+            "twonn",
+            "twonn_ml",
+            "duplicates",
+            *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
+        ],
+        "lens": ["entropy", "kl"],
+        "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
+        "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
+        "variance": [
+            "total",
+            "within",
+            "between",
+            "within_share",
+            "between_share",
+            "norm_of_mean",
+            "mean_square_norm",
+            "tradeoff",
+            "coverage",
+        ],
     }
 
 
@@ -107,7 +150,7 @@ def test_a_metric_needs_what_it_reads(observe):
         model = FakeModel()
         observables, _ = observe(model, made_up_texts(30), names=of_metric.needs)
         for view in ("words", "all", "no-sinks"):
-            seen = Observed(observables, model.layers, model.width, 30, view, 0)
+            seen = Observed(observables, Layout(model.layers, model.width), 30, view, 0)
             assert list(of_metric.compute(seen, of_metric.options()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.anisotropy import mean_cosine, top_variance_share
+from oracles.gride import gride
 from oracles.motion import cosine
 from oracles.twonn import twonn, twonn_ml
 
@@ -30,6 +31,22 @@ def test_top_variance_share(n, d):
         assert fast == pytest.approx([1.0] * rounds) and direct == pytest.approx([1.0] * rounds)
     else:
         assert_same_mean(fast, direct)
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 10), (11, 10), (10, 10), (4, 10), (2, 5), (30, 1), (2, 1)])
+def test_the_whole_spectrum(n, d):
+    rng = np.random.default_rng(9)
+    found = [_floors.eigenvalues(n, d, seed) for seed in range(200)]
+    assert all(len(spectrum) == min(d, n - 1) and (np.diff(spectrum) <= 0).all() for spectrum in found)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0][0] = 1.0
+    direct = [np.linalg.eigvalsh(np.atleast_2d(np.cov(rng.standard_normal((n, d)).T)))[::-1] for _ in range(200)]
+    for rank in range(min(d, n - 1)):
+        shares = [[x[rank] / x.sum() for x in spectra] for spectra in (found, direct)]
+        if min(d, n - 1) == 1:
+            assert shares[0] == pytest.approx([1.0] * 200)
+        else:
+            assert_same_mean(*shares)
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 10), (3, 10), (5000, 6), (2, 1)])
@@ -73,9 +90,12 @@ def test_step_angle_of_wide_states():
 def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(40)]
-    found = [intrinsic_dimension._floor(150, 12, seed) for seed in range(40)]
-    assert_same_mean([f[0] for f in found], [twonn(x) for x in direct])
-    assert_same_mean([f[1] for f in found], [twonn_ml(x) for x in direct])
+    found = [intrinsic_dimension._floors_at(150, 12, seed) for seed in range(40)]
+    assert_same_mean([f["twonn"] for f in found], [twonn(x) for x in direct])
+    assert_same_mean([f["twonn_ml"] for f in found], [twonn_ml(x) for x in direct])
+    for scale in (1, 8, 64):
+        assert_same_mean([f[f"gride_{scale}"] for f in found], [gride(x, scale) for x in direct])
+    assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0)
 
 
 def test_floors_are_reproducible_and_seeded():

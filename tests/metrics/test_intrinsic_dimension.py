@@ -5,7 +5,13 @@ import pytest
 from oracles.twonn import scikit_dimension
 from oracles.twonn import twonn as reference
 
-from reporter.metrics.intrinsic_dimension import _gamma_interval, log_ratios, twonn, twonn_ml
+from reporter.metrics.intrinsic_dimension import _gamma_interval, twonn, twonn_ml
+from reporter.metrics.intrinsic_dimension import log_ratios as log_ratios_at_all_scales
+
+
+def log_ratios(x):
+    """Of the first two neighbours alone."""
+    return log_ratios_at_all_scales(x)[:, :1].ravel()
 
 
 def in_space(x, width, seed=0):
@@ -60,6 +66,7 @@ def test_equal_rows_are_dropped_before_n_is_taken():
     assert len(log_ratios(twice)) == 300
     assert twonn(log_ratios(twice)) == pytest.approx(twonn(log_ratios(x)), rel=1e-12)
     assert len(log_ratios(np.ones((30, 4)))) == 0
+    np.testing.assert_allclose(log_ratios_at_all_scales(twice), log_ratios_at_all_scales(x), rtol=1e-9)
 
 
 def test_the_interval_of_independent_ratios_covers_95_percent():

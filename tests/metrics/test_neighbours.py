@@ -76,6 +76,34 @@ def test_nasty_data(make, kind):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14 * np.abs(x).max())
 
 
+@pytest.mark.parametrize("make", NASTY)
+def test_further_ranks_of_nasty_data(make):
+    x = make(RNG(0))
+    ranks = [4, 16, 128]
+    found = nearest_distances(x, 2, ranks)
+    expected = neighbour_distances(x, 128)[:, [0, 1, 3, 15, 127]]
+    np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-9, atol=1e-14 * np.abs(x).max())
+    np.testing.assert_allclose(found[:, 2:], expected[:, 2:], rtol=5e-4, atol=1e-14 * np.abs(x).max())
+
+
+def test_further_ranks_of_plain_data_are_exact_but_for_a_few_swaps():
+    x = RNG(3).standard_normal((1500, 20))
+    found, expected = nearest_distances(x, 1, [5, 64, 200]), neighbour_distances(x, 200)[:, [0, 4, 63, 199]]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert (np.abs(found / expected - 1) < 1e-12).mean() > 0.99
+
+
+@pytest.mark.parametrize("count", [17, 18, 19, 64, 65, 66, 67, 1026])
+@pytest.mark.parametrize("columns", [1, 3, 8])
+def test_the_smallest_of_a_row_by_groups(count, columns):
+    import torch
+
+    x = torch.from_numpy(RNG(count).integers(0, 50, (30, count))).float()
+    values, at = _neighbours._smallest(x, columns)
+    assert torch.equal(values, x.sort(dim=1).values[:, :columns]) and torch.equal(x.gather(1, at), values)
+    assert all(len(set(row)) == columns for row in at.tolist())
+
+
 @pytest.mark.parametrize("count", [3, 4, 8, 9, 10, 11, 1023, 1024, 1025, 2050])
 def test_sizes_around_the_block_and_the_spare_candidates(count):
     x = RNG(count).standard_normal((count, 4))

@@ -15,6 +15,7 @@ from oracles.anisotropy import anisotropy
 from oracles.convergence import convergence
 from oracles.fake_model import FIRST_WORD, WORDS, FakeTokenizer, made_up_texts
 from oracles.motion import motion
+from oracles.spectrum import spectrum
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn_ml
 
@@ -159,6 +160,8 @@ def test_every_statistic(module, reference, observe, values, view):
     for layer, x in enumerate(tokens.states):
         for statistic, expected in anisotropy(x).items():
             check(f"anisotropy.{statistic}", layer, expected)
+        for statistic, expected in spectrum(x).items():
+            check(f"spectrum.{statistic}", layer, expected, within=1e-3)
         at, duplicates = tokens.distinct(layer)
         check("intrinsic_dimension.duplicates", layer, duplicates)
         if duplicates <= 0.5:

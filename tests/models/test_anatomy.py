@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
-from reporter.models.anatomy import examine
+from reporter.models.anatomy import Examined, examine
 from reporter.models.capture import Capture
 
 WIDTH, VOCABULARY = 8, 20
@@ -83,9 +83,13 @@ class Toy(nn.Module):
         )
 
 
+def examined(model: nn.Module) -> Examined:
+    return examine(model, SimpleNamespace(all_special_ids=[0, 1], pad_token_id=0, eos_token_id=1))
+
+
 def look(model: nn.Module) -> tuple[Any, Capture, Any]:
-    tokenizer = SimpleNamespace(all_special_ids=[0, 1], pad_token_id=0, eos_token_id=1)
-    return examine(model, tokenizer)
+    found = examined(model)
+    return found.anatomy, found.capture, found.inputs
 
 
 def refused(model: nn.Module) -> str:
@@ -171,6 +175,103 @@ def test_an_end_that_a_module_explains() -> None:
             return self.norm(x)
 
     assert look(Normed())[0].last_hidden_state == "final"
+
+
+def test_an_end_that_cannot_be_repeated_for_other_states() -> None:
+    class Scale(nn.Module):
+        def forward(self, x: Tensor, by: Tensor) -> Tensor:
+            return x * by
+
+    class Scaled(Toy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = Scale()
+
+        def close(self, x: Tensor) -> Tensor:
+            return self.scale(x, torch.arange(1.0, x.shape[1] + 1)[:, None])
+
+    found = examined(Scaled())
+    assert (found.anatomy.last_hidden_state, found.anatomy.final_width) == ("final", WIDTH)
+    assert "no chain of modules" in found.closing.problem
+    with pytest.raises(ReporterError, match="no chain of modules"):
+        found.closing(torch.zeros(2, WIDTH))
+
+
+def test_an_end_of_two_modules() -> None:
+    class Projected(Toy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.project = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3)
+
+        def close(self, x: Tensor) -> Tensor:
+            return self.project(self.norm(x))
+
+    model = Projected()
+    found = examined(model)
+    assert (found.anatomy.last_hidden_state, found.anatomy.final_width) == ("final", 3)
+    h = torch.randn(2, WIDTH)
+    assert torch.equal(found.closing(h), model.project(model.norm(h)))
+
+
+class FeedForwardFirst(Block):
+    """Has two parts, of which the first mixes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.attention = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = x + self.linear(x)
+        return x + self.attention(self.mix(self.norm(x), mask).expand_as(x))
+
+
+class Halved(Block):
+    """Adds a half of what its attention returns, and writes over that at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.norm = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        a = self.query(self.mix(x, mask).expand_as(x))
+        y = x + 0.5 * a
+        a.mul_(0)
+        return y + self.linear(self.norm(y))
+
+
+@pytest.mark.parametrize("made_of", [Block, FeedForwardFirst])
+def test_blocks_without_an_attention_that_could_be_found(made_of: type[Block]) -> None:
+    found = examined(type("Odd", (Toy,), {"blocks_made_of": made_of})())
+    assert found.anatomy.attention == "none"
+    assert found.attention.problem == "no part of its first block mixes tokens and is added to what enters it"
+
+
+def test_blocks_of_two_kinds() -> None:
+    class Mixed(Toy):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([Halved(), Halved(), Block()])
+
+    found = examined(Mixed())
+    assert found.anatomy.attention == "none"
+    assert found.attention.problem == "what query adds in its first block is not added in the others"
+
+
+def test_attention_that_is_scaled_and_overwritten() -> None:
+    class Granite(Toy):
+        blocks_made_of = Halved
+
+    model = Granite()
+    found = examined(model)
+    assert (found.anatomy.attention, found.attention.factor) == ("sequential", pytest.approx(0.5))
+    seen: list[Tensor] = []
+    for layer in model.layers:
+        layer.norm.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    ids = torch.tensor([[3, 4, 5]])
+    with found.capture.attending(found.attention):
+        model(ids, torch.ones_like(ids))
+    for mine, theirs in zip(found.capture.take_attention(), seen, strict=True):
+        torch.testing.assert_close(mine, theirs)
 
 
 def test_a_model_that_breaks() -> None:

@@ -43,6 +43,7 @@ def refused(loaded: Load, folder: Path, **options: Any) -> str:
 def test_nothing_is_printed(copy: Any, loaded: Load, capfd: pytest.CaptureFixture[str]) -> None:
     folder = copy("bert")
     change_weights(folder, lambda w: {k: v for k, v in w.items() if "pooler" not in k})
+    capfd.readouterr()  # saving the family may have shown something
     loaded(folder)  # transformers would report the pooler, and pytest makes an error of every warning
     assert capfd.readouterr() == ("", "")
 

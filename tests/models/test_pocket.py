@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from reporter.errors import ReporterError
 from reporter.models import pocket_training
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.pocket import prepare
 from reporter.models.resolve import resolve
@@ -126,6 +127,22 @@ def test_every_architecture_trains_and_loads(resolved: Resolved, architecture: s
     names = model.tokenizer.convert_ids_to_tokens(words["input_ids"])
     assert names[1:-1] == ["the", "cat", "sings", "."] if encoder else names == ["the", "cat", "sings", "."]
     assert sum(words["special_tokens_mask"]) == (2 if encoder else 0)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2", "llama"])
+def test_a_recipe_model_has_the_head_it_was_trained_with(resolved: Resolved, architecture: str) -> None:
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    (checkpoint,) = trained(resolved(architecture=architecture))
+    model = load(checkpoint, "cpu", offline=True)
+    head = load_head(checkpoint, model, offline=True)
+    own = AutoModelForCausalLM if model.anatomy.role == "decoder" else AutoModelForMaskedLM
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.inference_mode():
+        run = model.run(ids, torch.ones_like(ids))
+        mine = head.logits((run.path[-1] if run.final is None else run.final)[0])
+        theirs = own.from_pretrained(checkpoint.folder).eval()(input_ids=ids).logits[0]
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(resolved: Resolved) -> None:

@@ -10,11 +10,12 @@ import pytest
 def make_batch():
     """Return a function that makes a batch from states and facts in any order of rows."""
 
-    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None):
-        """``states`` is (layers + 1, tokens, width); ``strata`` one of 0, 1, 2 for each token."""
+    def make(states, texts, positions=None, strata=None, contexts=None, token_ids=None, layout=None):
+        """``states`` has (tokens, width) for each place; ``strata`` is one of 0, 1, 2 for each token."""
         import torch
 
         from reporter.forward.hidden_batch import HiddenBatch
+        from reporter.forward.places import Layout
 
         texts = np.asarray(texts, dtype=np.int64)
         count = len(texts)
@@ -23,8 +24,9 @@ def make_batch():
         token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
         contexts = positions if contexts is None else np.asarray(contexts)
         order = np.argsort(strata, kind="stable")
-        tensors = [torch.tensor(x[order], dtype=torch.float32) for x in np.asarray(states)]
+        tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
         return HiddenBatch(
+            layout=layout or Layout(len(tensors) - 1, tensors[0].shape[1]),
             states=tensors,
             norms=torch.stack([x.norm(dim=-1) for x in tensors]),
             token_ids=token_ids[order],
@@ -32,6 +34,7 @@ def make_batch():
             positions=positions[order],
             contexts=contexts.astype(np.uint64)[order],
             embedding_contexts=token_ids.astype(np.uint64)[order],
+            frequent=token_ids[order] % 3 == 0,
             sizes=tuple(np.bincount(strata, minlength=3).tolist()),
         )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from oracles import bootstrap
 
+from reporter.forward.places import Layout
 from reporter.metrics._intervals import percentile_interval
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
 from reporter.observables.text_sums import QUANTITIES, TextSums
@@ -81,7 +82,7 @@ def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
     texts = np.repeat(np.arange(30), rng.integers(1, 6, 30))
     strata = rng.choice(3, len(texts))
     states = rng.standard_normal((3, len(texts), 8))
-    kept = TextSums(2, seed=9)
+    kept = TextSums(Layout(2, 3), seed=9)
     for half in (texts < 15, texts >= 15):
         rows = np.flatnonzero(half)
         feed(kept, make_batch(states[:, rows], texts[rows], strata=strata[rows]))

@@ -8,28 +8,34 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reporter.forward.places import Layout
 from reporter.observables.gram import Gram
-from reporter.observables.kinds import KINDS, empty
+from reporter.observables.kinds import KINDS
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
+from reporter.observables.setting import Setting
 
 LAYERS, WIDTH, TEXTS = 2, 5, 12
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def new(name):
-    return empty(name, layers=LAYERS, width=WIDTH, seed=3, sample=8)
+    # A place of another width, and types that occur more or less often.
+    layout = Layout(LAYERS, WIDTH, final_width=WIDTH + 2, attention=True)
+    counts = {token: 30 - token for token in range(7)}
+    return KINDS[name].empty(Setting(layout, 3, TEXTS, 8, counts, {token: f"t{token}" for token in counts}))
 
 
 @pytest.fixture
 def corpus():
     """12 texts of 1 to 6 tokens in all strata, whose contexts repeat and decide the states."""
     rng = np.random.default_rng(5)
-    of_context = rng.standard_normal((LAYERS + 1, 30, WIDTH)) + 3
+    widths = [WIDTH] * (LAYERS + 1) + [WIDTH + 2] + [WIDTH] * LAYERS
+    of_context = [rng.standard_normal((30, width)) + 3 for width in widths]
     texts = np.repeat(np.arange(TEXTS), rng.integers(1, 7, TEXTS))
     contexts = rng.integers(0, 30, len(texts))
     return {
-        "states": of_context[:, contexts],
+        "states": [states[contexts] for states in of_context],
         "texts": texts,
         "positions": contexts,
         "contexts": contexts * 7919 % 10007,
@@ -41,7 +47,9 @@ def corpus():
 def part(corpus, make_batch, texts):
     keep = np.flatnonzero(np.isin(corpus["texts"], texts))
     rest = {key: column[keep] for key, column in corpus.items() if key != "states"}
-    return make_batch(corpus["states"][:, keep], **rest)
+    return make_batch(
+        [states[keep] for states in corpus["states"]], **rest, layout=Layout(LAYERS, WIDTH, WIDTH + 2, True)
+    )
 
 
 def assert_equal(a, b, exact=False):

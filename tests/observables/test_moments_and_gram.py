@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.forward.places import Layout
 from reporter.observables.gram import Gram
 from reporter.observables.moments import Moments
 
@@ -28,17 +29,17 @@ def show(observable, feed, make_batch, states, strata, batches):
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1e3, 1e4])
 def test_moments_against_numpy(feed, make_batch, offset, batches):
     states, strata = cloud(offset)
-    kept = show(Moments(2, WIDTH), feed, make_batch, states, strata, batches)
+    kept = show(Moments(Layout(2, WIDTH)), feed, make_batch, states, strata, batches)
     for layer in range(3):
         for stratum in range(3):
             x = states[layer, strata == stratum].astype(np.float64)
             at = layer, stratum
             assert kept.count[at] == kept.unit_count[at] == len(x)
             # The spread is 1: the mean must be right on that scale, not only relative to itself.
-            np.testing.assert_allclose(kept.mean[at], x.mean(axis=0), rtol=0, atol=1e-6)
-            np.testing.assert_allclose(kept.squares[at], len(x) * x.var(axis=0), rtol=5e-6)
+            np.testing.assert_allclose(kept.mean[layer][stratum], x.mean(axis=0), rtol=0, atol=1e-6)
+            np.testing.assert_allclose(kept.squares[layer][stratum], len(x) * x.var(axis=0), rtol=5e-6)
             units = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
-            np.testing.assert_allclose(kept.unit_sum[at], units, rtol=0, atol=2e-7 * len(x))
+            np.testing.assert_allclose(kept.unit_sum[layer][stratum], units, rtol=0, atol=2e-7 * len(x))
 
 
 @pytest.mark.parametrize("batches", [1, 7])
@@ -46,7 +47,7 @@ def test_moments_against_numpy(feed, make_batch, offset, batches):
 @pytest.mark.parametrize("strata_kept", [(0,), (0, 2), (0, 1, 2)])
 def test_covariance_against_numpy(feed, make_batch, offset, batches, strata_kept):
     states, strata = cloud(offset)
-    kept = show(Gram(2, WIDTH), feed, make_batch, states, strata, batches)
+    kept = show(Gram(Layout(2, WIDTH)), feed, make_batch, states, strata, batches)
     for layer in range(3):
         x = states[layer, np.isin(strata, strata_kept)].astype(np.float64)
         count, covariance = kept.covariance(layer, strata_kept)
@@ -67,7 +68,7 @@ def test_strata_that_differ_in_their_means(feed, make_batch):
     rng = np.random.default_rng(0)
     strata = rng.choice([0, 2], 500, p=[0.95, 0.05])
     states = (rng.standard_normal((1, 500, WIDTH)) + 1000 * (strata == 2)[None, :, None]).astype(np.float32)
-    kept = show(Gram(0, WIDTH), feed, make_batch, states, strata, 3)
+    kept = show(Gram(Layout(0, WIDTH)), feed, make_batch, states, strata, 3)
     expected = np.cov(states[0].astype(np.float64).T, bias=True)
     np.testing.assert_allclose(kept.covariance(0, (0, 2))[1], expected, rtol=1e-6)
 
@@ -75,13 +76,13 @@ def test_strata_that_differ_in_their_means(feed, make_batch):
 def test_zero_states_have_no_direction(feed, make_batch):
     states = np.ones((1, 4, WIDTH))
     states[:, 1] = 0
-    kept = feed(Moments(0, WIDTH), make_batch(states, texts=range(4)))
+    kept = feed(Moments(Layout(0, WIDTH)), make_batch(states, texts=range(4)))
     assert (kept.count[0, 0], kept.unit_count[0, 0]) == (4, 3)
-    np.testing.assert_allclose(kept.unit_sum[0, 0], 3 / np.sqrt(WIDTH), rtol=1e-6)
+    np.testing.assert_allclose(kept.unit_sum[0][0], 3 / np.sqrt(WIDTH), rtol=1e-6)
 
 
 def test_an_empty_stratum_takes_no_memory(feed, make_batch):
-    kept = feed(Gram(0, WIDTH), make_batch(np.ones((1, 4, WIDTH)), texts=range(4)))
+    kept = feed(Gram(Layout(0, WIDTH)), make_batch(np.ones((1, 4, WIDTH)), texts=range(4)))
     assert list(kept.gram) == [(0, 0)]
     with pytest.raises(KeyError):
         kept.covariance(0, (1, 2))
@@ -92,5 +93,5 @@ def test_dimensions_that_are_all_but_switched_off(feed, make_batch, scale):
     """Their squares underflow in float32, yet their variance is a number like any other."""
     states = np.random.default_rng(0).standard_normal((1, 700, WIDTH)).astype(np.float32)
     states[..., 3] *= np.float32(scale)
-    kept = feed(Moments(0, WIDTH), make_batch(states, texts=range(700)))
-    np.testing.assert_allclose(kept.squares[0, 0], 700 * states[0].astype(np.float64).var(axis=0), rtol=1e-5)
+    kept = feed(Moments(Layout(0, WIDTH)), make_batch(states, texts=range(700)))
+    np.testing.assert_allclose(kept.squares[0][0], 700 * states[0].astype(np.float64).var(axis=0), rtol=1e-5)

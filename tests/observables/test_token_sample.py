@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reporter.forward.places import Layout
 from reporter.observables.token_sample import (
     COUNT,
     EMBEDDING_CONTEXT,
@@ -66,7 +67,7 @@ def check(selection, corpus, strata, size):
     assert selection.facts[:, EMBEDDING_CONTEXT].tolist() == [context[key] % 20 for key in expected]
     for layer in range(LAYERS + 1):
         expected_states = corpus.state(layer, np.array(expected, dtype=np.uint64))
-        assert np.array_equal(selection.states(layer), expected_states.reshape(-1, WIDTH))
+        assert np.array_equal(selection.states(Layout(LAYERS, WIDTH).path[layer]), expected_states.reshape(-1, WIDTH))
 
 
 @QUICK
@@ -82,9 +83,9 @@ def test_bottom_k_whatever_the_split(make_batch, feed, count, contexts, size, pi
     corpus = Corpus(count, contexts, seed)
     order = np.random.default_rng(seed).permutation(count)
     parts = [rows for rows in np.array_split(order, pieces) if len(rows)]
-    kept = Contexts(LAYERS, WIDTH, size, seed=0)
+    kept = Contexts(Layout(LAYERS, WIDTH), size, seed=0)
     for rows in parts:
-        one = Contexts(LAYERS, WIDTH, size, seed=0) if merged else kept
+        one = Contexts(Layout(LAYERS, WIDTH), size, seed=0) if merged else kept
         feed(one, corpus.batch(make_batch, rows))
         if merged:
             kept.merge(one)
@@ -95,18 +96,18 @@ def test_bottom_k_whatever_the_split(make_batch, feed, count, contexts, size, pi
 
 def test_memory_is_bounded_by_the_size(make_batch, feed):
     corpus = Corpus(4000, 3000, seed=1)
-    kept = Contexts(LAYERS, WIDTH, 50, seed=0)
+    kept = Contexts(Layout(LAYERS, WIDTH), 50, seed=0)
     for rows in np.array_split(np.arange(4000), 40):
         feed(kept, corpus.batch(make_batch, rows))
-    assert [stratum.states.shape[1] for stratum in kept._kept] == [50, 50, 50]
+    assert [stratum.capacity for stratum in kept._kept] == [50, 50, 50]
     assert all(tensor.shape[0] <= 50 or tensor.shape[1] <= 50 for tensor in kept.tensors().values())
-    small = feed(Contexts(LAYERS, WIDTH, 10**6, seed=0), corpus.batch(make_batch, np.arange(100)))
-    assert sum(stratum.states.shape[1] for stratum in small._kept) <= 200
+    small = feed(Contexts(Layout(LAYERS, WIDTH), 10**6, seed=0), corpus.batch(make_batch, np.arange(100)))
+    assert sum(stratum.capacity for stratum in small._kept) <= 200
 
 
 def test_selecting_does_not_change_the_sample(make_batch, feed):
     corpus = Corpus(300, 40, seed=2)
-    kept = feed(Contexts(LAYERS, WIDTH, 30, seed=0), corpus.batch(make_batch, np.arange(300)))
+    kept = feed(Contexts(Layout(LAYERS, WIDTH), 30, seed=0), corpus.batch(make_batch, np.arange(300)))
     before = {key: tensor.clone() for key, tensor in kept.tensors().items()}
     for _ in range(2):
         kept.select((0, 1, 2), 30).facts[:, COUNT] += 1
@@ -114,10 +115,12 @@ def test_selecting_does_not_change_the_sample(make_batch, feed):
 
 
 def test_a_view_with_no_tokens(make_batch, feed):
-    kept = feed(Contexts(LAYERS, WIDTH, 9, seed=0), make_batch(np.ones((2, 3, WIDTH)), [0, 1, 2], strata=[1, 1, 1]))
+    kept = feed(
+        Contexts(Layout(LAYERS, WIDTH), 9, seed=0), make_batch(np.ones((2, 3, WIDTH)), [0, 1, 2], strata=[1, 1, 1])
+    )
     nothing = kept.select((0, 2), 9)
-    assert len(nothing) == 0 and nothing.states(1).shape == (0, WIDTH)
-    assert len(Contexts(LAYERS, WIDTH, 9, seed=0).select((0,), 9)) == 0
+    assert len(nothing) == 0 and nothing.states(kept.layout.path[1]).shape == (0, WIDTH)
+    assert len(Contexts(Layout(LAYERS, WIDTH), 9, seed=0).select((0,), 9)) == 0
 
 
 def test_tokens_are_drawn_uniformly_with_duplicates(make_batch, feed):
@@ -127,7 +130,7 @@ def test_tokens_are_drawn_uniformly_with_duplicates(make_batch, feed):
     batch = make_batch(np.zeros((2, count, WIDTH)), texts, positions=positions, contexts=np.zeros(count))
     hits = np.zeros(count)
     for seed in range(200):
-        drawn = feed(Tokens(LAYERS, WIDTH, size, seed), batch).select((0,), size)
+        drawn = feed(Tokens(Layout(LAYERS, WIDTH), size, seed), batch).select((0,), size)
         assert (drawn.facts[:, COUNT] == 1).all()
         hits[drawn.facts[:, TEXT] * 10 + drawn.facts[:, POSITION]] += 1
     expected, deviation = 200 * size / count, np.sqrt(200 * 0.25 * 0.75)
@@ -141,5 +144,5 @@ def test_tokens_are_drawn_uniformly_with_duplicates(make_batch, feed):
 @pytest.mark.parametrize("kind", [Contexts, Tokens])
 def test_the_seed_is_part_of_the_key_of_tokens(make_batch, feed, kind):
     batch = make_batch(np.zeros((2, 50, WIDTH)), np.arange(50), contexts=np.arange(50))
-    a, b = (feed(kind(LAYERS, WIDTH, 10, seed), batch).select((0,), 10).keys.tolist() for seed in (0, 1))
+    a, b = (feed(kind(Layout(LAYERS, WIDTH), 10, seed), batch).select((0,), 10).keys.tolist() for seed in (0, 1))
     assert (a == b) == (kind is Contexts)  # the keys of contexts are seeded where they are made

@@ -18,6 +18,19 @@ def mean_cosine(x):
     return cosines.sum() / (len(x) * (len(x) - 1))
 
 
+def isoscore(x):
+    """Algorithm 1 of Rudman et al. 2022, step by step, for points x in rows, shape (n, d)."""
+    d = x.shape[1]
+    centred = x - x.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=True)[2]
+    reoriented = centred @ axes.T  # principal components
+    variances = np.diag(np.atleast_2d(np.cov(reoriented.T)))
+    normalised = np.sqrt(d) * variances / np.linalg.norm(variances)
+    defect = np.linalg.norm(normalised - np.ones(d)) / np.sqrt(2 * (d - np.sqrt(d)))
+    share_of_dimensions = (d - defect**2 * (d - np.sqrt(d))) ** 2 / d**2
+    return (d * share_of_dimensions - 1) / (d - 1)
+
+
 def anisotropy(x):
     """Return {statistic: value} of one layer's states, shape (n, d); the sample is taken to be everything."""
     return {
@@ -26,4 +39,5 @@ def anisotropy(x):
         "mean_cosine": mean_cosine(x),
         "mean_cosine_centred": mean_cosine(x - x.mean(axis=0)),
         "mean_cosine_standardised": mean_cosine((x - x.mean(axis=0)) / x.std(axis=0)),
+        "isoscore": isoscore(x),
     }

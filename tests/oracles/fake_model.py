@@ -8,6 +8,7 @@ no two contexts give the same state, with or without position vectors.
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,6 +57,7 @@ class FakeModel:
         seed=0,
         max_tokens=None,
         change=None,
+        final_width=None,
     ):
         import torch
 
@@ -74,6 +76,8 @@ class FakeModel:
             width=width,
             max_tokens=max_tokens,
             vocabulary_size=FIRST_WORD + WORDS,
+            final_width=final_width,
+            attention="sequential",
             positions="added" if positions else "not-added",
         )
 
@@ -96,6 +100,22 @@ class FakeModel:
             found.append(x)
         return self.change(found) if self.change else found
 
+    def run(self, input_ids, attention_mask, attention=False):
+        """Beside the path, a norm and projection of the last block, and states half way through each block."""
+        path = self.states(input_ids, attention_mask)
+        final = None if self.anatomy.final_width is None else self.close(path[-1])
+        between = [(a + b) / 2 for a, b in itertools.pairwise(path)] if attention else None
+        return SimpleNamespace(path=path, final=final, attention=between)
+
+    def close(self, x):
+        """Scale to norm 1, then pad with zeros or cut off dimensions."""
+        import torch
+
+        if self.anatomy.final_width is None:
+            return x
+        x = x / x.norm(dim=-1, keepdim=True).clamp_min(1e-9)
+        return torch.nn.functional.pad(x, (0, self.anatomy.final_width - self.width))
+
     def reference(self, ids):
         """Return the L + 1 states of one text, each (tokens, width) in float64."""
         ids = np.asarray(ids)
@@ -112,6 +132,24 @@ class FakeModel:
                 x = x * np.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[:, None]
             found.append(x)
         return found
+
+
+class FakeHead:
+    """A language-model head whose logits are products with fixed vectors."""
+
+    mask_id = 2
+
+    def __init__(self, model):
+        import torch
+
+        rng = np.random.default_rng(99)
+        width = model.anatomy.final_width or model.width
+        self.kind = "causal" if model.role == "decoder" else "masked"
+        self.vectors = rng.standard_normal((width, FIRST_WORD + WORDS)) * 0.3
+        self._vectors = torch.from_numpy(self.vectors).float()
+
+    def logits(self, states):
+        return states @ self._vectors
 
 
 class FakeTexts(list):

@@ -149,6 +149,24 @@ FAMILIES: dict[str, Case] = {
     "gemma2": ("Gemma2", _LLAMA | {"head_dim": 8}, "decoder", "sandwich", "final", "not-added", 40),
     "olmo2": ("Olmo2", _LLAMA, "decoder", "inner", "final", "not-added", 40),
     "phi": ("Phi", _LLAMA | {"num_key_value_heads": 4}, "decoder", "pre", "final", "not-added", 40),
+    "cohere": (
+        "Cohere",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+        | {"intermediate_size": 48, "max_position_embeddings": 40, "initializer_range": 0.2}
+        | {"bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+    "granite": (
+        "Granite",
+        _LLAMA | {"residual_multiplier": 0.3, "embedding_multiplier": 2.0, "attention_multiplier": 0.5},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+    "gemma3": ("Gemma3Text", _LLAMA | {"head_dim": 8}, "decoder", "sandwich", "final", "not-added", 40),
+    "stablelm, parallel": (
+        "StableLm",
+        _LLAMA | {"use_parallel_residual": True},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
     "stablelm": ("StableLm", _LLAMA, "decoder", "pre", "final", "not-added", 40),
     "bloom": (
         "Bloom",
@@ -167,6 +185,38 @@ FAMILIES: dict[str, Case] = {
         | {"max_position_embeddings": 40, "alibi": True, "parallel_attn": False},
         *("decoder", "pre", "final", "not-added", 40),
     ),
+}
+
+# The module that the state after attention enters, {} being the number of the block.
+_BERT_SUM = "encoder.layer.{}.attention.output.LayerNorm"
+_LLAMA_SUM = "layers.{}.post_attention_layernorm"
+AFTER_ATTENTION = {
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), _BERT_SUM),
+    **dict.fromkeys(("deberta-v2", "deberta-v2, convolution"), _BERT_SUM),
+    "distilbert": "transformer.layer.{}.sa_layer_norm",
+    "albert": "encoder.albert_layer_groups.0.albert_layers.0.attention.LayerNorm",
+    "albert, two groups": "encoder.albert_layer_groups.{}.albert_layers.0.attention.LayerNorm",
+    "albert, two inner": "encoder.albert_layer_groups.0.albert_layers.{}.attention.LayerNorm",
+    "mpnet": "encoder.layer.{}.attention.LayerNorm",
+    "modernbert": "layers.{}.mlp_norm",
+    **dict.fromkeys(("t5", "mt5"), "block.{}.layer.1.layer_norm"),
+    "bart": "layers.{}.self_attn_layer_norm",
+    **dict.fromkeys(("gpt2", "gpt-neo"), "h.{}.ln_2"),
+    "openai-gpt": "h.{}.ln_1",
+    "opt": "decoder.layers.{}.final_layer_norm",
+    "opt, projected": "decoder.layers.{}.self_attn_layer_norm",
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "stablelm"), _LLAMA_SUM),
+    **dict.fromkeys(("neox, sequential", "granite"), _LLAMA_SUM),
+    **dict.fromkeys(("gemma2", "gemma3"), "layers.{}.pre_feedforward_layernorm"),
+    "olmo2": "layers.{}.mlp",
+    **dict.fromkeys(("bloom", "falcon, alibi"), "h.{}.post_attention_layernorm"),
+}
+# Where no module reads that state, as the feed-forward reads the block's input, too: the module that adds to it.
+PARALLEL_ATTENTION = {
+    "gpt-j": "h.{}.attn",
+    "neox, parallel": "layers.{}.attention",
+    **dict.fromkeys(("phi", "cohere", "stablelm, parallel"), "layers.{}.self_attn"),
+    "falcon": "h.{}.self_attention",
 }
 
 
@@ -205,12 +255,12 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = getattr(transformers, f"{prefix}Model")(config)
-            _spread(model)
+            spread(model)
         model.save_pretrained(folder)
     return folder
 
 
-def _spread(model: Any) -> None:
+def spread(model: Any) -> None:
     """Give norms and biases random weights, too: where they are 1 and 0, mistakes can cancel."""
     import torch
 

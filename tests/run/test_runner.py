@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from reporter.errors import UsageError
+from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
 from reporter.run import cells as cells_module
@@ -28,7 +29,8 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
     numbers = store.frame("SELECT * FROM layer_metrics")
     assert set(numbers["view"]) == {"words", "all"} and numbers["depth"].max() == 1
     assert numbers.query("layer == 0")["site"].unique().tolist() == ["embedding"]
-    assert numbers.query("layer > 0")["site"].unique().tolist() == ["block"]
+    assert set(numbers.query("layer > 0 and role == 'encoder'")["site"]) == {"block"}  # it ends in a norm of its block
+    assert set(numbers.query("layer > 0 and role == 'decoder'")["site"]) == {"block", "final"}
 
 
 def test_a_second_run_computes_nothing_and_says_so(study, run, store):
@@ -120,10 +122,10 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
 
 def _broken(kind: str) -> Metric:
     def compute(seen, options):
-        yield Value("first", 0, 1.0, 1)
+        yield Value("first", Place("embedding", 0), 1.0, 1)
         if kind == "raises":
             raise ZeroDivisionError("by nothing")
-        yield Value("second", 0, float("nan"), 1)
+        yield Value("second", Place("embedding", 0), float("nan"), 1)
 
     statistics = (Statistic("first", "first", "1", ()), Statistic("second", "second", "0/0", ()))
     return Metric("motion", "Broken", "", statistics, ("moments",), compute)
@@ -187,21 +189,21 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
 
     from reporter.models.load import LoadedModel
 
-    real_states, real_measure = LoadedModel.states, passes.measure
+    real_run, real_measure = LoadedModel.run, passes.measure
     corpus = []
 
     def measure(model, texts, *args, **kwargs):
         corpus[:] = [texts.name]
         return real_measure(model, texts, *args, **kwargs)
 
-    def broken(self, ids, mask):
-        states = real_states(self, ids, mask)
+    def broken(self, ids, mask, attention=False):
+        captured = real_run(self, ids, mask, attention)
         if corpus == ["inline"]:
-            states[1][0, 0, 0] = torch.nan
-        return states
+            captured.path[1][0, 0, 0] = torch.nan
+        return captured
 
     monkeypatch.setattr(passes, "measure", measure)
-    monkeypatch.setattr(LoadedModel, "states", broken)
+    monkeypatch.setattr(LoadedModel, "run", broken)
     outcome, _ = run(study(), only=["dec"])
     assert (outcome.computed, outcome.failed) == (3, 3)
     error = store.frame("SELECT DISTINCT error FROM cells WHERE status = 'failed'")["error"]

@@ -1,0 +1,95 @@
+"""Reads states with the model's own language-model head: the loss of each token, and the logit lens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.errors import ReporterError
+from reporter.forward.contexts import key_of
+
+if TYPE_CHECKING:
+    from reporter.models.head import Head
+    from reporter.models.load import LoadedModel
+    from reporter.texts.tokens import TokenBatch
+
+MASKED_SHARE = 0.15  # of the ordinary tokens, hidden from a masked language model at once
+_LOGITS = 32 * 2**20  # logits held at once
+
+
+@dataclass(frozen=True)
+class Readout:
+    """A model with its head.
+
+    Args:
+        model: the model.
+        head: its language-model head.
+    """
+
+    model: LoadedModel
+    head: Head
+
+    def log_probabilities(self, states: torch.Tensor, closed: bool) -> Iterator[torch.Tensor]:
+        """Yield log p over the vocabulary for each token, some tokens at a time, (some tokens, vocabulary) in float32.
+
+        Args:
+            states: residual stream (tokens, width), or the model's last states (tokens, final width) if ``closed``.
+            closed: whether the closing norm has been applied.
+
+        Raises:
+            ReporterError: if the closing norm cannot be applied by itself.
+        """
+        rows = max(1, _LOGITS // self.model.anatomy.vocabulary_size)
+        for start in range(0, len(states), rows):
+            part = states[start : start + rows]
+            last = part if closed else self.model.close(part)
+            yield torch.log_softmax(self.head.logits(last).float(), dim=-1)
+
+    def token_losses(self, batch: TokenBatch, last: torch.Tensor, seed: int) -> torch.Tensor:
+        """Return −log p of each token, NaN for tokens that are not predicted, shape (texts, length) in float64.
+
+        A causal model predicts each token of the text from those before it; the first one, and what the tokenizer
+        added, are not counted. A masked model sees the text once more with ``MASKED_SHARE`` of its own tokens, chosen
+        by a hash of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood).
+
+        Args:
+            batch: the token ids.
+            last: the model's last states on the batch, (texts, length, final width).
+            seed: the study's seed.
+        """
+        ids = torch.as_tensor(batch.ids, device=last.device)
+        own = torch.as_tensor((batch.mask == 1) & ~batch.special, device=last.device)
+        if self.head.kind == "causal":
+            predicted = own.clone()
+            predicted[:, 0] = False
+            before = torch.zeros_like(predicted)
+            before[:, :-1] = predicted[:, 1:]
+            return self._losses(last[before], ids, predicted)
+        if self.head.mask_id is None:
+            raise ReporterError("its tokenizer has no mask token")
+        hidden = torch.as_tensor(_hidden(batch, seed), device=last.device) & own
+        mask = torch.as_tensor(batch.mask, device=last.device)
+        captured = self.model.run(ids.where(~hidden, self.head.mask_id), mask)
+        states = captured.path[-1] if captured.final is None else captured.final
+        return self._losses(states[hidden], ids, hidden)
+
+    def _losses(self, states: torch.Tensor, ids: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+        losses = torch.full(ids.shape, torch.nan, dtype=torch.float64, device=ids.device)
+        found, targets, start = [], ids[where], 0
+        for log_p in self.log_probabilities(states, closed=True):
+            some = targets[start : start + len(log_p)]
+            found.append(-log_p.gather(1, some[:, None])[:, 0].double())
+            start += len(log_p)
+        if found:
+            losses[where] = torch.cat(found)
+        return losses
+
+
+def _hidden(batch: TokenBatch, seed: int) -> NDArray[np.bool_]:
+    positions = np.arange(batch.ids.shape[1])[None, :]
+    return key_of(seed, batch.texts[:, None], positions) < np.uint64(MASKED_SHARE * 2.0**64)

@@ -1,0 +1,322 @@
+"""How much a state depends on its context rather than on its token (Ethayarajh 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from reporter.metrics._intervals import BOOTSTRAP, FEWEST_TEXTS, percentile_interval
+from reporter.metrics._sources import ETHAYARAJH
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed, Place
+    from reporter.observables.type_sample import Occurrences
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_FEWEST = 5  # contexts of a type
+_REPLICATES = 1000
+_KEPT = 24  # occurrences that the observable keeps of a type
+
+_SAMPLE = (
+    f"over up to `types` types, chosen by a hash of their id among those that occur at least {_FEWEST} times in the "
+    f"corpus; of each, up to `occurrences` occurrences in different contexts; types with fewer than {_FEWEST} contexts "
+    "in the view, and tokens that the tokenizer added, are left out"
+)
+_OVER_TYPES = (
+    f"95 % percentile interval of {_REPLICATES} bootstrap replicates over types; none for fewer than "
+    f"{FEWEST_TEXTS} types"
+)
+_LESS_COSINE = "the mean cosine of the same view is taken as exact in the interval"
+
+STATISTICS = (
+    Statistic(
+        "self_similarity",
+        "self-similarity of a type",
+        f"mean over types of the mean cosine of two different occurrences of the type, {_SAMPLE}",
+        (ETHAYARAJH,),
+        interval=_OVER_TYPES,
+        floor=True,
+        bounds=(-1, 1),
+        trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
+        "rare words count for more than in a mean over tokens.",
+    ),
+    Statistic(
+        "self_similarity_adjusted",
+        "self-similarity, adjusted",
+        "self_similarity − anisotropy.mean_cosine of the same view",
+        (ETHAYARAJH,),
+        interval=f"{_OVER_TYPES}; {_LESS_COSINE}",
+        bounds=(-2, 2),
+        headline=True,
+    ),
+    Statistic(
+        "explained_by_first",
+        "maximum explainable variance",
+        "mean over types of σ1²/Σσ², σ the singular values of the matrix of the type's occurrences, not centred, "
+        f"{_SAMPLE}",
+        (ETHAYARAJH,),
+        interval=_OVER_TYPES,
+        floor=True,
+        bounds=(0, 1),
+        trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
+        "baseline.",
+    ),
+    Statistic(
+        "explained_by_first_baseline",
+        "maximum explainable variance of random tokens",
+        "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
+        "of the sample",
+        (ETHAYARAJH,),
+        interval=_OVER_TYPES,
+        bounds=(0, 1),
+    ),
+    Statistic(
+        "explained_by_first_adjusted",
+        "maximum explainable variance, adjusted",
+        "explained_by_first − explained_by_first_baseline",
+        (ETHAYARAJH,),
+        interval=_OVER_TYPES,
+        bounds=(-1, 1),
+    ),
+    Statistic(
+        "intra_text",
+        "similarity within a text",
+        "mean over texts of the mean cosine of a token's state to the mean state of the text, both over the view's "
+        "tokens; texts of fewer than two tokens in the view are left out",
+        (ETHAYARAJH,),
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(-1, 1),
+        trap="A token is part of the mean that it is compared with: short texts read higher, see the floor.",
+    ),
+    Statistic(
+        "intra_text_adjusted",
+        "similarity within a text, adjusted",
+        "intra_text − anisotropy.mean_cosine of the same view",
+        (ETHAYARAJH,),
+        interval=f"{BOOTSTRAP}; {_LESS_COSINE}",
+        bounds=(-2, 2),
+    ),
+)
+
+
+class ContextualityOptions(Options):
+    """How many types, and how many occurrences of each."""
+
+    types: int = Field(default=256, ge=1, description="token types that are sampled")
+    occurrences: int = Field(default=_KEPT, ge=_FEWEST, le=_KEPT, description="occurrences of a type that are read")
+
+    def sample_size(self) -> int:
+        """Return the occurrences that are kept of all types; of each type always the same number is kept."""
+        return self.types * _KEPT
+
+
+@metric(
+    name="contextuality",
+    title="Contextuality",
+    summary="How alike the states of one token type are in different contexts, and how alike the tokens of one text.",
+    statistics=STATISTICS,
+    needs=("moments", "type_sample", "intra_text"),
+    options=ContextualityOptions,
+    cost="a bounded sample; two sums by text for each layer",
+)
+def contextuality(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the similarities and explained variances, with their floors, at every place.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: types and occurrences.
+    """
+    from reporter.observables.intra_text import IntraText
+    from reporter.observables.per_text import text_average
+
+    options = cast(ContextualityOptions, options)
+    drawn = _draw(seen, options)
+    for place in seen.places:
+        cosine = _mean_cosine(seen, place)
+        key = ("contextuality", drawn.strata, place, options)
+        found = seen.once(key, partial(_of_types, drawn, place))
+        yield from _self_similarity(found, drawn, cosine, place, seen)
+        yield from _explained(found, drawn, place, seen)
+        average = text_average(seen, IntraText, "cosine", place)
+        if not average.n:
+            reason = "no text has two tokens whose states are not zero"
+            yield Value("intra_text", place, None, 0, reason=reason)
+            yield Value("intra_text_adjusted", place, None, 0, reason=reason)
+            continue
+        low, high = percentile_interval(average.replicates, seen.texts)
+        yield Value("intra_text", place, average.value, average.n, low, high)
+        yield Value("intra_text_floor", place, text_average(seen, IntraText, "isotropic", place).value, average.n)
+        yield _less("intra_text_adjusted", cosine, Value("", place, average.value, average.n, low, high))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Occurrences of types, and the random ones that stand in for them in the baseline.
+
+    Args:
+        occurrences: the sample.
+        members: where each type's occurrences lie in it, −1 beyond its size, shape (T, m).
+        others: the same, of other types; None where the other types have too few.
+        strata: the strata they come from.
+    """
+
+    occurrences: Occurrences
+    members: Ints
+    others: Ints | None
+    strata: tuple[int, ...]
+
+
+def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
+    from reporter.observables.type_moments import TYPED
+    from reporter.observables.type_sample import TypeSample
+
+    strata = tuple(stratum for stratum in seen.held if stratum in TYPED)
+
+    def draw() -> _Drawn:
+        sample = cast(TypeSample, seen.observables[TypeSample.name])
+        found = sample.select(strata, options.types, options.occurrences, _FEWEST)
+        sizes, ends = found.sizes, np.cumsum(found.sizes)
+        members = np.full((len(sizes), options.occurrences), -1, dtype=np.int64)
+        others = members.copy()
+        total = int(sizes.sum())
+        enough = all(total - size >= size for size in sizes)
+        rng = np.random.default_rng([seen.seed, total])
+        for row, (size, end) in enumerate(zip(sizes, ends, strict=True)):
+            members[row, :size] = np.arange(end - size, end)
+            if enough:
+                away = rng.choice(total - size, size, replace=False)
+                others[row, :size] = away + size * (away >= end - size)
+        return _Drawn(found, members, others if enough else None, strata)
+
+    return seen.once(("occurrences", strata, options), draw)
+
+
+@dataclass(frozen=True)
+class _OfTypes:
+    """One number for each type, NaN where it has none: self-similarity, MEV, and the MEV of random tokens."""
+
+    similarity: Floats
+    explained: Floats
+    baseline: Floats | None
+
+
+def _of_types(drawn: _Drawn, place: Place) -> _OfTypes:
+    # A row of zeros stands for the places beyond a type's size: it changes no sum and no singular value but zeros.
+    states = drawn.occurrences.states(place).astype(np.float64)
+    states = np.concatenate([states, np.zeros((1, states.shape[1]))])
+    return _OfTypes(
+        mean_pair_cosine(states[drawn.members]),
+        explained_by_first(states[drawn.members]),
+        None if drawn.others is None else explained_by_first(states[drawn.others]),
+    )
+
+
+def mean_pair_cosine(x: Floats) -> Floats:
+    """Return the mean cosine of two different rows of each matrix, zero rows left out; NaN for fewer than two.
+
+    Args:
+        x: shape (T, m, d).
+    """
+    norms = np.linalg.norm(x, axis=2, keepdims=True)
+    units = np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
+    n = (norms > 0).sum(axis=(1, 2)).astype(np.float64)
+    pairs = np.square(units.sum(axis=1)).sum(axis=1) - n
+    mean: Floats = np.divide(pairs, n * (n - 1), out=np.full(len(x), np.nan), where=n > 1)
+    return mean.clip(-1, 1)
+
+
+def explained_by_first(x: Floats) -> Floats:
+    """Return σ1²/Σσ² of each matrix, not centred; NaN for a matrix of zeros.
+
+    Args:
+        x: shape (T, m, d).
+    """
+    largest = np.abs(x).max(axis=(1, 2), initial=0.0)[:, None, None]
+    x = np.divide(x, largest, out=np.zeros_like(x), where=largest > 0)
+    squares = np.linalg.eigvalsh(x @ x.transpose(0, 2, 1))
+    total = squares.sum(axis=1)
+    share: Floats = np.divide(squares[:, -1], total, out=np.full(len(x), np.nan), where=total > 0)
+    return share.clip(max=1)
+
+
+def _mean_cosine(seen: Observed, place: Place) -> float | None:
+    moments = seen.moments(place)
+    n = moments.units
+    return float((moments.unit_sum @ moments.unit_sum - n) / (n * (n - 1))) if n > 1 else None
+
+
+def _mean_over_types(statistic: str, place: Place, values: Floats, seed: int) -> Value:
+    values = values[np.isfinite(values)]
+    n = len(values)
+    if n == 0:
+        reason = f"no token type has {_FEWEST} different contexts and states that are not zero"
+        return Value(statistic, place, None, 0, reason=reason)
+    rng = np.random.default_rng([seed, n])
+    replicates = values[rng.integers(0, n, (_REPLICATES, n))].mean(axis=1)
+    return Value(statistic, place, float(values.mean()), n, *percentile_interval(replicates, n))
+
+
+def _less(statistic: str, cosine: float | None, value: Value) -> Value:
+    if value.value is None or cosine is None:
+        reason = value.reason or "fewer than two states that are not zero"
+        return Value(statistic, value.place, None, value.n, reason=reason)
+    low, high = value.ci_low, value.ci_high
+    if low is None or high is None:
+        return Value(statistic, value.place, value.value - cosine, value.n)
+    return Value(statistic, value.place, value.value - cosine, value.n, low - cosine, high - cosine)
+
+
+def _self_similarity(
+    found: _OfTypes, drawn: _Drawn, cosine: float | None, place: Place, seen: Observed
+) -> Iterator[Value]:
+    value = _mean_over_types("self_similarity", place, found.similarity, seen.seed)
+    yield value
+    if value.value is not None:
+        sizes = tuple(drawn.occurrences.sizes.tolist())
+        yield Value("self_similarity_floor", place, similarity_floor(sizes, seen.width(place), seen.seed), value.n)
+    yield _less("self_similarity_adjusted", cosine, value)
+
+
+def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+    value = _mean_over_types("explained_by_first", place, found.explained, seen.seed)
+    yield value
+    if value.value is not None:
+        sizes = tuple(drawn.occurrences.sizes.tolist())
+        yield Value("explained_by_first_floor", place, explained_floor(sizes, seen.width(place), seen.seed), value.n)
+    names = ("explained_by_first_baseline", "explained_by_first_adjusted")
+    if value.value is None or found.baseline is None:
+        for name in names:
+            yield Value(name, place, None, value.n, reason=value.reason or "the other types have too few occurrences")
+        return
+    for name, values in zip(names, (found.baseline, found.explained - found.baseline), strict=True):
+        yield _mean_over_types(name, place, values, seen.seed)
+
+
+@lru_cache(maxsize=256)
+def similarity_floor(sizes: tuple[int, ...], d: int, seed: int) -> float:
+    """Return the mean over types of the mean cosine of m isotropic Gaussian vectors each.
+
+    The cosines of pairs are uncorrelated with mean 0 and variance 1/d; the mean over types is drawn from its normal
+    limit.
+    """
+    m = np.array(sizes)
+    error = np.sqrt((2 / (m * (m - 1) * d)).sum()) / len(m)
+    return float(np.clip(error * np.random.default_rng([seed, d, *sizes]).standard_normal(), -1, 1))
+
+
+@lru_cache(maxsize=256)
+def explained_floor(sizes: tuple[int, ...], d: int, seed: int) -> float:
+    """Return the mean over types of σ1²/Σσ² of m isotropic Gaussian vectors each."""
+    rng = np.random.default_rng([seed, d, *sizes])
+    return float(np.mean([explained_by_first(rng.standard_normal((1, m, d)))[0] for m in sizes]))

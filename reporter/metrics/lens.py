@@ -1,0 +1,79 @@
+"""The logit lens: what a model would predict if it stopped at a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._sources import BELROSE, NOSTALGEBRAIST
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed
+
+STATISTICS = (
+    Statistic(
+        "entropy",
+        "entropy of the lens",
+        "mean over a uniform sample of tokens of −Σ p_l log p_l, with p_l = softmax(head(norm(h_l))): the "
+        "language-model head applied to the state at layer l after the model's own closing norm, where it has one",
+        (NOSTALGEBRAIST,),
+        unit="nats",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
+    ),
+    Statistic(
+        "kl",
+        "distance of the lens from the output",
+        "mean over the same tokens of KL(p_L ‖ p_l), with p_L what the model itself predicts",
+        (NOSTALGEBRAIST, BELROSE),
+        unit="nats",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        headline=True,
+        trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
+    ),
+)
+
+
+class LensOptions(Options):
+    """How many tokens are read."""
+
+    optional: ClassVar[bool] = True
+    sample: int = Field(default=2048, ge=16, description="about how many tokens of the corpus are read")
+
+    def sample_size(self) -> int:
+        """Return the tokens read."""
+        return self.sample
+
+
+@metric(
+    name="lens",
+    title="Logit lens",
+    summary="What the model would predict if it stopped at a layer: how sure it would be, and how far from its output.",
+    statistics=STATISTICS,
+    needs=("lens",),
+    options=LensOptions,
+    cost="a product with the vocabulary for each sampled token and layer",
+)
+def lens(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield entropy and divergence at every layer.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: the sample.
+    """
+    for place in seen.path:
+        for statistic in ("entropy", "kl"):
+            average = seen.per_token("lens", statistic, place)
+            if not average.n:
+                reason = seen.head_problem or "no token was read"
+                yield Value(statistic, place, None, 0, reason=reason)
+                continue
+            low, high = percentile_interval(average.replicates, seen.texts)
+            yield Value(statistic, place, average.value, average.n, low, high)

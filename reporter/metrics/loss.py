@@ -1,0 +1,62 @@
+"""How well a model predicts the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._sources import SALAZAR
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed
+
+STATISTICS = (
+    Statistic(
+        "lm",
+        "language-model loss",
+        "mean of −log p(token) over tokens, in nats. A decoder predicts each token of a text from those before it; the "
+        "first token and what the tokenizer adds are not counted. An encoder with a masked-language-model head sees "
+        "each text once with 15 % of its tokens masked at once and predicts those",
+        (SALAZAR,),
+        per="model",
+        unit="nats",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        headline=True,
+        trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
+        "an encoder's never with a decoder's.",
+    ),
+)
+
+
+class LossOptions(Options):
+    """None; but it takes more than a plain forward pass."""
+
+    optional: ClassVar[bool] = True
+
+
+@metric(
+    name="loss",
+    title="Language-model loss",
+    summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
+    statistics=STATISTICS,
+    needs=("losses",),
+    cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
+    options=LossOptions,
+)
+def loss(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the mean loss.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    average = seen.per_token("losses", "loss", seen.path[0])
+    if not average.n:
+        yield Value("lm", None, None, 0, reason=seen.head_problem or "no token is predicted")
+        return
+    low, high = percentile_interval(average.replicates, seen.texts)
+    yield Value("lm", None, average.value, average.n, low, high)

@@ -1,0 +1,117 @@
+"""How the variance of the states falls from axis to axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from reporter.metrics import _floors
+from reporter.metrics._sources import GAO, ROY, RUDELSON, STRINGER
+from reporter.metrics._spectra import (
+    ZERO,
+    Floats,
+    decay,
+    effective_rank,
+    eigenvalues,
+    participation_ratio,
+    stable_rank,
+    thinned,
+)
+from reporter.metrics.base import Eigenvalue, Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed, Place
+
+_SPECTRUM = (
+    "λ_1 ≥ λ_2 ≥ … the eigenvalues of the covariance (1/n) of all token states, centred; the first min(d, n − 1) "
+    f"of them, and those up to {ZERO:.0e} of Σλ count as zero"
+)
+
+STATISTICS = (
+    Statistic(
+        "effective_rank",
+        "effective rank",
+        f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
+        (ROY,),
+        floor=True,
+        bounds=(1, None),
+        headline=True,
+        trap="The most forgiving of the three ranks: many faint axes count for much.",
+    ),
+    Statistic(
+        "participation_ratio",
+        "participation ratio",
+        f"(Σλ)² / Σλ², with {_SPECTRUM}",
+        (GAO,),
+        floor=True,
+        bounds=(1, None),
+        trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
+    ),
+    Statistic(
+        "stable_rank",
+        "stable rank",
+        f"Σλ / λ_1, with {_SPECTRUM}",
+        (RUDELSON,),
+        floor=True,
+        bounds=(1, None),
+        trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
+    ),
+    Statistic(
+        "decay",
+        "decay of the spectrum",
+        "α of λ_i ∝ i^−α: minus the slope of the least-squares line of log λ_i on log i over i = 1…⌊min(d, n − 1)/2⌋, "
+        f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
+        "than three eigenvalues",
+        (STRINGER,),
+        floor=True,
+        bounds=(0, None),
+        trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
+        "see the floor.",
+    ),
+)
+
+
+@metric(
+    name="spectrum",
+    title="Spectrum",
+    summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
+    statistics=STATISTICS,
+    needs=("moments", "gram"),
+    cost="a width × width product for each token and layer (about 1/12 of the forward pass), the eigenvalues of a "
+    "width × width matrix for each layer and view; shared with anisotropy",
+)
+def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
+    """Yield the four statistics and their floors at every place, and the curve of eigenvalues.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    n = seen.tokens
+    for place in seen.places:
+        found, reason = eigenvalues(seen, place)
+        if reason:
+            for statistic in STATISTICS:
+                yield Value(statistic.name, place, None, n, reason=reason)
+            continue
+        yield from _numbers(found, seen, place)
+        total = found.sum()
+        for rank in thinned(len(found)).tolist():
+            yield Eigenvalue(place, rank, float(found[rank - 1] / total), n)
+
+
+def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
+    n, width = seen.tokens, seen.width(place)
+    isotropic = _floors.eigenvalues(n, width, seen.seed)
+    ranks = {"effective_rank": effective_rank, "participation_ratio": participation_ratio, "stable_rank": stable_rank}
+    for name, of in ranks.items():
+        yield Value(name, place, max(1.0, of(found)), n)
+        yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
+    most = min(width, n - 1)
+    exponent, floor = decay(found, most), decay(isotropic, most)
+    if exponent is None:
+        yield Value("decay", place, None, n, reason="fewer than three eigenvalues to fit")
+        return
+    yield Value("decay", place, exponent, n)
+    yield Value("decay_floor", place, floor, n)

@@ -1,0 +1,234 @@
+"""How much of the variance lies within token types and how much between them (Yamagiwa & Shimodaira 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from reporter.metrics._sources import YAMAGIWA
+from reporter.metrics.base import Options, Result, Statistic, TokenType, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed, Place
+    from reporter.observables.type_moments import TypeMoments
+    from reporter.observables.type_view import TypeView
+
+Floats = NDArray[np.float64]
+
+_OVER = (
+    "over the tokens that the kept types cover: types that occur at least five times in the corpus, the most frequent "
+    "first, as many as fit `memory`; tokens that the tokenizer added belong to no type, in the view `all` neither"
+)
+_BIAS = (
+    "The mean of a type is taken from its own n_t states, so V_W reads low and V_B high by a part 1/n_t of each type's "
+    "variance: see the floor."
+)
+
+STATISTICS = (
+    Statistic(
+        "total", "variance", f"V = E‖x − μ‖² {_OVER}; V = V_W + V_B is checked to 1e-9", (YAMAGIWA,), bounds=(0, None)
+    ),
+    Statistic(
+        "within",
+        "variance within token types",
+        f"V_W = Σ p_t E‖x − μ_t‖², p_t = n_t/n, μ_t the mean state of type t, {_OVER}",
+        (YAMAGIWA,),
+        bounds=(0, None),
+        trap=_BIAS,
+    ),
+    Statistic(
+        "between",
+        "variance between token types",
+        f"V_B = Σ p_t ‖μ_t − μ‖², p_t = n_t/n, {_OVER}",
+        (YAMAGIWA,),
+        bounds=(0, None),
+        trap=_BIAS,
+    ),
+    Statistic(
+        "within_share",
+        "share of variance within token types",
+        f"V_W / V, as defined in `within` and `total`, {_OVER}",
+        (YAMAGIWA,),
+        floor=True,
+        bounds=(0, 1),
+        headline=True,
+        trap=_BIAS,
+    ),
+    Statistic(
+        "between_share",
+        "share of variance between token types",
+        f"V_B / V, as defined in `between` and `total`, {_OVER}",
+        (YAMAGIWA,),
+        floor=True,
+        bounds=(0, 1),
+        trap=_BIAS,
+    ),
+    Statistic("norm_of_mean", "norm of the mean", f"‖μ‖, μ = E x {_OVER}", (YAMAGIWA,), bounds=(0, None)),
+    Statistic(
+        "mean_square_norm",
+        "mean square norm",
+        f"E‖x‖² {_OVER}; E‖x‖² = ‖μ‖² + V is checked to 1e-9",
+        (YAMAGIWA,),
+        bounds=(0, None),
+    ),
+    Statistic(
+        "tradeoff",
+        "trade-off of norm and variance",
+        "Spearman correlation, over the kept types that occur at least twice in the view, of ‖μ_t‖ and "
+        "V(X_t) = E‖x − μ_t‖²; equal values share their mean rank",
+        (YAMAGIWA,),
+        interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
+        "independent",
+        bounds=(-1, 1),
+        trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
+        "the bias of small n_t.",
+    ),
+    Statistic(
+        "coverage",
+        "tokens covered by types",
+        "share of the view's tokens that the kept types cover",
+        (YAMAGIWA,),
+        per="model",
+        bounds=(0, 1),
+    ),
+)
+
+_FEWEST_TYPES = 5
+_NO_INTERVAL = 1 - 1e-9  # a correlation beyond it has no Fisher's z
+
+
+class VarianceOptions(Options):
+    """How many types are kept, and how many of them the report draws."""
+
+    memory: int = Field(default=512, ge=1, description="MiB for the means of token types, in each of two strata")
+    scatter: int = Field(default=300, ge=0, description="most frequent types whose mean and variance are stored")
+
+    def sample_size(self) -> int:
+        """Return the memory in MiB, which is what ``TypeMoments`` goes by."""
+        return self.memory
+
+
+@metric(
+    name="variance",
+    title="Variance within and between token types",
+    summary="Whether states differ because their tokens differ, or because the same token stands in other contexts.",
+    statistics=STATISTICS,
+    needs=("type_moments",),
+    options=VarianceOptions,
+    cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
+)
+def variance(seen: Observed, options: Options) -> Iterator[Result]:
+    """Yield the variances and their shares at every place, the coverage, and the most frequent types.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: memory and types to draw.
+
+    Raises:
+        ReporterError: if the parts of the variance do not add up.
+    """
+    from reporter.observables.type_view import type_view, typed_strata
+
+    options = cast(VarianceOptions, options)
+    kept = cast("TypeMoments", seen.observables["type_moments"])
+    tokens = int(kept.seen[list(seen.strata)].sum())
+    strata = typed_strata(seen)
+    found: TypeView | None = None
+    for place in seen.places:
+        key = ("type view", strata, place, options.memory)
+        found = seen.once(key, partial(type_view, seen, place, options.memory))
+        yield from _of_place(found, place, tokens, seen)
+        yield from _types(found, place, kept, options.scatter)
+    if found is None or tokens == 0:
+        yield Value("coverage", None, None, 0, reason="no token")
+    else:
+        yield Value("coverage", None, found.n / tokens, tokens)
+
+
+def _of_place(found: TypeView, place: Place, tokens: int, seen: Observed) -> Iterator[Value]:
+    n = found.n
+    if n == 0:
+        reason = "no token" if tokens == 0 else "no token type occurs five times in the corpus"
+        for statistic in STATISTICS[:-1]:
+            yield Value(statistic.name, place, None, 0, reason=reason)
+        return
+    numbers = {"total": found.total, "within": found.within, "between": found.between}
+    if not found.varies:
+        for name in (*numbers, "within_share", "between_share"):
+            yield Value(name, place, None, n, reason="all states are equal")
+    else:
+        for name, value in numbers.items():
+            yield Value(name, place, value, n)
+        share = found.between / found.total
+        floor = between_share_floor(n, len(found.count), seen.width(place), seen.seed)
+        yield Value("within_share", place, 1 - share, n)
+        yield Value("within_share_floor", place, 1 - floor, n)
+        yield Value("between_share", place, share, n)
+        yield Value("between_share_floor", place, floor, n)
+    yield Value("norm_of_mean", place, found.norm_of_mean, n)
+    yield Value("mean_square_norm", place, found.mean_square, n)
+    yield _tradeoff(found, place)
+
+
+def _tradeoff(found: TypeView, place: Place) -> Value:
+    twice = found.count >= 2
+    norms, variances, n = found.norms[twice], found.variances[twice], int(twice.sum())
+    if n < _FEWEST_TYPES:
+        return Value("tradeoff", place, None, n, reason=f"fewer than {_FEWEST_TYPES} token types")
+    if not (variances > 1e-12 * found.mean_square).any():
+        return Value("tradeoff", place, None, n, reason="every occurrence of a type has the same state")
+    r = spearman(norms, variances)
+    if r is None:
+        return Value("tradeoff", place, None, n, reason="all types have means of the same norm, or the same variance")
+    return Value("tradeoff", place, r, n, *_fisher_interval(r, n))
+
+
+def spearman(x: Floats, y: Floats) -> float | None:
+    """Return Spearman's rank correlation of two vectors, None where one of them is constant; ties share a rank."""
+    x, y = _ranks(x), _ranks(y)
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt((x @ x) * (y @ y))
+    return float(np.clip(x @ y / scale, -1, 1)) if scale > 0 else None
+
+
+def _ranks(x: Floats) -> Floats:
+    _, which, count = np.unique(x, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    return np.asarray((last - (count - 1) / 2)[which], dtype=np.float64)
+
+
+def _fisher_interval(r: float, n: int) -> tuple[float, float] | tuple[None, None]:
+    if abs(r) > _NO_INTERVAL:
+        return None, None
+    z, error = np.arctanh(r), 1.959964 * np.sqrt((1 + r**2 / 2) / (n - 3))
+    return float(np.tanh(z - error)), float(np.tanh(z + error))
+
+
+@lru_cache(maxsize=256)
+def between_share_floor(n: int, types: int, d: int, seed: int) -> float:
+    """Return V_B/V of n isotropic Gaussian states in d dimensions to which T types mean nothing.
+
+    V_B/V ~ Beta(d(T − 1)/2, d(n − T)/2), whatever the counts; its mean is (T − 1)/(n − 1).
+    """
+    if types <= 1 or types >= n:
+        return float(types > 1)
+    return float(np.random.default_rng([seed, n, types, d]).beta(d * (types - 1) / 2, d * (n - types) / 2))
+
+
+def _types(found: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:
+    for i in np.flatnonzero(found.ranks < scatter):
+        rank = int(found.ranks[i])
+        yield TokenType(
+            place,
+            kept.types[rank],
+            kept.tokens[rank],
+            int(found.count[i]),
+            float(found.norms[i]),
+            float(found.variances[i]),
+        )

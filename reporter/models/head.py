@@ -1,0 +1,186 @@
+"""A model's language-model head: from final states to logits over the vocabulary, as transformers itself does it.
+
+The head is the family's own language model with its base model's forward replaced by one that returns the states
+it is given, so that transforms, biases, softcaps and logit scales are what they should be. It is built with one
+block and shares its weights with the loaded model, so that nothing large is in memory twice.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from reporter.errors import ReporterError
+from reporter.models.local import local_folder, named
+from reporter.models.quiet import quiet
+from reporter.models.trace import trace
+from reporter.models.weights import build, needed, read_config
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.models.load import LoadedModel
+
+TOLERANCE = 1e-4  # of the largest logit, in float32
+
+
+class _Given:
+    """Stands in for a base model's forward: returns the states it was given, whatever the tokens."""
+
+    def __init__(self) -> None:
+        self.states: Tensor | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=self.states)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A language-model head, ready to be applied to states.
+
+    Args:
+        kind: ``causal`` predicts the next token, ``masked`` the token itself where it is masked.
+        mask_id: the id of the mask token; None where the tokenizer has none.
+    """
+
+    kind: Literal["causal", "masked"]
+    mask_id: int | None
+    _model: nn.Module = field(repr=False)
+    _given: _Given = field(repr=False)
+
+    def logits(self, final_states: Tensor) -> Tensor:
+        """Return the logits of each token over the vocabulary, softcaps and scales included.
+
+        Call it in ``torch.inference_mode()``; otherwise a graph is kept.
+
+        Args:
+            final_states: what the model returns last, (tokens, final width): ``Captured.final``, or the output of
+                the last block where there is none, or ``LoadedModel.close`` of any state.
+
+        Returns:
+            (tokens, vocabulary).
+        """
+        weight = next(self._model.parameters())
+        self._given.states = final_states[None].to(weight.device, weight.dtype)
+        try:
+            ids = torch.zeros((1, len(final_states)), dtype=torch.long, device=weight.device)
+            return self._model(**_arguments(self._model, ids)).logits[0]  # type: ignore[no-any-return]
+        finally:
+            self._given.states = None
+
+
+def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head:
+    """Load the language-model head of a loaded model and test it.
+
+    Args:
+        checkpoint: the model's checkpoint.
+        model: the loaded model, whose weights the head shares where they are tied.
+        offline: never ask a hub.
+
+    Raises:
+        ReporterError: if the checkpoint has no language-model head, or its logits are not those of the whole
+            language model.
+    """
+    with named(checkpoint), quiet(), torch.inference_mode(False), torch.no_grad():
+        folder = local_folder(checkpoint, offline)
+        config = read_config(checkpoint, folder)
+        kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"
+        whole, missing = build(_class(kind, checkpoint, config), checkpoint, folder, _with_one_block(config))
+        try:
+            return _tested(kind, whole.to(model.device), missing, model)
+        except ReporterError:
+            raise
+        except Exception as error:  # other people's code, which may fail in any way
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            raise ReporterError(f"its language-model head cannot be run on a few tokens: {said}") from error
+
+
+def _tested(
+    kind: Literal["causal", "masked"], whole: Any, missing: Mapping[str, nn.Parameter], model: LoadedModel
+) -> Head:
+    _share(whole, model.module)
+    head = Head(kind, model.tokenizer.mask_token_id if kind == "masked" else None, whole, _replace_base(whole))
+    states = torch.ones((2, model.anatomy.final_width or model.anatomy.width), device=model.device)
+    lacking = needed(lambda: head.logits(states), missing)
+    if lacking:
+        raise ReporterError(f"it was saved without a language-model head: its files lack {lacking}")
+    _test(head, whole, model)
+    return head
+
+
+def _class(kind: str, checkpoint: Checkpoint, config: Any) -> Any:
+    import transformers
+
+    if config.is_encoder_decoder:
+        raise ReporterError("its language-model head reads the states of its decoder, not of its encoder")
+    name, mapping = {
+        "causal": ("AutoModelForCausalLM", transformers.MODEL_FOR_CAUSAL_LM_MAPPING),
+        "masked": ("AutoModelForMaskedLM", transformers.MODEL_FOR_MASKED_LM_MAPPING),
+    }[kind]
+    own = checkpoint.trust_remote_code and name in (getattr(config, "auto_map", None) or {})
+    if type(config) not in mapping and not own:
+        raise ReporterError(f"transformers has no {kind} language model for {config.model_type}")
+    return getattr(transformers, name)
+
+
+def _with_one_block(config: Any) -> Any:
+    """Return the configuration with one block (none would do, were there no models that divide by their number)."""
+    config = copy.deepcopy(config)
+    config.num_hidden_layers = 1
+    return config
+
+
+def _share(whole: Any, module: nn.Module) -> None:
+    """Let the language model's base, and what is tied to it, use the weights of the loaded model."""
+    loaded = dict(module.named_parameters())
+    for name, weight in whole.base_model.named_parameters():
+        if name in loaded and loaded[name].shape == weight.shape:
+            weight.data = loaded[name].data
+
+
+def _replace_base(whole: Any) -> _Given:
+    """Replace the forward of what the language model calls first; of OPT that is not its base, but a part of it."""
+    ids = torch.zeros((1, 2), dtype=torch.long, device=next(whole.parameters()).device)
+    first = trace(whole, _arguments(whole, ids)).calls[0].module
+    given = _Given()
+    first.forward = given
+    return given
+
+
+def _test(head: Head, whole: Any, model: LoadedModel) -> None:
+    """Compare the logits from the final states with those of the language model run as a whole on a few tokens."""
+    ids = model._inputs.random_ids(texts=2)
+    mask = torch.ones_like(ids)
+    run = model.run(ids, mask)
+    mine = head.logits((run.path[-1] if run.final is None else run.final).flatten(0, 1))
+    with _with_base(whole, model.module):
+        theirs = whole(**_arguments(whole, ids, attention_mask=mask)).logits.flatten(0, 1)
+    model._capture.clear()
+    tolerance = TOLERANCE if theirs.dtype == torch.float32 else 0.02
+    deviation = ((mine - theirs).abs().max() / theirs.abs().max()).item()
+    if not deviation <= tolerance:
+        raise ReporterError(f"its head gives other logits than its language model as a whole: by {deviation:.1e}")
+
+
+@contextmanager
+def _with_base(whole: Any, module: nn.Module) -> Iterator[None]:
+    base = whole.base_model
+    setattr(whole, whole.base_model_prefix, module)
+    try:
+        yield
+    finally:
+        setattr(whole, whole.base_model_prefix, base)
+
+
+def _arguments(whole: nn.Module, ids: Tensor, **more: Tensor) -> dict[str, Any]:
+    accepted = inspect.signature(whole.forward).parameters
+    fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
+    return {"input_ids": ids, **fixed, **more}

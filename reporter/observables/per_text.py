@@ -1,0 +1,172 @@
+"""Means over texts of a number that each text has as a whole, by view, with their bootstrap replicates.
+
+A view is a union of strata, and a number of a whole text (an entropy, a mean of cosines to the text's own mean) does
+not add up over strata; so it is computed for each view apart, in the order of ``VIEWS``. To add such a number, subclass
+:class:`PerText`, name its ``quantities`` and write ``of_texts``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.places import Layout, Place
+from reporter.forward.strata import STRATA
+from reporter.observables.bootstrap import REPLICATES, poisson_weights
+from reporter.observables.observable import Observable
+from reporter.observables.observed import VIEWS
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.observed import Observed
+    from reporter.observables.setting import Setting
+
+_SUMS = ("sums", "squares", "counts", "replicate_sums", "replicate_counts")
+
+
+class PerText(Observable):
+    """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
+
+    A text for which a quantity is undefined, as it is where the view leaves the text no token, is left out of sum and
+    count. With P places, V views, Q quantities and R replicates the shapes are: ``sums``, ``squares`` and ``counts``
+    (P, V, Q); ``replicate_sums`` and ``replicate_counts`` (R, P, V, Q). Replicates of all observables, models, places
+    and views on a corpus draw the same texts, so their differences are paired.
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed, for the bootstrap weights.
+        replicates: R.
+    """
+
+    quantities: ClassVar[tuple[str, ...]]
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        self.layout, self.seed, self.replicates = layout, seed, replicates
+        shape = (len(layout.places), len(VIEWS), len(self.quantities))
+        self.sums, self.squares, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
+        self.replicate_sums, self.replicate_counts = (
+            torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
+        )
+        self.texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """Place in the corpus of each text of the batch at hand, ascending, shape (texts,)."""
+        self.text_of_token = torch.zeros(0, dtype=torch.int64)
+        """Which one of ``texts`` each token belongs to, shape (tokens,)."""
+        self._strata = torch.zeros(0, dtype=torch.int64)
+        self._of_places: list[torch.Tensor] = []
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout, setting.seed)
+
+    @abstractmethod
+    def of_texts(self, layer: LayerStates) -> torch.Tensor:
+        """Return the quantities of each text of a batch in each view, NaN where one is undefined.
+
+        The shape is (texts, views, quantities), in the order of ``self.texts``, ``VIEWS`` and ``self.quantities``.
+        """
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Number the texts of the batch."""
+        device = batch.states[0].device
+        self.texts, text = np.unique(batch.texts, return_inverse=True)
+        self.text_of_token = torch.as_tensor(text, device=device)
+        self._strata = torch.as_tensor(batch.strata, device=device)
+        self._of_places = []
+
+    def by_view(self, values: torch.Tensor) -> torch.Tensor:
+        """Return Σ of a number (or a vector) of each token over the tokens of each text and view.
+
+        Args:
+            values: shape (tokens, k); float64, unless rounding does not matter.
+
+        Returns:
+            sums of shape (texts, views, k) in the type of the values.
+        """
+        row = self.text_of_token * len(STRATA) + self._strata
+        sums = values.new_zeros(len(self.texts) * len(STRATA), values.shape[1]).index_add_(0, row, values)
+        by_stratum = sums.view(len(self.texts), len(STRATA), -1)
+        return torch.stack([by_stratum[:, list(strata)].sum(dim=1) for strata in VIEWS.values()], dim=1)
+
+    def tokens_by_view(self) -> torch.Tensor:
+        """Return how many tokens each text has in each view, shape (texts, views), float64."""
+        ones = torch.ones(len(self.text_of_token), 1, dtype=torch.float64, device=self.text_of_token.device)
+        return self.by_view(ones)[:, :, 0]
+
+    def observe(self, layer: LayerStates) -> None:
+        """Compute the quantities at one place."""
+        self._of_places.append(self.of_texts(layer).double().cpu())
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        values = torch.stack(self._of_places, dim=1)  # (texts, places, views, quantities)
+        self._of_places = []
+        defined = values.isfinite()
+        values = values.where(defined, 0.0)
+        self.sums += values.sum(dim=0)
+        self.squares += values.square().sum(dim=0)
+        self.counts += defined.sum(dim=0)
+        kept = defined.flatten(1).any(dim=1)  # most texts of a bounded observable are left out
+        if not kept.any():
+            return
+        weights = torch.from_numpy(poisson_weights(self.texts[kept.numpy()], self.seed, self.replicates)).double().T
+        self.replicate_sums += (weights @ values[kept].flatten(1)).view_as(self.replicate_sums)
+        self.replicate_counts += (weights @ defined[kept].flatten(1).double()).view_as(self.replicate_counts)
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of other texts."""
+        for name in _SUMS:
+            getattr(self, name).add_(getattr(other, name))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the five arrays named in the class."""
+        return {name: getattr(self, name) for name in _SUMS}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return layout, seed and replicates."""
+        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name in _SUMS:
+            setattr(self, name, tensors[name])
+
+
+@dataclass(frozen=True)
+class TextAverage:
+    """A mean over texts with its bootstrap replicates.
+
+    Args:
+        value: the mean; NaN where no text has the quantity.
+        n: texts that have it.
+        square: the mean of its square, for a variance over texts; NaN with ``value``.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    square: float
+    replicates: NDArray[np.float64]
+
+
+def text_average(seen: Observed, kind: type[PerText], quantity: str, place: Place) -> TextAverage:
+    """Return the mean over texts of a quantity in the view of ``seen``.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        kind: the observable.
+        quantity: one of its quantities.
+        place: site and layer.
+    """
+    kept = cast(PerText, seen.observables[kind.name])
+    at = (kept.layout.index[place], list(VIEWS).index(seen.view), kept.quantities.index(quantity))
+    count = kept.counts[at].item()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, square = (np.float64(x[at].item()) / np.float64(count) for x in (kept.sums, kept.squares))
+        replicates = kept.replicate_sums[:, *at].numpy() / kept.replicate_counts[:, *at].numpy()
+    return TextAverage(float(value), int(count), float(square), replicates)

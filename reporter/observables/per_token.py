@@ -1,0 +1,116 @@
+"""Means over tokens of a number that each token has, by stratum, with their bootstrap replicates over texts.
+
+To add such a number, subclass :class:`PerToken`, name its ``quantities`` and write ``of_tokens``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.places import Layout, Place
+from reporter.forward.strata import STRATA
+from reporter.observables.bootstrap import REPLICATES, poisson_weights
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.setting import Setting
+
+_SUMS = ("sums", "counts", "replicate_sums", "replicate_counts")
+
+
+class PerToken(Observable):
+    """Sum and count of each quantity, at each place and stratum, over all texts and under each bootstrap replicate.
+
+    A token for which a quantity is undefined (NaN) is left out of its sum and count. Shapes, with P places, S strata,
+    Q quantities and R replicates: ``sums`` and ``counts`` (P, S, Q); ``replicate_sums`` and ``replicate_counts``
+    (R, P, S, Q).
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed, for the bootstrap weights.
+        replicates: R.
+    """
+
+    quantities: ClassVar[tuple[str, ...]]
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        self.layout, self.seed, self.replicates = layout, seed, replicates
+        shape = (len(self.places), len(STRATA), len(self.quantities))
+        self.sums = torch.zeros(shape, dtype=torch.float64)
+        self.counts = torch.zeros(shape, dtype=torch.float64)
+        self.replicate_sums = torch.zeros(replicates, *shape, dtype=torch.float64)
+        self.replicate_counts = torch.zeros(replicates, *shape, dtype=torch.float64)
+        self._of_texts: list[torch.Tensor] = []
+        self._row_of_text = torch.zeros(0, dtype=torch.int64)
+        self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout, setting.seed)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The first places of the layout, as many as the quantities are defined at: its path unless overridden."""
+        return self.layout.path
+
+    @abstractmethod
+    def of_tokens(self, layer: LayerStates) -> torch.Tensor:
+        """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Give each (text, stratum) of the batch a row."""
+        self._texts, text = np.unique(batch.texts, return_inverse=True)
+        row = text * len(STRATA) + batch.strata
+        self._row_of_text = torch.as_tensor(row, device=batch.states[0].device)
+        self._of_texts = []
+
+    def observe(self, layer: LayerStates) -> None:
+        """Sum the quantities at one place by text."""
+        if layer.index >= len(self.places):
+            return
+        values = self.of_tokens(layer)
+        defined = values.isfinite()
+        both = torch.cat([values.nan_to_num(nan=0.0, posinf=0.0), defined], dim=1).double()
+        sums = torch.zeros(
+            len(self._texts) * len(STRATA), both.shape[1], dtype=torch.float64, device=both.device
+        ).index_add_(0, self._row_of_text, both)
+        self._of_texts.append(sums.view(len(self._texts), len(STRATA), 2, len(self.quantities)).cpu())
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Add the batch to the sums and, weighted, to the replicates."""
+        of_texts = torch.stack(self._of_texts, dim=1)  # (texts, places, strata, 2, quantities)
+        total = of_texts.sum(dim=0)
+        self.sums += total[:, :, 0]
+        self.counts += total[:, :, 1]
+        weights = torch.from_numpy(poisson_weights(self._texts, self.seed, self.replicates)).double()
+        used = [s for s, size in enumerate(batch.sizes) if size]
+        seen = of_texts[:, :, used]
+        weighted = (weights.T @ seen.flatten(1)).view(self.replicates, *seen.shape[1:])
+        self.replicate_sums[:, :, used] += weighted[:, :, :, 0]
+        self.replicate_counts[:, :, used] += weighted[:, :, :, 1]
+        self._of_texts = []
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of other texts."""
+        for name in _SUMS:
+            getattr(self, name).add_(getattr(other, name))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the four arrays named in the class."""
+        return {name: getattr(self, name) for name in _SUMS}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return layout, seed and replicates."""
+        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name in _SUMS:
+            setattr(self, name, tensors[name])

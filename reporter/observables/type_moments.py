@@ -1,0 +1,241 @@
+"""Count, mean and scatter of the states of each frequent token type, at each place and stratum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.places import Layout
+from reporter.forward.strata import ORDINARY, SINK, STRATA
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.setting import Setting
+
+TYPED = (ORDINARY, SINK)  # a token that the tokenizer added is an occurrence of no type
+_MIB = 2**20
+
+
+def types_within(mebibytes: int, layout: Layout) -> int:
+    """Return how many types fit a budget, at 8·Σ(d + 2) bytes for a type, summed over the places."""
+    return mebibytes * _MIB // (8 * sum(width + 2 for width in layout.widths))
+
+
+class TypeMoments(Observable):
+    """For each kept type t: n_t, μ_t and Σ‖x − μ_t‖², in float64, merged by the formula of Chan, Golub & LeVeque 1983.
+
+    Kept are the types that occur at least five times in the corpus, the most frequent first, as many as fit the memory.
+    Beside them, and not made from them, stand the same three numbers and Σ‖x‖² of all tokens that the kept types cover,
+    so that what should add up can be checked. Tokens that the tokenizer added belong to no type. A type takes memory
+    in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens and sinks).
+
+    Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin.
+
+    Args:
+        layout: the places that are read.
+        types: ids of the kept types, most frequent first.
+        tokens: how the tokenizer writes them; the first few are enough.
+    """
+
+    name = "type_moments"
+
+    def __init__(self, layout: Layout, types: Sequence[int], tokens: Sequence[str]) -> None:
+        self.layout, self.types, self.tokens = layout, list(types), list(tokens)
+        self.seen = np.zeros(len(STRATA))
+        """Tokens of each stratum, covered or not, shape (S,)."""
+        self.strata = {stratum: _Stratum(len(self.types), layout.widths) for stratum in TYPED}
+        self._rank = np.full(max(self.types, default=-1) + 1, -1, dtype=np.int64)
+        self._rank[self.types] = np.arange(len(self.types))
+        self._batches: list[tuple[_Stratum, _Batch]] = []
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing; ``setting.size`` is its memory in MiB."""
+        types = list(setting.counts)[: types_within(setting.size, setting.layout)]
+        return cls(setting.layout, types, [setting.tokens.get(token, "") for token in types])
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Find the tokens of kept types."""
+        self.seen += batch.sizes
+        ids = batch.token_ids
+        rank = np.full(len(ids), -1, dtype=np.int64)
+        inside = ids < len(self._rank)
+        rank[inside] = self._rank[ids[inside]]
+        self._batches = []
+        for stratum, kept in self.strata.items():
+            rows = batch.rows[stratum]
+            covered = np.flatnonzero(rank[rows] >= 0) + rows.start
+            if len(covered):
+                ranks, group = np.unique(rank[covered], return_inverse=True)
+                whole = len(covered) == rows.stop - rows.start
+                of_batch = _Batch(kept.slots_of(ranks), group, rows if whole else covered, batch.states[0].device)
+                self._batches.append((kept, of_batch))
+
+    def observe(self, layer: LayerStates) -> None:
+        """Add the states at one place."""
+        for kept, batch in self._batches:
+            kept.add(layer.index, batch.slots, *batch.moments(layer.states))
+
+    def finish(self, batch: HiddenBatch) -> None:
+        """Count the batch, now that every place has used the old counts."""
+        for kept, of_batch in self._batches:
+            kept.count[of_batch.slots] += of_batch.count
+        self._batches = []
+
+    def merge(self, other: TypeMoments) -> None:
+        """Add the moments of other texts."""
+        self.seen += other.seen
+        for stratum, theirs in other.strata.items():
+            mine = self.strata[stratum]
+            slots, used = mine.slots_of(theirs.ranks), len(theirs.ranks)
+            for at in range(len(self.layout.places)):
+                mine.add(
+                    at, slots, theirs.count[:used], theirs.mean[at][:used], theirs.scatter[at][:used], theirs.whole(at)
+                )
+            mine.count[slots] += theirs.count[:used]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``seen`` and, for each stratum, ``ranks``, ``count``, and each place's moments, sorted by rank."""
+        found = {"seen": torch.from_numpy(self.seen)}
+        for stratum, kept in self.strata.items():
+            order = np.argsort(kept.ranks)
+            found[f"ranks/{stratum}"] = torch.from_numpy(kept.ranks[order])
+            found[f"count/{stratum}"] = kept.count[order]
+            for at in range(len(self.layout.places)):
+                found[f"mean/{stratum}/{at}"] = kept.mean[at][order]
+                found[f"scatter/{stratum}/{at}"] = kept.scatter[at][order]
+                found[f"whole_mean/{stratum}/{at}"] = kept.whole_mean[at]
+            found[f"whole/{stratum}"] = torch.tensor(kept.totals, dtype=torch.float64)
+        return found
+
+    def parameters(self) -> dict[str, Any]:
+        """Return layout, types and their tokens."""
+        return {"layout": self.layout.as_json(), "types": self.types, "tokens": self.tokens}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        self.seen = tensors["seen"].numpy()
+        places = range(len(self.layout.places))
+        for stratum, kept in self.strata.items():
+            kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
+            kept.count = tensors[f"count/{stratum}"]
+            kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
+            kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
+            kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
+            kept.totals = [
+                (count, scatter, squares) for count, scatter, squares in tensors[f"whole/{stratum}"].tolist()
+            ]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Moments of all tokens that the kept types cover, at one place and stratum.
+
+    Args:
+        count: tokens.
+        mean: shape (width,).
+        scatter: Σ‖x − mean‖².
+        squares: Σ‖x‖².
+    """
+
+    count: float
+    mean: torch.Tensor
+    scatter: float
+    squares: float
+
+
+class _Batch:
+    """The tokens of kept types in one stratum of a batch."""
+
+    def __init__(
+        self, slots: torch.Tensor, group: NDArray[np.int64], rows: slice | NDArray[np.int64], device: torch.device
+    ) -> None:
+        self.slots = slots
+        self.count = torch.from_numpy(np.bincount(group)).double()
+        self._group = torch.as_tensor(group, device=device)
+        self._rows = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=device)
+
+    def moments(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Whole]:
+        """Return count, mean and scatter of each type, and the same of all of them together with Σ‖x‖²."""
+        x = states[self._rows].double()
+        squares = float(torch.linalg.vector_norm(x)) ** 2
+        shift = x.mean(dim=0)
+        x -= shift
+        rest = x.mean(dim=0)
+        whole = float(torch.linalg.vector_norm(x)) ** 2 - len(x) * float(rest @ rest)
+        count = self.count.to(x.device)
+        sums = x.new_zeros(len(count), x.shape[1]).index_add_(0, self._group, x)
+        of_row = torch.linalg.vector_norm(x, dim=1).square()
+        about_shift = x.new_zeros(len(count)).index_add_(0, self._group, of_row)
+        mean = sums / count[:, None]
+        # About the mean of all, not about zero: what this loses is 1e-16 of the variance between types.
+        scatter = (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
+        return self.count, (mean + shift).cpu(), scatter.cpu(), Whole(len(x), (shift + rest).cpu(), whole, squares)
+
+
+class _Stratum:
+    """Moments of the types seen in one stratum: slot i holds those of the type of rank ``ranks[i]``."""
+
+    def __init__(self, types: int, widths: tuple[int, ...]) -> None:
+        self._slot = np.full(types, -1, dtype=np.int64)
+        self.ranks: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.count = torch.zeros(0, dtype=torch.float64)
+        self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in widths]
+        self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in widths]
+        self.whole_mean = [torch.zeros(width, dtype=torch.float64) for width in widths]
+        self.totals = [(0.0, 0.0, 0.0) for _ in widths]
+
+    def whole(self, at: int) -> Whole:
+        """Return the moments of all covered tokens at a place."""
+        count, scatter, squares = self.totals[at]
+        return Whole(count, self.whole_mean[at], scatter, squares)
+
+    def slots_of(self, ranks: NDArray[np.int64]) -> torch.Tensor:
+        """Return the slot of each type, a new one for types not seen before."""
+        new = ranks[self._slot[ranks] < 0]
+        if len(new):
+            self._slot[new] = len(self.ranks) + np.arange(len(new))
+            self.ranks = np.concatenate([self.ranks, new])
+            if len(self.ranks) > len(self.count):
+                room = min(len(self._slot), max(len(self.ranks), 2 * len(self.count))) - len(self.count)
+                self.count = _longer(self.count, room)
+                for at in range(len(self.mean)):  # one place at a time, so that only one is held twice
+                    self.mean[at] = _longer(self.mean[at], room)
+                    self.scatter[at] = _longer(self.scatter[at], room)
+        return torch.from_numpy(self._slot[ranks])
+
+    def add(
+        self,
+        at: int,
+        slots: torch.Tensor,
+        count: torch.Tensor,
+        mean: torch.Tensor,
+        scatter: torch.Tensor,
+        whole: Whole,
+    ) -> None:
+        """Add moments of some types and of all covered tokens at a place; ``self.count`` is left to the caller."""
+        if not len(slots):
+            return
+        known = self.count[slots]
+        total = known + count
+        old = self.mean[at][slots]
+        delta = mean - old
+        self.mean[at][slots] = old + delta * (count / total)[:, None]
+        self.scatter[at][slots] += scatter + delta.square().sum(dim=1) * (known * count / total)
+
+        before, scattered, squares = self.totals[at]
+        n = before + whole.count
+        step = whole.mean - self.whole_mean[at]
+        self.whole_mean[at] = self.whole_mean[at] + step * (whole.count / n)
+        scattered += whole.scatter + float(step @ step) * before * whole.count / n
+        self.totals[at] = (n, scattered, squares + whole.squares)
+
+
+def _longer(x: torch.Tensor, by: int) -> torch.Tensor:
+    return torch.cat([x, x.new_zeros(by, *x.shape[1:])])

@@ -1,0 +1,174 @@
+"""A few occurrences of some token types with their states, each in another context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.forward.contexts import Keys, key_of
+from reporter.forward.places import Layout, Place
+from reporter.observables.observable import Observable
+from reporter.observables.type_moments import TYPED
+
+if TYPE_CHECKING:
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.setting import Setting
+
+OCCURRENCES = 24  # kept of a type in a stratum
+
+
+Ints = NDArray[np.int64]
+
+
+class TypeSample(Observable):
+    """For each chosen type and stratum the 24 occurrences with the smallest context keys.
+
+    Types are chosen by a hash of their id among those that occur at least five times in the corpus, so that a larger
+    sample begins with a smaller one. Context keys are hashes of what the model saw: occurrences for which it saw the
+    same thing count once, and whatever the order and the split of a corpus, the same ones are kept.
+
+    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens and sinks) that fills up.
+
+    Args:
+        layout: the places that are read.
+        types: ids of the chosen types, in the order of their hashes.
+    """
+
+    name = "type_sample"
+
+    def __init__(self, layout: Layout, types: Sequence[int]) -> None:
+        self.layout, self.types = layout, list(types)
+        # Sorted by group = stratum · types + rank of the type, then by key; the state lies in a slot.
+        self.groups: Ints = np.zeros(0, dtype=np.int64)
+        self.keys: Keys = np.zeros(0, dtype=np.uint64)
+        self.slots: Ints = np.zeros(0, dtype=np.int64)
+        self.states = [torch.zeros(0, width) for width in layout.widths]
+        self._rank = np.full(max(self.types, default=-1) + 1, -1, dtype=np.int64)
+        self._rank[self.types] = np.arange(len(self.types))
+        self._rows, self._into = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing; ``setting.size`` is the number of its occurrences."""
+        ids = np.fromiter(setting.counts, dtype=np.int64, count=len(setting.counts))
+        chosen = ids[np.argsort(key_of(setting.seed, ids), kind="stable")][: -(-setting.size // OCCURRENCES)]
+        return cls(setting.layout, chosen.tolist())
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Choose the occurrences of a batch that enter the sample."""
+        rank = np.full(len(batch), -1, dtype=np.int64)
+        inside = batch.token_ids < len(self._rank)
+        rank[inside] = self._rank[batch.token_ids[inside]]
+        rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
+        groups = batch.strata[rows] * len(self.types) + rank[rows]
+        chosen, slots = self._admit(groups, batch.contexts[rows])
+        self._rows, self._into = torch.from_numpy(rows[chosen]), torch.from_numpy(slots)
+
+    def observe(self, layer: LayerStates) -> None:
+        """Copy the chosen occurrences' states."""
+        if len(self._rows):
+            self.states[layer.index][self._into] = layer.states[self._rows.to(layer.states.device)].cpu()
+
+    def merge(self, other: TypeSample) -> None:
+        """Take in the sample of other texts."""
+        chosen, slots = self._admit(other.groups, other.keys)
+        source, into = torch.from_numpy(other.slots[chosen]), torch.from_numpy(slots)
+        for at, states in enumerate(self.states):
+            states[into] = other.states[at][source]
+
+    def _admit(self, groups: Ints, keys: Keys) -> tuple[Ints, Ints]:
+        """Take in occurrences; return those that need a state written, and its slots."""
+        all_groups = np.concatenate([self.groups, groups])
+        all_keys = np.concatenate([self.keys, keys])
+        # lexsort is stable: of equal occurrences the one that is known, then the first, comes first.
+        order = smallest(all_groups, all_keys)
+        known = len(self.groups)
+        new = order >= known
+        stay = self.slots[order[~new]]
+        free = self._free(stay, int(new.sum()))
+        slots = np.empty(len(order), dtype=np.int64)
+        slots[~new], slots[new] = stay, free
+        self.groups, self.keys, self.slots = all_groups[order], all_keys[order], slots
+        return order[new] - known, free
+
+    def _free(self, stay: Ints, wanted: int) -> Ints:
+        """Return ``wanted`` slots that no staying occurrence uses; make room by doubling, up to a full sample."""
+        capacity, needed = len(self.states[0]), len(stay) + wanted
+        if needed > capacity:
+            full = len(self.types) * len(TYPED) * OCCURRENCES
+            room = min(full, max(needed, 2 * capacity))
+            for at, states in enumerate(self.states):  # one place at a time, so that only one is held twice
+                self.states[at] = torch.cat([states, states.new_zeros(room - capacity, states.shape[1])])
+            capacity = room
+        used = np.zeros(capacity, dtype=bool)
+        used[stay] = True
+        return np.flatnonzero(~used)[:wanted]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return ``groups``, ``keys`` and, for each place, ``states/PLACE``, sorted by group and key."""
+        slots = torch.from_numpy(self.slots)
+        found = {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
+        return found | {f"states/{at}": states[slots] for at, states in enumerate(self.states)}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return layout and types."""
+        return {"layout": self.layout.as_json(), "types": self.types}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
+        self.slots = np.arange(len(self.groups))
+        self.states = [tensors[f"states/{at}"] for at in range(len(self.states))]
+
+    def select(self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int) -> Occurrences:
+        """Return occurrences of the first ``types`` types over some strata, those with the smallest keys.
+
+        Args:
+            strata: which tokens.
+            types: how many types, in the order of their hashes, are looked at.
+            occurrences: the most that are taken of a type; at most ``OCCURRENCES``.
+            fewest: types with fewer are left out.
+        """
+        stratum, rank = np.divmod(self.groups, max(len(self.types), 1))
+        rows = np.flatnonzero(np.isin(stratum, strata) & (rank < types))
+        rows = rows[smallest(rank[rows], self.keys[rows], occurrences)]  # a context found in two strata counts once
+        which, first, size = np.unique(rank[rows], return_index=True, return_counts=True)
+        kept = size >= fewest
+        spans = [np.arange(start, start + count) for start, count in zip(first[kept], size[kept], strict=True)]
+        taken = rows[np.concatenate(spans)] if spans else rows[:0]
+        return Occurrences(self, [self.types[i] for i in which[kept]], size[kept], self.slots[taken])
+
+
+class Occurrences:
+    """Some occurrences of some types.
+
+    Args:
+        sample: the sample.
+        types: token ids, length T.
+        sizes: occurrences of each, shape (T,).
+        slots: where their states lie, type after type.
+    """
+
+    def __init__(self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints) -> None:
+        self._sample, self._slots = sample, slots
+        self.types, self.sizes = types, sizes
+
+    def states(self, place: Place) -> NDArray[np.float32]:
+        """Return the states at a place, type after type, shape (Σ sizes, width)."""
+        found: NDArray[np.float32] = self._sample.states[self._sample.layout.index[place]].numpy()[self._slots]
+        return found
+
+
+def smallest(groups: Ints, keys: Keys, size: int = OCCURRENCES) -> Ints:
+    """Return the places of the ``size`` smallest distinct keys of each group, sorted by group and key."""
+    order = np.lexsort((keys, groups))
+    groups, keys = groups[order], keys[order]
+    repeated = np.zeros(len(order), dtype=bool)
+    repeated[1:] = (groups[1:] == groups[:-1]) & (keys[1:] == keys[:-1])
+    order, groups = order[~repeated], groups[~repeated]
+    start = np.searchsorted(groups, groups)  # of each group
+    return order[np.arange(len(order)) - start < size]

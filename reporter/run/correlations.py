@@ -1,0 +1,126 @@
+"""Over the models of a study: how the features of their layers go with how well they do."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from math import atanh, sqrt, tanh
+from typing import Any
+
+from reporter.store import Store
+
+Row = dict[Any, Any]
+FEWEST_MODELS = 3  # two points always lie on a line
+LOSS = ("loss", "lm")
+
+# Of a model with several checkpoints the last one speaks; baselines do not.
+_FEATURES = """
+WITH last AS (
+    SELECT model, arg_max(checkpoint, coalesce(step, 0)) AS checkpoint
+    FROM models WHERE study = $study AND baseline IS NULL AND status = 'done' GROUP BY model)
+SELECT l.model, m.role, l.corpus, l.view, l.metric, l.statistic, l.value
+FROM layer_metrics l JOIN last USING (model, checkpoint) JOIN models m USING (study, model, checkpoint)
+WHERE l.study = $study AND l.layer IS NULL AND l.value IS NOT NULL
+ORDER BY l.model
+"""
+_SCORES = "SELECT DISTINCT model, scores FROM models WHERE study = $study AND scores IS NOT NULL AND baseline IS NULL"
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A correlation over models.
+
+    Args:
+        method: ``pearson`` or ``spearman``.
+        value: None where it is not defined.
+        p: two-sided; None where it is not defined.
+        n: models.
+        ci_low: lower end of its 95 % interval by Fisher's z; None for fewer than four models.
+        ci_high: upper end.
+    """
+
+    method: str
+    value: float | None
+    p: float | None
+    n: int
+    ci_low: float | None = None
+    ci_high: float | None = None
+
+
+def correlate(x: list[float], y: list[float]) -> Iterator[Correlation]:
+    """Yield Pearson's and Spearman's correlation of two columns over the same models.
+
+    Fisher's z of Spearman's has the variance (1 + ρ²/2)/(n − 3) of Bonett & Wright 2000.
+    """
+    from scipy import stats
+
+    n = len(x)
+    for method, function in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+        if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
+            yield Correlation(method, None, None, n)
+            continue
+        found = function(x, y)
+        value = float(found.statistic)
+        if n < 4 or abs(value) > 1 - 1e-12:
+            yield Correlation(method, value, float(found.pvalue), n)
+            continue
+        spread = 1.0 if method == "pearson" else 1 + value**2 / 2
+        reach = 1.959964 * sqrt(spread / (n - 3))
+        low, high = tanh(atanh(value) - reach), tanh(atanh(value) + reach)
+        yield Correlation(method, value, float(found.pvalue), n, low, high)
+
+
+def write_correlations(store: Store, study: str) -> int:
+    """Correlate every number of whole models with every score, and store it in place of what was there.
+
+    Scores are those that the study gives, and the measured loss, which is compared among encoders and among decoders
+    apart.
+
+    Args:
+        store: the database.
+        study: id of the study.
+
+    Returns:
+        how many correlations were stored.
+    """
+    with store.reading() as read:
+        features: list[Row] = read(_FEATURES, {"study": study}).to_dict("records")
+        given = {row["model"]: json.loads(row["scores"]) for row in read(_SCORES, {"study": study}).to_dict("records")}
+    rows: list[Row] = [
+        {"corpus": corpus, "view": view, "metric": metric, "feature": feature, "score": score, **asdict(c)}
+        for (corpus, view, metric, feature), values in _by_feature(features).items()
+        for score, of_models in _scores(features, given, corpus, view).items()
+        for c in _pairs(values, of_models)
+    ]
+    store.replace("correlations", study, rows)
+    return len(rows)
+
+
+def _pairs(values: Mapping[str, float], scores: Mapping[str, float]) -> Iterator[Correlation]:
+    both = [model for model in values if model in scores]
+    if len(both) >= 2:
+        yield from correlate([values[m] for m in both], [scores[m] for m in both])
+
+
+def _by_feature(features: list[Row]) -> dict[tuple[str, str, str, str], dict[str, float]]:
+    found: dict[Any, dict[str, float]] = defaultdict(dict)
+    for row in features:
+        if (row["metric"], row["statistic"]) != LOSS:
+            found[row["corpus"], row["view"], row["metric"], row["statistic"]][row["model"]] = row["value"]
+    return found
+
+
+def _scores(
+    features: list[Row], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
+) -> dict[str, dict[str, float]]:
+    """Return the value of each score for each model that has it."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for model, scores in given.items():
+        for score, value in scores.items():
+            found[score][model] = value
+    for row in features:
+        if (row["corpus"], row["view"], row["metric"], row["statistic"]) == (corpus, view, *LOSS):
+            found[f"loss.lm of {row['role']}s"][row["model"]] = row["value"]
+    return found

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import contextuality as oracle
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+
+from reporter.metrics.contextuality import (
+    ContextualityOptions,
+    explained_by_first,
+    explained_floor,
+    mean_pair_cosine,
+    similarity_floor,
+)
+from reporter.observables.intra_text import isotropic_cosine
+
+
+def test_pairs_and_singular_values_with_zero_rows():
+    x = np.random.default_rng(0).standard_normal((3, 7, 4)) + 0.5
+    x[1, 5:] = 0
+    x[2, 1:] = 0
+    assert mean_pair_cosine(x)[:2] == pytest.approx([oracle.mean_pair_cosine(y) for y in (x[0], x[1, :5])], rel=1e-12)
+    assert explained_by_first(x) == pytest.approx([oracle.explained(y) for y in x], rel=1e-12)
+    assert np.isnan(mean_pair_cosine(x)[2]) and explained_by_first(x)[2] == pytest.approx(1)
+    assert np.isnan(explained_by_first(np.zeros((1, 5, 4)))).all()
+    assert explained_by_first(x * 1e-170) == pytest.approx(explained_by_first(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 300])
+def test_floors(d):
+    sizes = (5, 24, 9, 24)
+    rng = np.random.default_rng(9)
+    draws = [[rng.standard_normal((m, d)) for m in sizes] for _ in range(200)]
+    for direct, drawn in (
+        ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], explained_floor),
+        ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], similarity_floor),
+    ):
+        floors = [drawn(sizes, d, seed) for seed in range(200)]
+        error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
+        assert abs(np.mean(direct) - np.mean(floors)) <= 4 * error + 1e-12
+        assert np.std(floors) == pytest.approx(np.std(direct), rel=0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 3, 50])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_the_floor_of_the_similarity_within_a_text(n, d):
+    x = np.random.default_rng(2).standard_normal((40_000, n, d))
+    mean = x.sum(axis=1)
+    cosine = (x[:, 0] * mean).sum(axis=1) / np.linalg.norm(x[:, 0], axis=1) / np.linalg.norm(mean, axis=1)
+    error = cosine.std() / 200
+    assert isotropic_cosine(np.array([float(n)]), d)[0] == pytest.approx(cosine.mean(), abs=4 * error + 1e-9)
+
+
+def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
+    """Against the mean of many draws, from the same occurrences."""
+    observables, _ = observe(FakeModel(sinks=False), made_up_texts(150))
+    found = values(FakeModel(), observables, 150, "words", ["contextuality"])
+    sample = observables["type_sample"].select((0, 2), 256, 24, 5)
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
+    for layer, place in enumerate(observables["type_sample"].layout.path):
+        x = sample.states(place).astype(float)
+        draws = [
+            np.mean(
+                [
+                    oracle.explained(x[rng.choice(np.flatnonzero(owner != t), m, replace=False)])
+                    for t, m in enumerate(sample.sizes)
+                ]
+            )
+            for _ in range(30)
+        ]
+        value = {
+            end: found[f"contextuality.explained_by_first{end}", layer].value for end in ("", "_baseline", "_adjusted")
+        }
+        assert value["_baseline"] == pytest.approx(np.mean(draws), abs=4 * np.std(draws))
+        assert value["_adjusted"] == pytest.approx(value[""] - value["_baseline"], rel=1e-9)
+        assert value["_adjusted"] > 0
+
+
+def test_static_vectors_are_not_contextual(observe, values):
+    """Layer 0 without position vectors: a type's occurrences are one vector, whatever the context."""
+    model = FakeModel(special=False, positions=False, sinks=False)
+    observables, _ = observe(model, made_up_texts(100))
+    found = values(model, observables, 100, "words", ["contextuality"])
+    assert found["contextuality.self_similarity", 0].value == pytest.approx(1, abs=1e-6)
+    assert found["contextuality.explained_by_first", 0].value == pytest.approx(1, abs=1e-6)
+    assert found["contextuality.self_similarity", 3].value < 0.99
+
+
+def test_duplicate_texts_add_no_context(observe, values):
+    once, twice = (["1 2 4 5", "2 1 4", "4 1 2", "1 4 2 2", "5 1 4 2", "2 5 1"] * k for k in (1, 2))
+    model = FakeModel(special=False, sinks=False)
+    few, many = (observe(model, FakeTexts(texts))[0] for texts in (once, twice))
+    for stratum in ("groups", "keys"):
+        known = set(few["type_sample"].tensors()[stratum].tolist())
+        assert stratum == "groups" or known <= set(many["type_sample"].tensors()[stratum].tolist())
+    found = values(model, many, 12, "words", ["contextuality"])
+    of_word_1 = many["type_sample"].select((0,), 99, 24, 5)
+    assert dict(zip(of_word_1.types, of_word_1.sizes, strict=True))[3] == 6
+    assert found["contextuality.self_similarity", 2].value < 1
+
+
+def test_smaller_options_read_the_beginning_of_a_larger_sample(observe, values):
+    texts = made_up_texts(150)
+    options = {"contextuality": {"types": 9, "occurrences": 6}}
+    found = []
+    for sample in (9 * 24, 100_000):
+        observables, _ = observe(FakeModel(), texts, sample=sample)
+        found.append(values(FakeModel(), observables, 150, "words", ["contextuality"], **options))
+    assert found[0] == found[1]
+    assert found[0]["contextuality.self_similarity", 1].n == 9
+    assert ContextualityOptions(**options["contextuality"]).sample_size() == 9 * 24
+    with pytest.raises(ValueError):
+        ContextualityOptions(occurrences=25)
+
+
+def test_isotropic_states_stay_at_the_floors(observe, values):
+
+    import torch
+
+    def noise(states):
+        generator = torch.Generator().manual_seed(1)
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    observables, _ = observe(FakeModel(width=64, change=noise), made_up_texts(300))
+    found = values(FakeModel(), observables, 300, "words", ["contextuality"])
+    for layer in range(4):
+        value = found["contextuality.self_similarity", layer]
+        assert value.ci_low < 0.004 and value.ci_high > -0.004 and value.ci_high - value.ci_low < 0.03
+        floor = found["contextuality.explained_by_first_floor", layer].value
+        assert found["contextuality.explained_by_first", layer].value == pytest.approx(floor, rel=0.1)
+        floor = found["contextuality.intra_text_floor", layer].value
+        assert found["contextuality.intra_text", layer].value == pytest.approx(floor, rel=0.05)

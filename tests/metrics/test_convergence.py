@@ -1,0 +1,110 @@
+"""Convergence under its options, and compared between corpora and with a base."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.convergence import convergence, frequency
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.metrics.base import Difference
+from reporter.metrics.registry import catalogue
+from reporter.observables.observed import Observed
+
+TEXTS = 80
+CONVERGENCE = catalogue()["convergence"]
+
+
+def tokens_of(model, texts):
+    decoder = model.role == "decoder"
+    return all_tokens(model.reference, texts, model.tokenizer, decoder=decoder, positions=model.positions)
+
+
+def closed(model, x):
+    import torch
+
+    return model.close(torch.from_numpy(x)).numpy()
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("mean", ["token", "text"])
+@pytest.mark.parametrize("target", ["block", "final"])
+def test_targets_and_means(observe, values, target, mean, view):
+    model, texts = FakeModel(role="decoder", final_width=16), made_up_texts(TEXTS)
+    observables, _ = observe(model, texts, batch_tokens=100)
+    found = values(model, observables, TEXTS, view, ["convergence"], convergence={"target": target, "mean": mean})
+    corpus = tokens_of(model, texts)
+    tokens = corpus.view(view)
+    goal = closed(model, tokens.states[-1]) if target == "final" else None
+    by = tokens.texts if mean == "text" else None
+    for (statistic, layer), expected in convergence(tokens.states, goal, by).items():
+        value = found.pop((f"convergence.{statistic}", layer))
+        assert value.value == pytest.approx(expected, rel=1e-4, abs=1e-7), (statistic, layer)
+        assert value.n == (len(np.unique(by)) if mean == "text" and statistic != "violations" else len(tokens.texts))
+    for (statistic, layer), (expected, n) in frequency(tokens, corpus, goal).items():
+        value = found.pop((f"convergence.{statistic}", layer))
+        assert value.n == n
+        if statistic == "frequency_gap_p" and target == "final" and layer == model.layers:
+            continue  # this closing norm only scales: all cosines are 1 up to rounding
+        assert value.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), statistic
+    assert all(name == "convergence.similarity_floor" for name, _ in found)
+
+
+def test_the_final_state_of_another_width_is_no_target(observe, values):
+    model, texts = FakeModel(role="decoder", final_width=12), made_up_texts(30)
+    observables, _ = observe(model, texts)
+    found = values(model, observables, 30, "words", ["convergence"], convergence={"target": "final"})
+    assert all(value.value is None for value in found.values())
+    assert "another width" in found["convergence.similarity", 1].reason
+
+
+def test_a_model_without_a_closing_norm_converges_to_its_last_block(observe, values):
+    model, texts = FakeModel(), made_up_texts(30)
+    observables, _ = observe(model, texts)
+    block, final = (
+        values(model, observables, 30, "words", ["convergence"], convergence={"target": target})
+        for target in ("block", "final")
+    )
+    assert block == final
+
+
+def side(observables, corpus, texts=TEXTS):
+    return Observed(observables, observables["moments"].layout, texts, "words", 0, corpus=corpus)
+
+
+def compared(a, b):
+    found = list(CONVERGENCE.between.compare(a, b, CONVERGENCE.options()))
+    assert all(isinstance(difference, Difference) for difference in found)
+    return {(d.statistic, d.place and d.place.layer): d for d in found}
+
+
+def test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired(observe):
+    model = FakeModel(sinks=False)
+    first, _ = observe(model, made_up_texts(TEXTS, seed=1))
+    second, _ = observe(model, made_up_texts(TEXTS, seed=2))
+    apart = compared(side(first, "one"), side(second, "two"))
+    difference = apart["similarity", 1]
+    expected = [convergence(tokens_of(model, made_up_texts(TEXTS, seed=s)).view("words").states) for s in (1, 2)]
+    assert difference.value == pytest.approx(expected[0]["similarity", 1] - expected[1]["similarity", 1], abs=1e-6)
+    assert difference.ci_low < difference.value < difference.ci_high and difference.n == TEXTS
+    # Two independent samples: the variance of the difference is the sum of both.
+    widths = []
+    for observables in (first, second):
+        value = next(
+            v for v in CONVERGENCE.compute(side(observables, "x"), CONVERGENCE.options()) if v.place == difference.place
+        )
+        widths.append(value.ci_high - value.ci_low)
+    assert difference.ci_high - difference.ci_low == pytest.approx(np.hypot(*widths), rel=0.15)
+    # The same corpus with the same model: no difference, and none in any replicate.
+    same = compared(side(first, "one"), side(first, "one"))
+    assert {(d.value, d.ci_low, d.ci_high) for d in same.values() if d.value is not None} == {(0.0, 0.0, 0.0)}
+
+
+def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
+    texts = made_up_texts(40)
+    first, _ = observe(FakeModel(layers=3), texts)
+    second, _ = observe(FakeModel(layers=4), texts)
+    found = compared(side(first, "one", 40), side(second, "one", 40))
+    assert found["rate", None].value is not None
+    assert found["similarity", 2].value is None and "depth" in found["similarity", 2].reason

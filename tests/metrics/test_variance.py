@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from scipy.stats import spearmanr
+
+from reporter.metrics.base import TokenType
+from reporter.metrics.registry import catalogue
+from reporter.metrics.variance import VarianceOptions, _fisher_interval, between_share_floor, spearman
+from reporter.observables.observed import Observed
+
+
+def types_of(observables, view="words", **options):
+    seen = Observed(observables, observables["type_moments"].layout, 80, view, 0)
+    found = catalogue()["variance"].compute(seen, VarianceOptions(**options))
+    return [row for row in found if isinstance(row, TokenType)]
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_spearman_with_ties(offset):
+    rng = np.random.default_rng(offset)
+    x, y = rng.integers(0, 6, (2, 50)).astype(float) + offset
+    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic, rel=1e-12)
+    assert spearman(np.ones(9), x[:9]) is None
+    assert spearman(x, x) == pytest.approx(1) and spearman(x, -x) == pytest.approx(-1)
+
+
+def test_the_interval_of_a_rank_correlation_covers_the_truth():
+    """Normal pairs of correlation 0.6, whose Spearman correlation is 6/π·arcsin(0.3)."""
+    truth, hits = 6 / np.pi * np.arcsin(0.3), 0
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        x = rng.standard_normal(40)
+        y = 0.6 * x + 0.8 * rng.standard_normal(40)
+        low, high = _fisher_interval(spearman(x, y), 40)
+        hits += low <= truth <= high
+    assert 0.92 <= hits / 400 <= 0.98
+    assert _fisher_interval(1.0, 40) == (None, None)
+
+
+@pytest.mark.parametrize(("n", "types", "d"), [(60, 6, 5), (40, 39, 3), (12, 2, 1)])
+def test_the_floor_is_that_of_types_that_mean_nothing(n, types, d):
+    rng = np.random.default_rng(1)
+    direct = []
+    for _ in range(300):
+        x = rng.standard_normal((n, d))
+        which = np.concatenate([np.arange(types), rng.integers(0, types, n - types)])
+        x -= x.mean(axis=0)
+        between = sum((which == t).sum() * np.square(x[which == t].mean(axis=0)).sum() for t in range(types))
+        direct.append(between / np.square(x).sum())
+    drawn = [between_share_floor(n, types, d, seed) for seed in range(300)]
+    error = np.hypot(np.std(direct), np.std(drawn)) / np.sqrt(300)
+    assert abs(np.mean(drawn) - np.mean(direct)) < 4 * error
+    assert np.mean(drawn) == pytest.approx((types - 1) / (n - 1), abs=4 * error)
+    assert between_share_floor(n, 1, d, 0) == 0 and between_share_floor(n, n, d, 0) == 1
+
+
+def test_shares_and_identities(observe, values):
+    observables, _ = observe(FakeModel(), made_up_texts(80))
+    for view in ("words", "all", "no-sinks"):
+        found = {k: v.value for k, v in values(FakeModel(), observables, 80, view, ["variance"]).items()}
+        for layer in range(4):
+            of = {name.removeprefix("variance."): x for (name, at), x in found.items() if at == layer}
+            assert of["within"] + of["between"] == pytest.approx(of["total"], rel=1e-12)
+            assert of["norm_of_mean"] ** 2 + of["total"] == pytest.approx(of["mean_square_norm"], rel=1e-12)
+            assert of["within_share"] + of["between_share"] == pytest.approx(1, rel=1e-12)
+            assert of["between_share_floor"] < of["between_share"]
+    # Special tokens belong to no type, whatever the view says.
+    words, everything = (values(FakeModel(), observables, 80, view, ["variance"]) for view in ("words", "all"))
+    assert words["variance.total", 2] == everything["variance.total", 2]
+    assert words["variance.coverage", None].value > everything["variance.coverage", None].value
+
+
+def test_types_for_the_scatter_are_the_most_frequent_first(observe):
+    texts = made_up_texts(80)
+    observables, _ = observe(FakeModel(special=False, sinks=False), texts)
+    rows = types_of(observables, scatter=7)
+    counts = {}
+    for text in texts:
+        for word in text.split():
+            counts[2 + int(word)] = counts.get(2 + int(word), 0) + 1
+    expected = sorted(counts, key=lambda i: (-counts[i], i))[:7]
+    assert [row.token_id for row in rows if row.place.layer == 2] == expected
+    assert len(rows) == 7 * 4
+    assert all(row.count == counts[row.token_id] and row.token == f"t{row.token_id}" for row in rows)
+    assert types_of(observables, scatter=0) == []
+
+
+def test_rare_types_alone_have_a_reason(observe, values):
+    observables, _ = observe(FakeModel(special=False, sinks=False), FakeTexts(["1 2 4", "5 6 7"]))
+    found = values(FakeModel(), observables, 2, "words", ["variance"])
+    assert "five times" in found["variance.total", 1].reason
+    assert found["variance.coverage", None].value == 0
+
+
+def test_static_vectors_have_no_trade_off(observe, values):
+    """Layer 0 without position vectors: all the variance is between types."""
+    model = FakeModel(special=False, positions=False, sinks=False)
+    observables, _ = observe(model, made_up_texts(80))
+    found = values(model, observables, 80, "words", ["variance"])
+    assert found["variance.within_share", 0].value == pytest.approx(0, abs=1e-12)
+    assert "same state" in found["variance.tradeoff", 0].reason
+    assert found["variance.tradeoff", 1].value is not None
+
+
+def test_isotropic_states_stay_at_the_floor(observe, values):
+    import torch
+
+    def noise(states):
+        generator = torch.Generator().manual_seed(0)
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    observables, _ = observe(FakeModel(change=noise), made_up_texts(300))
+    found = values(FakeModel(), observables, 300, "words", ["variance"])
+    for layer in range(4):
+        value, floor = (found[f"variance.between_share{end}", layer].value for end in ("", "_floor"))
+        assert value == pytest.approx(floor, rel=0.35) and value < 0.03
+        assert found["variance.total", layer].value == pytest.approx(16, rel=0.05)

@@ -1,0 +1,34 @@
+"""Numbers of a spectrum from singular values, written out term by term."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def eigenvalues(x):
+    """Eigenvalues of the covariance of x, shape (n, d), that are not zero."""
+    found = np.linalg.svd(x - x.mean(axis=0), compute_uv=False) ** 2 / len(x)
+    found = found[: min(x.shape[1], len(x) - 1)]
+    return found[found > 1e-12 * found.sum()]
+
+
+def decay(found, most):
+    ranks = range(1, min(len(found), most // 2) + 1)
+    line = np.polyfit(
+        [math.log(i) for i in ranks], [math.log(found[i - 1]) for i in ranks], 1, w=[i**-0.5 for i in ranks]
+    )
+    return -line[0]  # polyfit weighs residuals before they are squared
+
+
+def spectrum(x):
+    """Return {statistic: value} of one layer's states, shape (n, d)."""
+    found = eigenvalues(x)
+    shares = [value / math.fsum(found) for value in found]
+    return {
+        "effective_rank": math.exp(-math.fsum(p * math.log(p) for p in shares)),
+        "participation_ratio": 1 / math.fsum(p * p for p in shares),
+        "stable_rank": 1 / shares[0],
+        "decay": decay(found, min(x.shape[1], len(x) - 1)),
+    }
