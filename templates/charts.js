@@ -109,13 +109,17 @@ class Panel {
     const rows = own.rows(this.value);
     const [readings, low, high, note] = own.state ?? [{}, 0, 1, ""];
     const reading = readings[this.value] ?? "";
-    const empty = !rows.some(row => row[own.value] !== null);
+    const empty = !rows.some(row => row[own.value] !== null && !(own.positive && row[own.value] <= 0));
     this.plot.classList.toggle("void", empty);
     this.plot.dataset.void = chosen.site === "attention" && own.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
     this.sentence.replaceChildren(...reading.split(" · ").map(part => Object.assign(document.createElement("span"), { textContent: part })));
     const wanted = { low, high, note, highlight: [...chosen.highlight] };
     const names = (own.spec.params ?? []).map(param => param.name).filter(name => wanted[name] !== undefined);
     const label = `${own.title}, ${this.label}, ${chosen.view}. ${reading}`;
+    if (empty) {  // a chart of nothing has no axes: what was drawn before waits under the note
+      this.plot.querySelector("[role=graphics-document]")?.setAttribute("aria-label", `${label} No numbers.`);
+      return;
+    }
     if (this.view && this.drawnTheme === drawTheme()) {
       for (const name of names) this.view.signal(name, wanted[name]);
       await this.view.data("rows", rows).runAsync();

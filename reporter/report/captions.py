@@ -71,7 +71,9 @@ def of_types(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[st
     for (view, corpus, part, model), rows in _groups(frame, ["view", "corpus", "part", "model"]):
         rho, layer = rows["rho"].iloc[0], int(rows["layer"].iloc[0])
         measured = f"ρ = {short(rho, 2)}" if rho == rho else "ρ not computed"
-        drawn = f"{whole(len(rows))} types of {whole(rows['count'].min())} or more"
+        drawn = f"{whole((rows['variance'] > 0).sum())} types of {whole(rows['count'].min())} occurrences or more"
+        if not rows["variance"].max() > 0:
+            drawn = "all occurrences of a type have the same state here"
         state = states.setdefault(f"{view}|{corpus}|{part:g}", Shown({}))
         state.readings[model] = f"layer {layer}: {measured} · {drawn}"
     return states

@@ -82,7 +82,7 @@ WITH newest AS (
   SELECT types.*, part
   FROM token_types AS types
   JOIN newest USING (model, checkpoint)
-  CROSS JOIN (VALUES (0.0), (0.25), (0.5), (0.75), (1.0)) AS parts(part)
+  CROSS JOIN (VALUES (0e0), (0.25), (0.5), (0.75), (1.0)) AS parts(part)
   WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block') AND layer = round(part * layers)
   QUALIFY row_number() OVER (
     PARTITION BY model, corpus, view, part ORDER BY "count" DESC, token_id

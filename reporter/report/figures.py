@@ -114,6 +114,7 @@ class Figure:
             "value": self.kind.value,
             "keys": list(self.kind.keys),
             "tall": self.kind.tall,
+            "positive": self.kind.positive,
             "spec": self.spec,
             "data": pack(self.frame),
             "states": {

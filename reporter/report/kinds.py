@@ -47,6 +47,7 @@ class Kind:
         value: the column of its values.
         legend: which legend stands over it: ``depth``, ``shares``, ``similarity``, ``methods`` or none.
         tall: whether it is drawn higher where it has the whole width.
+        positive: whether values that are not above 0 cannot be drawn.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Kind:
     value: str = "value"
     legend: str = ""
     tall: bool = False
+    positive: bool = False
 
 
 PROFILE = Kind(
@@ -110,6 +112,7 @@ TYPES = Kind(
     layout.by_model,
     layout.parts,
     value="variance",
+    positive=True,
 )
 SPECTRA = Kind(
     "spectra",

@@ -37,11 +37,12 @@ def made_up() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A rendered results folder with the study ``made-up``, one of its models with a hostile name."""
+    """A rendered results folder with the study ``made-up``, one of its models with a hostile name, and ``whole``."""
     folder = tmp_path_factory.mktemp("results")
     models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
     store = made_up.fill(folder / "results.duckdb", models=models)
     made_up.fail(store, "made-up", "the weights are gone")
+    made_up.fill_whole(folder / "results.duckdb")
     render(folder / "results.duckdb", folder)
     return folder
 
@@ -98,7 +99,7 @@ class Tab:
         """Wait until a script in the page returns something true, and return that."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, 30).until(lambda _: self.run(script, *arguments), message=script)
+        return WebDriverWait(self.browser, 15).until(lambda _: self.run(script, *arguments), message=script)
 
     def complaints(self) -> list[str]:
         """Warnings and errors on the console since the last call."""

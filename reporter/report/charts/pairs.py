@@ -29,7 +29,9 @@ def pairs(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis)
     Returns:
         An Altair chart, as wide as the place it is put in.
     """
-    plain = alt.Axis(grid=False, domain=False, ticks=False, labelOverlap="greedy", labelPadding=3, labelAngle=0)
+    plain = alt.Axis(
+        grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelPadding=3, labelAngle=0
+    )
     shown = [
         alt.Tooltip("model_a:N", title="first model"),
         alt.Tooltip("layer_a:O", title="its layer"),
@@ -42,14 +44,16 @@ def pairs(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis)
         shown += [alt.Tooltip("ci_high:Q", format=parts.NUMBER, title="to")]
     if parts.has(frame, "floor"):
         shown.append(alt.Tooltip("floor:Q", format=parts.NUMBER))
+    scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
     return (
         alt.Chart(frame)
         .transform_filter("isValid(datum.value)")
-        .mark_rect()
+        .mark_rect(strokeWidth=0.6)  # closes the hairlines between cells
         .encode(
             x=alt.X("layer_b:O", title="layer", axis=plain),
             y=alt.Y("layer_a:O", title="layer", sort="descending", axis=plain),
-            color=alt.Color("value:Q", scale=alt.Scale(scheme="viridis", domain=[0, 1], clamp=True), legend=None),
+            color=alt.Color("value:Q", scale=scale, legend=None),
+            stroke=alt.Stroke("value:Q", scale=scale, legend=None),
             tooltip=[*shown, alt.Tooltip("n:Q", format=",", title="texts")],
         )
         .properties(width="container", height=230)

@@ -32,6 +32,8 @@ def types(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis)
     """
     return (
         alt.Chart(frame)
+        # a type whose states are all alike has no variance, and no place on a logarithmic axis
+        .transform_filter("datum.variance > 0 && datum.norm_of_mean > 0")
         .mark_point(filled=True, strokeWidth=0)
         .encode(
             x=alt.X(
@@ -64,8 +66,6 @@ def types(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis)
 
 
 def _scale(frame: pd.DataFrame, column: str) -> Any:
-    values = frame[column].dropna()
-    positive = values[values > 0]
-    # a variance of exactly 0 (a type whose states are all alike) has no logarithm
-    wide = len(positive) == len(values) > 0 and float(values.max() / values.min()) > WIDE
+    values = frame.loc[(frame["variance"] > 0) & (frame["norm_of_mean"] > 0), column].dropna()
+    wide = len(values) > 0 and float(values.max() / values.min()) > WIDE
     return alt.Scale(type="log", nice=False, padding=8) if wide else alt.Scale(zero=False, nice=True, padding=4)

@@ -1,0 +1,184 @@
+"""What the report makes of every table: sites and null baselines apart, and charts of more than one statistic."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+import vl_convert
+
+from reporter.report import figure_queries as fq
+from reporter.report.axes import Axis
+from reporter.report.besides import families
+from reporter.report.contents import Contents, read_contents
+from reporter.report.scene import WITH, WITHOUT
+from reporter.report.study_page import facts
+from reporter.store import Store
+
+HERE = {"study": "whole"}
+
+
+@pytest.fixture(scope="module")
+def store(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return made_up.fill_whole(tmp_path_factory.mktemp("whole") / "results.duckdb", types=400, ranks=96)
+
+
+@pytest.fixture(scope="module")
+def whole(made_up: ModuleType, store: Store) -> Contents:
+    with store.reading() as read:
+        return read_contents(
+            read, {"study": "whole", "views": None, "cells_cached": None}, made_up.known_metrics()
+        ).drawn()
+
+
+def rows(store: Store, query: Any, **values: str) -> pd.DataFrame:
+    return store.frame(query.fill(**HERE, **values))
+
+
+def figure(whole: Contents, name: str) -> Any:
+    return next(f for f in whole.figures if f.id == name)
+
+
+def test_nothing_broke(whole: Contents) -> None:
+    assert {f.id: f.error for f in whole.figures if f.error} == {}
+    assert all(f.spec for f in whole.figures), "every one has numbers"
+
+
+def test_every_kind_passes_altairs_own_validation(whole: Contents) -> None:
+    for one in {f.kind.name: f for f in whole.figures}.values():
+        spec = one.kind.draw(one.frame.head(2000), one.statistic, whole.scene.styles, Axis(0, 1)).to_dict()
+        vl_convert.vegalite_to_svg(spec, vl_version="6.4")
+
+
+def test_only_a_profile_has_other_sites_and_it_tells_them_apart(store: Store, whole: Contents) -> None:
+    for f in whole.figures:
+        assert f.kind.name == "profile" or f.frame is None or "site" not in f.frame
+    name = {"metric": "anisotropy", "statistic": "top_variance_share"}
+    profile = rows(store, fq.PROFILE, **name, floor="x")
+    assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
+    own = profile[profile["site"].isin(["embedding", "block"])]
+    training = rows(store, fq.TRAINING, **name)
+    for (model, step, corpus, view), found in training[training["layer"].isna()].groupby(
+        ["model", "step", "corpus", "view"]
+    ):
+        same = (own["model"] == model) & (own["step"] == step) & (own["corpus"] == corpus) & (own["view"] == view)
+        assert found["value"].item() == pytest.approx(own[same]["value"].mean())
+
+
+def test_sentences_leave_the_closing_norm_and_attention_out(whole: Contents) -> None:
+    states = figure(whole, "anisotropy.top_variance_share").states
+    path, attention = states["path|words|1|with"], states["attention|words|1|with"]
+    assert path.readings["nested"] != attention.readings["nested"]
+    assert "depth 0.5" in path.readings["nested"]
+
+
+def test_null_baselines_are_no_models_of_the_study(whole: Contents) -> None:
+    assert facts(whole)[:2] == ["2 encoders and 1 decoder", "3 null baselines"]
+    styles = {style.model: style for style in whole.scene.styles.models}
+    assert list(styles) == ["bert", "bert (random-init)", "tuned", "gpt2", "gpt2 (random-init)", "gpt2 (shuffled)"]
+    assert styles["gpt2 (shuffled)"].light == styles["gpt2"].light
+    assert len({styles[name].dash for name in ("gpt2", "gpt2 (random-init)", "gpt2 (shuffled)")}) == 3
+    states = figure(whole, "convergence.rate").states
+    assert "null baselines" in states[f"words|1|{WITH}"].readings["nested"]
+    assert "null baselines" not in states[f"words|1|{WITHOUT}"].readings["nested"]
+    assert "2 encoders" in states[f"words|1|{WITH}"].readings["nested"]
+
+
+def test_what_differs_by_scale_alone_is_one_figure(whole: Contents) -> None:
+    names = {f.id for f in whole.figures}
+    assert "intrinsic_dimension.gride" in names and "intrinsic_dimension.gride_1" not in names
+    frame = figure(whole, "intrinsic_dimension.gride").frame
+    assert sorted(set(frame["scale"])) == [1, 2, 4, 8, 16, 32, 64] and set(frame["kind"]) == {"measured", "floor"}
+    assert families(["gride_16", "gride_2", "gride_4", "twonn", "p_1", "p_2"]) == {
+        "gride": ["gride_2", "gride_4", "gride_16"]
+    }
+
+
+def test_ranks_are_thinned_evenly_and_both_ends_stay(store: Store) -> None:
+    frame = rows(store, fq.SPECTRA, metric="spectrum")
+    ranks = sorted(set(frame["rank"]))
+    assert ranks[:4] == [1, 2, 3, 4] and ranks[-1] == 96 and len(ranks) < 22
+
+
+def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(store: Store) -> None:
+    frame = rows(store, fq.TYPES, metric="variance")
+    assert set(frame["part"]) == {0, 0.25, 0.5, 0.75, 1}
+    per_place = frame.groupby(["model", "corpus", "view", "part"])
+    assert set(per_place.size()) == {300}
+    cut = store.frame("SELECT DISTINCT count FROM token_types ORDER BY count DESC")["count"]
+    assert per_place["count"].min().min() >= cut[min(299, len(cut) - 1)]
+    assert set(frame.loc[frame["model"] == "gpt2", "checkpoint"]) == {"step600"}
+    here = "model = 'tuned' AND layer = 2 AND view = 'words' AND corpus = 'nested'"
+    known = store.frame(f"SELECT value FROM layer_metrics WHERE statistic = 'tradeoff' AND {here}")["value"].item()
+    own = frame[
+        (frame["model"] == "tuned")
+        & (frame["part"] == 0.5)
+        & (frame["view"] == "words")
+        & (frame["corpus"] == "nested")
+    ]
+    assert set(own["rho"]) == {known} and set(own["layer"]) == {2}
+
+
+def test_half_a_matrix_becomes_a_whole_one_and_others_stay(store: Store) -> None:
+    frame = rows(store, fq.PAIRS, metric="layer_pairs")
+    assert set(frame["statistic"]) == {"cka", "knn"}
+    own = frame[(frame["view"] == "words") & (frame["corpus"] == "nested") & (frame["statistic"] == "cka")]
+    square = own[own["pair"] == "gpt2 × gpt2"].pivot(index="layer_a", columns="layer_b", values="value")
+    assert square.shape == (7, 7) and (square == square.T).all(axis=None)
+    other = own[own["pair"] == "bert × gpt2"]
+    assert len(other) == 5 * 7 and other["value"].min() < 0
+    assert (
+        frame.loc[frame["statistic"] == "cka", "floor"].eq(0).all()
+        and frame.loc[frame["statistic"] == "knn", "floor"].isna().all()
+    )
+
+
+def test_a_heat_map_says_its_floor_and_what_it_cut_off(whole: Contents) -> None:
+    figure_of_pairs = figure(whole, "layer_pairs.pairs")
+    reading = figure_of_pairs.states["words|1|nested|cka"].readings["bert × gpt2"]
+    assert reading == "floor 0 · n = 500 texts · below 0 shown as 0 (lowest −0.05)"
+    among = next(pick for pick in figure_of_pairs.picks if pick.name == "among")
+    assert next(iter(among.choices)) == "inside each model" and len(among.shows["inside each model"]) == 6
+    assert len(among.shows["bert with others"]) == 5
+
+
+def test_differences_have_zero_on_their_axis_and_say_who(whole: Contents) -> None:
+    own = figure(whole, "convergence.differences")
+    assert [panel.value for panel in own.panels] == [
+        "simple − nested",
+        "model − its base, on nested",
+        "model − its base, on simple",
+    ]
+    assert all(state.axis.low <= 0 <= state.axis.high for state in own.states.values())
+    assert list(own.picks[0].choices) == ["similarity", "bound"], "in the order of the definitions"
+    assert own.states["words|1|similarity|with"].readings["model − its base, on nested"].startswith("tuned 0.04")
+    assert set(figure(whole, "convergence.differences_of_models").frame["statistic"]) == {"rate"}
+
+
+def test_correlations_over_too_few_models_are_called_so(whole: Contents) -> None:
+    own = figure(whole, "convergence.correlations")
+    assert own.states["words|loss.lm"].readings["nested"] == "n = 5 models"
+    assert "fewer than 3 say nothing" in own.states["words|sst2"].readings["nested"]
+    assert own.table[0]["feature"] == "area" and own.table[0]["n"] == 5 and own.table[-1]["n"] == 2
+
+
+def test_headlines_are_open_and_others_wait(whole: Contents) -> None:
+    sections = {section.name: section for section in whole.sections}
+    assert {"variance.shares", "variance.types"} <= {f.id for f in sections["variance"].open}
+    assert all(f.open for section in sections.values() for f in section.figures if f.statistic.headline)
+    assert "variance.total" in [f.id for f in sections["variance"].more]
+    assert all(section.open for section in whole.sections)
+
+
+def test_data_come_as_scripts_beside_the_page(results: Path) -> None:
+    for path in (results / "torn" / "data").glob("*.js"):
+        text = path.read_text(encoding="utf-8")
+        body = re.fullmatch(r"reporterFigure\((.*)\);\n", text, re.DOTALL)
+        assert body and "<" not in body[1]
+        assert json.loads(body[1])["name"] == path.stem
+        assert path.with_suffix(".csv").exists()
