@@ -29,8 +29,9 @@ def spectra(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
         An Altair chart, as wide as the place it is put in.
     """
     values = frame["value"].dropna()
-    # a rank that is zero but for rounding would stretch the axis to nothing
-    low = max(float(values.min()), float(values.max()) * 1e-8) if len(values) else 1e-6
+    # an eigenvalue that is zero but for rounding (a norm takes a direction away) would stretch the axis to nothing
+    real = values[values > values.max() * 1e-9]
+    low = float(real.min()) if len(real) else 1e-6
     x = alt.X(
         "rank:Q",
         title="rank",
