@@ -105,10 +105,11 @@ def _curves(known: dict[str, Statistic]) -> Statistic:
 def _scales(family: str, members: list[str], known: dict[str, Statistic]) -> Statistic:
     own = [known[name] for name in members if name in known]
     first = own[0] if own else None
+    scale = first.name.removeprefix(f"{family}_") if first else ""
     return Statistic(
         family,
         "dimension by scale" if family == "gride" else f"{family} by scale",
-        first.definition if first else "not installed here; see the metric's own package",
+        f"at scale {scale}: {first.definition}" if first else "not installed here; see the metric's own package",
         _sources(own),
         unit=first.unit if first else "",
         interval=first.interval if first else "",

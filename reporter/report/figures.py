@@ -93,9 +93,9 @@ class Figure:
         return 0 if self.frame is None else len(self.frame)
 
     @property
-    def choices(self) -> list[Pick]:
-        """Its selectors that leave a choice."""
-        return [pick for pick in self.picks if len(pick.choices) > 1]
+    def models(self) -> int:
+        """How many models its frame has: the rows of a dot plot."""
+        return 0 if self.frame is None or "model" not in self.frame else int(self.frame["model"].nunique())
 
     @property
     def table(self) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reporter.report.numbers import span, whole
 
-ROLES = {"encoder": "encoders", "decoder": "decoders", "baseline": "null baselines"}
+ROLES = {"encoder": "encoders", "decoder": "decoders"}
 FEW = 4
 """As many models are named one by one."""
 
@@ -89,7 +89,7 @@ def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]
     groups: dict[str, list[Course | Point]] = {}
     for item in items:
         groups.setdefault(item.role, []).append(item)
-    order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role == "baseline", role))
+    order = sorted(groups, key=lambda role: (role != "encoder", role != "decoder", role))
     return [
         (
             groups[role][0].model if len(groups[role]) == 1 else f"{len(groups[role])} {ROLES.get(role, 'models')}",

@@ -69,7 +69,7 @@ def over_layers(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict
             kept = {key: points for key, points in own.items() if choice != WITHOUT or key[1] != BASELINE}
             found: dict[str, list[Course]] = {}
             for (corpus, role, model), points in kept.items():
-                if summary := course(model, role, *zip(*points, strict=True)):
+                if role != BASELINE and (summary := course(model, role, *zip(*points, strict=True))):
                     found.setdefault(corpus, []).append(summary)
             reach = axis([value for points in kept.values() for _, value in points], (), statistic.bounds)
             readings = {corpus: read_training(courses) for corpus, courses in found.items()}
@@ -132,7 +132,11 @@ class _Line:
 
 
 def _state(lines: Iterable[_Line], statistic: Statistic, zero: bool = False) -> Shown:
-    """Return axis and sentences of some lines; the state after the closing norm is no part of a course."""
+    """Return axis and sentences of some lines.
+
+    Sentences are about the models of the study: null baselines are left out, and so is the state after the closing
+    norm, which is no part of a course over depth.
+    """
     found: dict[str, list[Course | Point]] = {}
     values, floors = [0.0] if zero else [], []
     for line in lines:
@@ -140,7 +144,7 @@ def _state(lines: Iterable[_Line], statistic: Statistic, zero: bool = False) -> 
             floors += [] if line.is_final else line.numbers
             continue
         values += line.numbers
-        if not line.is_final and (summary := line.summary()):
+        if not line.is_final and line.role != BASELINE and (summary := line.summary()):
             found.setdefault(line.panel, []).append(summary)
     if values == [0.0]:
         values = []

@@ -68,7 +68,7 @@ def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
 
 def test_the_drawn_points_are_the_numbers_of_the_database(page: Any, results: Path) -> None:
     frame = Store(results / "results.duckdb").frame(
-        "SELECT count(*) AS n FROM layer_metrics WHERE metric = 'anisotropy' "
+        "SELECT count(*) AS n FROM layer_metrics WHERE study = 'made-up' AND metric = 'anisotropy' "
         "AND statistic = 'top_variance_share' AND view = 'words' AND corpus = 'nested' "
         "AND checkpoint IN ('final', 'step600')"
     )

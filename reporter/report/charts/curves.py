@@ -28,9 +28,11 @@ def spectra(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
     Returns:
         An Altair chart, as wide as the place it is put in.
     """
-    values = frame["value"].dropna()
-    # a rank that is zero but for rounding would stretch the axis to nothing
-    low = max(float(values.min()), float(values.max()) * 1e-8) if len(values) else 1e-6
+    # Eigenvalues that are zero but for rounding would squeeze the others: a norm takes one direction away, and with
+    # fewer tokens than dimensions there are many. They are drawn at the edge.
+    values = frame.loc[frame["rank"] < frame.groupby("model")["rank"].transform("max"), "value"].dropna()
+    real = values[values > values.max() * 1e-9]
+    low = float(real.min()) if len(real) else 1e-6
     x = alt.X(
         "rank:Q",
         title="rank",
