@@ -81,6 +81,8 @@ class Module:
             max_tokens=64,
             vocabulary_size=FIRST_WORD + WORDS,
             positions="not-added" if family == "llama" else "added",
+            final_width=None,
+            attention="none",
         )
 
     @property
@@ -108,6 +110,9 @@ class Module:
             for hook in hooks:
                 hook.remove()
         return found
+
+    def run(self, input_ids, attention_mask, attention=False):
+        return SimpleNamespace(path=self.states(input_ids, attention_mask), final=None, attention=None)
 
     def alone(self, ids):
         """Return one text's states by ``output_hidden_states``, the last block's before any closing norm."""

@@ -1,0 +1,96 @@
+"""Every family through every metric at every site: no failure, and no number missing without a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles.families import FAMILIES, WORDS, build_family
+from oracles.fake_model import FakeTexts
+
+from reporter.errors import ReporterError
+from reporter.forward.measure import Settings, measure
+from reporter.forward.places import Layout
+from reporter.forward.readout import Readout
+from reporter.forward.type_counts import count_types
+from reporter.metrics.registry import catalogue
+from reporter.models.head import load_head
+from reporter.models.load import load
+from reporter.models.resolve import resolve
+from reporter.observables.kinds import KINDS
+from reporter.observables.setting import Setting
+from reporter.spec.models import PathModel
+
+# One of each architecture; tests/models loads all variants.
+CHOSEN = [
+    "bert",
+    "roberta",
+    "distilbert",
+    "albert",
+    "electra",
+    "deberta-v2",
+    "mpnet",
+    "modernbert",
+    "t5",
+    "gpt2",
+    "gpt-neo",
+    "gpt-j",
+    "neox, parallel",
+    "opt",
+    "opt, projected",
+    "llama",
+    "qwen3",
+    "gemma2",
+    "bloom",
+    "falcon",
+]
+SMALL = {
+    "anisotropy": {"sample": 64, "batches": 2},
+    "intrinsic_dimension": {"sample": 150, "batches": 1},
+    "layer_pairs": {"texts": 40},
+}
+
+
+def texts():
+    rng = np.random.default_rng(0)
+    found = [" ".join(rng.choice(WORDS, rng.integers(2, 12))) for _ in range(44)]
+    return FakeTexts([*found, "cat", found[0], "the cat"])
+
+
+def readout_of(model):
+    try:
+        return Readout(model, load_head(model.checkpoint, model, offline=True)), ""
+    except ReporterError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_every_metric_of_every_family(name, tmp_path, values):
+    assert name in FAMILIES
+    build_family(name, tmp_path)
+    (checkpoint,) = resolve("m", PathModel(path=tmp_path), tmp_path, tmp_path, lambda corpus: None, offline=True)
+    model, corpus = load(checkpoint, "cpu", offline=True), texts()
+    layout = Layout.of(model.anatomy, ("final", "attention"))
+    assert layout.attention
+    counted = count_types(model, corpus, 64)
+    types = counted.at_least(5)
+    readout, problem = readout_of(model)
+    in_all = int(counted.counts.sum() + counted.added.sum())
+    setting = Setting(layout, 0, len(corpus), 4096, types, {i: f"t{i}" for i in types}, in_all)
+    observables = {kind: KINDS[kind].empty(setting) for kind in KINDS}
+    settings = Settings(64, 256, 0, "float32", layout, counted.frequent)
+    settings = replace(settings, readout=readout, losses=True)
+    for _ in measure(model, corpus, list(observables.values()), settings):
+        pass
+    for view in ("words", "all", "no-sinks"):
+        found = values(model, observables, len(corpus), view, **SMALL)  # checks each number, or its reason
+        missing = {key for key, value in found.items() if value.value is None}
+        assert len(missing) < len(found) / 2, f"{len(missing)} of {len(found)} are missing"
+        if readout is None:
+            assert problem
+        else:
+            assert found["loss.lm", None].value > 0
+        final = [key for key in found if str(key[1]).startswith("final")]
+        assert bool(final) == (model.anatomy.final_width is not None)
+    assert set(catalogue()) >= {"variance", "spectrum", "contextuality", "outliers", "entropy", "layer_pairs"}
