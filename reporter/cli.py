@@ -19,7 +19,6 @@ from reporter.errors import ReporterError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from reporter.metrics.base import Metric
     from reporter.spec import Problem
 
 
@@ -195,7 +194,9 @@ def metrics(
         from reporter.spec.problems import hint, one_line
 
         raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(found), 'there are')}")
-    typer.echo("\n".join(_page(found[name])))
+    from reporter.store.metric_page import metric_page
+
+    typer.echo(metric_page(found[name]))
 
 
 @app.command()
@@ -216,59 +217,3 @@ def _metric_options() -> dict[str, type[BaseModel]]:
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-_PER = {
-    "layer": "every layer 0..L (0 = what enters the first block)",
-    "step": "every step from layer l to l + 1, in the row of layer l",
-    "model": "the model as a whole; layer is NULL",
-}
-
-
-def _page(metric: Metric) -> list[str]:
-    """Everything there is to know about a metric, as lines."""
-    lines = [f"{metric.name}: {metric.title}", "", *_wrapped(metric.summary)]
-    for statistic in metric.statistics:
-        lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
-        low, high = statistic.bounds
-        floor = f"{metric.name}.{statistic.name}_floor is the same number for an isotropic Gaussian"
-        facts = {
-            "definition": statistic.definition,
-            "one for": _PER[statistic.per],
-            "unit": statistic.unit or "none",
-            "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
-            "interval": statistic.interval or "none",
-            "floor": floor if statistic.floor else "none",
-            "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
-            "beware": statistic.trap,
-        }
-        for label, fact in facts.items():
-            if fact:
-                lines += _wrapped(f"{label}: {fact}", "    ")
-    lines += ["", "options"]
-    for option, field in metric.options.model_fields.items():
-        default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
-        lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
-    if not metric.options.model_fields:
-        lines += ["    none"]
-    rows = (
-        f"rows of layer_metrics where metric = '{metric.name}' and statistic is one of the names above:"
-        " value, ci_low, ci_high (the interval) and n (how many observations the value rests on), for each"
-        " study, model, checkpoint, corpus, view, site and layer"
-    )
-    lines += ["", "columns", *_wrapped(rows, "    ")]
-    lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
-    return [*lines, "", "cost", *_wrapped(metric.cost or "not stated", "    ")]
-
-
-def _wrapped(text: str, indent: str = "") -> list[str]:
-    from textwrap import wrap
-
-    return wrap(
-        text,
-        100,
-        initial_indent=indent,
-        subsequent_indent=indent + "  " * bool(indent),
-        break_on_hyphens=False,  # a citation is searched for as it stands
-        break_long_words=False,
-    )

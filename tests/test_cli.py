@@ -19,6 +19,8 @@ from reporter import __version__
 from reporter.cli import app
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
+from reporter.store.metric_page import tables_of
+from reporter.store.schema import find_table
 
 GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
@@ -87,7 +89,10 @@ def test_a_wrong_call_exits_with_2(call: Call, arguments: list[str]) -> None:
 def test_validate_counts_what_a_study_has(call: Call) -> None:
     result = call("validate", "good.yaml")
     assert result.exit_code == 0
-    assert result.stdout == f"good.yaml: ok (1 model, 1 corpus, {len(catalogue())} metrics)\n"
+    assert (
+        result.stdout
+        == f"good.yaml: ok (1 model, 1 corpus, {sum(not m.optional for m in catalogue().values())} metrics)\n"
+    )
 
 
 def test_validate_looks_at_every_file_before_it_exits(call: Call) -> None:
@@ -210,6 +215,12 @@ def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
         assert f"{option} (default {field.default!r}): {field.description}" in output
     for observable in metric.needs:
         assert observable in output
+    assert metric.cost and f"cost {metric.cost}"[:60] in output
+    for table in tables_of(metric):
+        for column in find_table(table).columns:
+            assert f"{column.name}: {column.comment}"[:60] in output
+    if metric.between is not None:
+        assert {"models": "layer_pairs", "corpora": "differences"}[metric.between.of[0]] in tables_of(metric)
 
 
 def test_an_unknown_metric_is_a_wrong_call(call: Call) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -57,40 +55,3 @@ def test_every_shipped_study_is_valid():
     assert "quickstart.yaml" in {path.name for path in shipped}
     for path in shipped:
         load_study(path, options())
-
-
-def test_the_metric_that_is_shown_works(tmp_path, monkeypatch):
-    """Write the file as a newcomer would, run a study with it, and find its number, its page and its chart."""
-    from reporter.run import planner
-    from reporter.run.progress import Progress
-    from reporter.run.runner import run_studies
-    from reporter.store import Store
-
-    path = tmp_path / "centre.py"
-    path.write_text(blocks("python")[0], "utf-8")
-    before = dict(registry._found)
-    try:
-        spec = importlib.util.spec_from_file_location("centre", path)
-        assert spec and spec.loader
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-        registry.catalogue.cache_clear()
-        known = registry.catalogue()
-        assert "centre" in known
-        study = tmp_path / "s.yaml"
-        study.write_text(
-            "study: s\nmodels:\n"
-            "  m: {recipe: {architecture: gpt2, layers: 1, width: 8, heads: 1, train_on: c, steps: 0}}\n"
-            "corpora: {c: {generate: grammar, texts: 30, words: [5, 9]}}\nmetrics: [centre]\nviews: [words]\n",
-            "utf-8",
-        )
-        out = tmp_path / "results"
-        outcome = run_studies([load_study(study, options())], out, progress=Progress(sys.stderr))
-        assert (outcome.computed, outcome.failed) == (1, 0)
-        rows = Store(out / "results.duckdb").frame("SELECT layer, value FROM layer_metrics WHERE metric = 'centre'")
-        assert sorted(rows["layer"]) == [0, 1] and (rows["value"] > 0).all()
-        assert "norm of the mean" in (out / "s" / "index.html").read_text("utf-8")
-        assert planner.catalogue is registry.catalogue
-    finally:
-        registry._found.clear()
-        registry._found.update(before)
-        registry.catalogue.cache_clear()

@@ -10,7 +10,7 @@ _ALMOST_ONE = 1 - 1e-6  # |CKA| beyond it is 1 up to float32
 
 JACKKNIFE = (
     f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, on the scale of Fisher's z with "
-    "Student's t; it covers 95 to 98 % of Gaussian data in simulation, about 90 % of heavy-tailed"
+    "Student's t; it covers 93 to 99 % of Gaussian data in simulation, 85 to 99 % of heavy-tailed"
 )
 
 

@@ -33,7 +33,7 @@ class Options(BaseModel):
     """Whether ``metrics: all`` leaves the metric out, because it needs more than one plain forward pass."""
 
     def sample_size(self) -> int:
-        """Return how many sampled tokens the metric reads in a view; 0 where it reads none."""
+        """Return how much its bounded observable must keep (tokens, texts, MiB); 0 where none is bounded."""
         return 0
 
 
@@ -81,7 +81,8 @@ class Statistic:
             its layer is NULL), ``pair`` (one for each two layers, in the table ``layer_pairs``).
         unit: empty for a pure number.
         interval: how ``ci_low`` and ``ci_high`` are made; empty when they are NULL.
-        floor: whether ``<name>_floor`` (the same statistic of an isotropic Gaussian) stands beside it.
+        floor: whether ``<name>_floor`` stands beside it: what the statistic reads on nothing, on an isotropic Gaussian
+            of the same n and d unless the definition says otherwise.
         trap: what a reader must know not to be misled; shown beside the chart.
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report.
@@ -243,6 +244,7 @@ class Metric:
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
         between: how it compares two models or two corpora; None where it does not.
+        tables: tables that it writes besides ``layer_metrics``.
     """
 
     name: str
@@ -255,6 +257,7 @@ class Metric:
     version: int = 1
     cost: str = ""
     between: Between | None = None
+    tables: tuple[str, ...] = ()
 
     @property
     def optional(self) -> bool:

@@ -196,6 +196,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     version=2,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
+    tables=("differences",),
 )
 def convergence(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield S, ΔS, f, violations, frequent against rare, and the features of f.

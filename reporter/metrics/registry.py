@@ -26,6 +26,7 @@ def metric(
     version: int = 1,
     cost: str = "",
     between: Between | None = None,
+    tables: tuple[str, ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`."""
 
@@ -35,7 +36,7 @@ def metric(
             raise ReporterError(
                 f"metric {name!r} is defined twice: in {known.compute.__module__} and in {compute.__module__}"
             )
-        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost, between)
+        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost, between, tables)
         return compute
 
     return register

@@ -80,6 +80,7 @@ STATISTICS = (
     needs=("moments", "gram"),
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), the eigenvalues of a "
     "width × width matrix for each layer and view; shared with anisotropy",
+    tables=("spectra",),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     """Yield the four statistics and their floors at every place, and the curve of eigenvalues.

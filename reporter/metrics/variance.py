@@ -122,6 +122,7 @@ class VarianceOptions(Options):
     needs=("type_moments",),
     options=VarianceOptions,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
+    tables=("token_types",),
 )
 def variance(seen: Observed, options: Options) -> Iterator[Result]:
     """Yield the variances and their shares at every place, the coverage, and the most frequent types.

@@ -35,6 +35,7 @@ class Lens(PerToken):
     """
 
     name = "lens"
+    bounded = "exactly"
     quantities = ("entropy", "kl")
     reads_head = True
 

@@ -6,7 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import torch
 from safetensors import safe_open
@@ -27,6 +27,8 @@ class Observable(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    bounded: ClassVar[Literal["no", "at least", "exactly"]] = "no"
+    """Whether it keeps only as much as metrics ask for, and if so, whether one that keeps more will do as well."""
     reads_head: ClassVar[bool] = False
     """Whether it reads states with the model's language-model head, which then must be loaded."""
 

@@ -31,6 +31,7 @@ class Pooled(TokenSample):
     """
 
     name = "pooled"
+    bounded = "at least"
     version = 1
 
     def keys(self, batch: HiddenBatch) -> Keys:

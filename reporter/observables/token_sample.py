@@ -81,6 +81,7 @@ class TokenSample(Observable):
     """
 
     version = 2
+    bounded = "at least"
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
         self.layout, self.size, self.seed = layout, size, seed

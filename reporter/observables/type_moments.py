@@ -44,6 +44,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
+    bounded = "at least"
 
     def __init__(self, layout: Layout, types: Sequence[int], tokens: Sequence[str]) -> None:
         self.layout, self.types, self.tokens = layout, list(types), list(tokens)

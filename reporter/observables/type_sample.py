@@ -39,6 +39,7 @@ class TypeSample(Observable):
     """
 
     name = "type_sample"
+    bounded = "at least"
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:
         self.layout, self.types = layout, list(types)

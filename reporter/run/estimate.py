@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FLOPS = 100e9  # what a few CPU cores do in float32; a GPU does a thousand times that
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers
+SAMPLES = {"tokens", "contexts", "type_sample", "pooled"}  # observables that keep states
 _DEPTH_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
 
@@ -69,7 +70,11 @@ def estimate(plan: Plan) -> Estimate:
         weights = 12 * layers * width**2
         if seconds is not None:
             seconds += 2 * weights * tokens / FLOPS
-        sampled = sum(cell.options.sample_size() for cell in {cell.key.metric: cell for cell in plan.cells}.values())
+        sampled = sum(
+            cell.options.sample_size()
+            for cell in {cell.key.metric: cell for cell in plan.cells}.values()
+            if SAMPLES & set(plan.metrics[cell.key.metric].needs)
+        )
         states = (layers + 1) * width * 4
         memory.append(
             4 * weights + 8 * (layers + 1) * width**2 + states * (sampled + 2 * plan.file.study.run.batch_tokens)

@@ -94,7 +94,7 @@ class Kept:
         return (
             found is not None
             and found["version"] == KINDS[name].version
-            and found["size"] >= size
+            and (found["size"] == size or (found["size"] > size and KINDS[name].bounded != "exactly"))
             and (self.folder / f"{name}.safetensors").exists()
         )
 

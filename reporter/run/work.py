@@ -14,6 +14,7 @@ import numpy as np
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
+from reporter.observables.kinds import KINDS
 from reporter.run.cells import Measurement, cell_row, compared_columns, compute, describe, pass_columns
 from reporter.run.machine import pick_device
 from reporter.run.passes import Measured, measured
@@ -173,7 +174,8 @@ class _Worker:
         wanted: dict[str, int] = {}
         for cell in cells:
             for name in self.plan.metrics[cell.key.metric].needs:
-                wanted[name] = max(wanted.get(name, 0), cell.options.sample_size())
+                size = cell.options.sample_size() if KINDS[name].bounded != "no" else 0
+                wanted[name] = max(wanted.get(name, 0), size)
         return measured(
             side,
             wanted,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.families import FAMILIES, WORDS, build_family
 from oracles.fake_model import FakeTexts
+from oracles.families import FAMILIES, WORDS, build_family
 
 from reporter.errors import ReporterError
 from reporter.forward.measure import Settings, measure

@@ -1,0 +1,78 @@
+"""The page of ``reporter metrics NAME``: definitions, options, and the columns where the numbers are found."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from reporter.metrics.base import Metric
+from reporter.store.schema import find_table
+
+_PER = {
+    "layer": "every layer 0..L (0 = what enters the first block)",
+    "step": "every step from layer l to l + 1, in the row of layer l",
+    "model": "the model as a whole; layer is NULL",
+    "pair": "every two layers, of one model or of two (table layer_pairs)",
+}
+
+
+def metric_page(metric: Metric) -> str:
+    """Return everything there is to know about a metric, as text.
+
+    Args:
+        metric: the metric.
+    """
+    lines = [f"{metric.name}: {metric.title}", "", *_wrapped(metric.summary)]
+    for statistic in metric.statistics:
+        lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
+        low, high = statistic.bounds
+        floor = (
+            f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
+            "Gaussian of the same n and d, unless it says otherwise"
+        )
+        facts = {
+            "definition": statistic.definition,
+            "one for": _PER[statistic.per],
+            "unit": statistic.unit or "none",
+            "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
+            "interval": statistic.interval or "none",
+            "floor": floor if statistic.floor else "none",
+            "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
+            "beware": statistic.trap,
+        }
+        for label, fact in facts.items():
+            if fact:
+                lines += _wrapped(f"{label}: {fact}", "    ")
+    lines += ["", "options"]
+    for option, field in metric.options.model_fields.items():
+        default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
+        lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
+    if not metric.options.model_fields:
+        lines += ["    none"]
+    lines += ["", "columns"]
+    for name in tables_of(metric):
+        table = find_table(name)
+        lines += _wrapped(f"{name}: {table.comment}", "    ")
+        for column in table.columns:
+            lines += _wrapped(f"{column.name}: {column.comment}", "      ")
+    lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
+    lines += ["", "cost", *_wrapped(metric.cost or "not stated", "    ")]
+    if metric.optional:
+        lines += ["", *_wrapped("`metrics: all` leaves it out: list it to have it.")]
+    return "\n".join(lines)
+
+
+def tables_of(metric: Metric) -> tuple[str, ...]:
+    """Return the tables that a metric writes."""
+    own = () if all(statistic.per == "pair" for statistic in metric.statistics) else ("layer_metrics",)
+    return (*own, *metric.tables)
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return wrap(
+        text,
+        100,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * bool(indent),
+        break_on_hyphens=False,  # a citation is searched for as it stands
+        break_long_words=False,
+    )
