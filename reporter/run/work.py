@@ -77,11 +77,9 @@ class _Worker:
 
     def _relate(self) -> None:
         """Store what the study alone says of models, since it may change where no cell must run."""
-        for found in self.plan.checkpoints.values():
-            for checkpoint in found if isinstance(found, tuple) else ():
-                row = self._model_row(checkpoint)
-                said = ("base", "baseline", "scores")
-                self.store.put("models", _MODEL_KEY, {name: row[name] for name in (*_MODEL_KEY, *said)})
+        found = [one for ready in self.plan.checkpoints.values() if isinstance(ready, tuple) for one in ready]
+        said = (*_MODEL_KEY, "base", "baseline", "scores")
+        self.store.put_all("models", _MODEL_KEY, [{name: self._model_row(one)[name] for name in said} for one in found])
 
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
         todo = [
@@ -148,7 +146,6 @@ class _Worker:
         checkpoints = or_raise(self.prepared(side.model))
         checkpoint = next(one for one in checkpoints if one.name == side.checkpoint)
         result = self._measure(side, [cell], lambda: load(checkpoint, self.device, self.offline))
-        self._put_model(checkpoint, result)
         return Measurement(checkpoint, side.corpus, result, {})
 
     def _taken_over(self, cell: Cell, checkpoint: Checkpoint) -> bool:

@@ -87,17 +87,25 @@ class Store:
             ValueError: An unknown table or column, NaN or infinity, or a missing key.
             ReporterError: The file cannot be written.
         """
-        cleaned = clean_row(find_table(name), row)
-        where, values = _is(key), _values(name, key, cleaned)
-        rest = [column for column in cleaned if column not in key]
+        self.put_all(name, key, [row])
+
+    def put_all(self, name: str, key: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+        """Updates or inserts several rows like :meth:`put`, in one transaction."""
+        cleaned = [clean_row(find_table(name), row) for row in rows]
+        keys = [_values(name, key, row) for row in cleaned]
+        if not cleaned:
+            return
+        where = _is(key)
         with self._file.writing() as connection:
-            found = connection.execute(f"SELECT 1 FROM {name} WHERE {where}", values).fetchone()
-            if not found:
-                _insert(connection, name, cleaned)
-            elif rest:
-                settings = ", ".join(f'"{column}" = ?' for column in rest)
-                given = [cleaned[column] for column in rest]
-                connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
+            for row, values in zip(cleaned, keys, strict=True):
+                rest = [column for column in row if column not in key]
+                found = connection.execute(f"SELECT 1 FROM {name} WHERE {where}", values).fetchone()
+                if not found:
+                    _insert(connection, name, row)
+                elif rest:
+                    settings = ", ".join(f'"{column}" = ?' for column in rest)
+                    given = [row[column] for column in rest]
+                    connection.execute(f"UPDATE {name} SET {settings} WHERE {where}", given + values)
 
     def replace(self, name: str, study: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Stores all rows that a table has of a study, in place of those that were there.
