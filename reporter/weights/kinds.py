@@ -154,7 +154,8 @@ def _notes(model: LoadedModel, seen: Watched, tokens: Tensor, positions: Tensor 
         scale = float((x * h).sum() / (x * x).sum().clamp_min(1e-30))
         if float((h - scale * x).norm()) > 1e-2 * float(h.norm()):
             notes.append(
-                "What enters the first block is no multiple of these vectors: a norm, or another vector that is added, stands between."
+                "What enters the first block is no multiple of these vectors: a norm, or another vector that is "
+                "added, stands between."
             )
         elif abs(scale - 1) > 1e-2:
             notes.append(f"What enters the first block is {scale:.4g} × these vectors.")
