@@ -14,12 +14,17 @@ from reporter.weights.top import Top
 
 End = Literal["most", "least"]
 
+Among = Literal["all", "text"]
+"""Who takes part: every token, or those that are text: not special, not unused, not single bytes, and with a name.
+Tokens that were never trained are so much alike that among all of them no others are seen."""
+
 
 @dataclass(frozen=True)
 class TokenPair:
     """Two tokens at one end of a measure.
 
     Args:
+        among: who took part.
         measure: ``cosine``, ``distance`` or ``dot``.
         end: ``most`` or ``least`` similar; of distances the smallest are the most similar.
         rank: 1 for the first.
@@ -29,6 +34,7 @@ class TokenPair:
         certain: whether float32 can have left out no other pair that belongs among these.
     """
 
+    among: Among
     measure: Measure
     end: End
     rank: int
@@ -43,6 +49,7 @@ class RankedToken:
     """A token at one end of what is measured of single tokens.
 
     Args:
+        among: who took part.
         by: ``mean_distance``, ``mean_cosine`` (both to the mean vector) or ``norm``.
         end: ``smallest`` or ``largest``.
         rank: 1 for the first.
@@ -50,6 +57,7 @@ class RankedToken:
         value: the number.
     """
 
+    among: Among
     by: Literal["mean_distance", "mean_cosine", "norm"]
     end: Literal["smallest", "largest"]
     rank: int
@@ -99,10 +107,12 @@ class PairExtremes:
 
     Args:
         k: how many at each end.
-        candidates: the first so many rows take part; those behind are repetitions of them.
+        candidates: the first so many rows take part.
+        among: what these are.
     """
 
-    def __init__(self, k: int, candidates: int) -> None:
+    def __init__(self, k: int, candidates: int, among: Among = "all") -> None:
+        self._among: Among = among
         self._tops: dict[tuple[Measure, End], Top] = {
             (measure, end): Top(measure, (end == "most") == (measure != "distance"), k, candidates, candidates)
             for measure in ("cosine", "distance", "dot")
@@ -125,7 +135,7 @@ class PairExtremes:
             best = top.best(rows, rows)
             ids = np.sort(np.stack([rows.order[best.rows], rows.order[best.columns]], axis=1), axis=1)
             found += [
-                TokenPair(measure, end, rank, int(a), int(b), float(value), best.certain)
+                TokenPair(self._among, measure, end, rank, int(a), int(b), float(value), best.certain)
                 for rank, ((a, b), value) in enumerate(zip(ids, best.values, strict=True), 1)
             ]
         return found
@@ -181,7 +191,9 @@ def above_by_chance(threshold: float, d: int) -> float:
     return 1.0 if d == 1 else float(betainc((d - 1) / 2, 0.5, 1 - threshold**2))
 
 
-def ranked(norms: Floats, cosines: Floats, distances: Floats, usable: Ints, k: int) -> list[RankedToken]:
+def ranked(
+    norms: Floats, cosines: Floats, distances: Floats, usable: Ints, k: int, among: Among = "all"
+) -> list[RankedToken]:
     """Return the tokens at both ends of norm, and of cosine to and distance from the mean vector.
 
     Args:
@@ -190,6 +202,7 @@ def ranked(norms: Floats, cosines: Floats, distances: Floats, usable: Ints, k: i
         distances: from it.
         usable: ids of the tokens that take part: those that are not zero.
         k: how many at each end.
+        among: what these tokens are.
     """
     found = []
     by: Sequence[tuple[Literal["mean_distance", "mean_cosine", "norm"], Floats]]
@@ -198,7 +211,7 @@ def ranked(norms: Floats, cosines: Floats, distances: Floats, usable: Ints, k: i
         order = usable[np.argsort(values[usable], kind="stable")]
         for end, ids in (("smallest", order[:k]), ("largest", order[::-1][:k])):
             found += [
-                RankedToken(name, end, rank, int(i), float(values[i]))  # type: ignore[arg-type]
+                RankedToken(among, name, end, rank, int(i), float(values[i]))  # type: ignore[arg-type]
                 for rank, i in enumerate(ids, 1)
             ]
     return found
