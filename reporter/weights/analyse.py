@@ -62,7 +62,7 @@ class StaticReport:
         pairs: the most and the least similar ones.
         ranked: tokens at the ends of norm, distance from and cosine to the mean.
         outliers: tokens and positions that point the same way; None without comparable positions.
-        spectra: explained variance, of each kind and of all together.
+        spectra: explained variance, of each kind and of all together, zero vectors being vectors like others.
         points: pictures.
         positions: each position, cosines by offset, period, changes; None without position vectors.
         reasons: what could not be computed, and why.

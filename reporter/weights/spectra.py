@@ -111,7 +111,7 @@ def _of_many(tables: Sequence[Tensor], mean: Floats, n: int, what: str, progress
     done = 0
     for table in tables:
         for _, block in blocks(table):
-            x = (block - torch.from_numpy(mean).to(block.device)).to(table.device, torch.float32)
+            x = (block - torch.from_numpy(mean).to(block.device)).float().to(table.device)
             total += (x.T @ x).cpu()
             done += len(block)
             progress(what, done, n)
