@@ -20,6 +20,7 @@ MAY_IMPORT = {room: set(FLOW[:place]) for place, room in enumerate(FLOW)} | {
     "spec": {"errors"},  # it is given the metric catalogue
     "metrics": {"errors", "observables"},  # a metric is a function of observables
     "store": {"errors", "metrics"},
+    "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
     "report": {"errors", "metrics", "store"},  # it computes nothing, so it needs no model
     "run": set(FLOW),
     "cli": {*FLOW, "run"},

@@ -1,0 +1,133 @@
+"""A histogram that is filled tile by tile, with bins that are the same for every model with a similar range."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reporter.weights.tables import Floats, Ints
+from reporter.weights.tiles import Workspace
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+MOST_BINS = 128
+_FINE = 2**16  # bins in which values are counted first
+
+
+@dataclass(frozen=True)
+class Bin:
+    """How many values lie in [low, high)."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a histogram says of its n values.
+
+    Args:
+        n: how many there are.
+        mean: their mean.
+        sd: their standard deviation (1/n).
+        minimum: the smallest.
+        maximum: the largest.
+        quantiles: (p, value) for each p of ``QUANTILES``: the smallest value with at least that share at or below it,
+            to 1/65536 of the range that was possible.
+        bins: of equal width, a power of two, the smallest one with which at most 128 bins cover the values;
+            their edges are multiples of it.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    minimum: float
+    maximum: float
+    quantiles: tuple[tuple[float, float], ...]
+    bins: tuple[Bin, ...]
+
+
+class Histogram:
+    """Counts values in fine bins, and sums them up in float64.
+
+    Args:
+        low: no value is below it, but for rounding.
+        high: no value is above it, but for rounding.
+    """
+
+    def __init__(self, low: float, high: float) -> None:
+        span = max(high - low, 1e-30 + 1e-12 * max(abs(low), abs(high)))
+        self._width = 2.0 ** math.ceil(math.log2(span / (_FINE - 2)))
+        self._first = math.floor(low / self._width)  # the number of the first fine bin
+        self._counts: Tensor | None = None
+        self._shift: float | None = None
+        self._n, self._sum, self._squares = 0, 0.0, 0.0
+        self._low, self._high = math.inf, -math.inf
+
+    def take(self, values: Tensor, workspace: Workspace) -> None:
+        """Count values, float32, in any shape."""
+        if values.numel() == 0:
+            return
+        flat = values.reshape(-1)
+        low, high = (float(v) for v in torch.aminmax(flat))
+        self._low, self._high = min(self._low, low), max(self._high, high)
+        scratch = workspace.get("scratch", flat.shape)
+        self._moments(flat, scratch)
+        # A power of two scales without rounding, so that edges of bins are exact.
+        torch.mul(flat, 1 / self._width, out=scratch).floor_().sub_(self._first).clamp_(0, _FINE - 1)
+        places = workspace.get("places", flat.shape, torch.int32)
+        places.copy_(scratch)
+        counts = torch.bincount(places, minlength=_FINE)
+        self._counts = counts if self._counts is None else self._counts.add_(counts)
+
+    def _moments(self, flat: Tensor, scratch: Tensor) -> None:
+        if self._shift is None:
+            self._shift = float(flat[: 2**16].mean())
+        torch.sub(flat, self._shift, out=scratch)
+        # Sums of 1,024 numbers in float32, and of these sums in float64.
+        whole = len(scratch) // 1024 * 1024
+        for part in (scratch[:whole].view(-1, 1024), scratch[whole:].view(1, -1)):
+            self._sum += float(part.sum(dim=1).cpu().double().sum())
+            self._squares += float(torch.linalg.vecdot(part, part).cpu().double().sum())
+        self._n += len(flat)
+
+    def summary(self) -> Summary:
+        """Return what was counted; at least one value was."""
+        assert self._counts is not None
+        assert self._shift is not None
+        counts = self._counts.cpu().numpy()
+        mean = self._sum / self._n
+        variance = max(0.0, self._squares / self._n - mean**2)
+        quantiles = np.clip(self._quantiles(counts), self._low, self._high)
+        return Summary(
+            self._n,
+            float(np.clip(self._shift + mean, self._low, self._high)),
+            math.sqrt(variance),
+            self._low,
+            self._high,
+            tuple(zip(QUANTILES, quantiles.tolist(), strict=True)),
+            self._bins(counts),
+        )
+
+    def _quantiles(self, counts: Ints) -> Floats:
+        """Return the middle of the fine bin in which each quantile lies, by the inverse of the empirical CDF."""
+        places = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * self._n)
+        return np.asarray((self._first + places + 0.5) * self._width)
+
+    def _bins(self, counts: Ints) -> tuple[Bin, ...]:
+        used = np.flatnonzero(counts)
+        first, last = self._first + int(used[0]), self._first + int(used[-1])
+        step = 1  # fine bins in a bin
+        while last // step - first // step + 1 > MOST_BINS:
+            step *= 2
+        place = (self._first + used) // step - first // step
+        merged = np.bincount(place, weights=counts[used])
+        width = step * self._width
+        return tuple(
+            Bin((first // step + i) * width, (first // step + i + 1) * width, int(count))
+            for i, count in enumerate(merged)
+        )

@@ -1,0 +1,165 @@
+"""The vectors that a model has before it has read anything: of its tokens, positions and token types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from torch import Tensor
+
+from reporter.errors import ReporterError
+from reporter.weights.lookups import Lookup, Watched, order_matters, watch
+from reporter.weights.position_kinds import PositionKind, inside_attention, table_kind
+
+if TYPE_CHECKING:
+    from reporter.models.load import LoadedModel
+
+Kind = Literal["token", "position", "type"]
+
+_MOST_TYPES = 64  # rows of a table of token types
+
+
+@dataclass(frozen=True)
+class StaticVectors:
+    """The tables of a model. They stay where the model has them, in its precision: nothing is copied.
+
+    Args:
+        model: what the study calls the model.
+        checkpoint: which of its checkpoints.
+        tokens: (V, d).
+        positions: the rows that positions 0, 1, … look up, (P, d'), where vectors are added; else None. d' differs
+            from d where tokens pass through a projection first (OPT-350m).
+        types: (T, d'), or None.
+        position_kind: the main way in which it knows the order of tokens.
+        also: other ways (MPNet adds vectors and has relative biases, too).
+        position_offset: the row of the table that position 0 looks up; RoBERTa's is 2.
+        strings: how the tokenizer writes each token, V of them; None for rows that no token has.
+        special: ids of special tokens.
+        notes: what a reader should know, whole sentences.
+    """
+
+    model: str
+    checkpoint: str
+    tokens: Tensor
+    positions: Tensor | None
+    types: Tensor | None
+    position_kind: PositionKind
+    also: tuple[PositionKind, ...]
+    position_offset: int
+    strings: tuple[str | None, ...]
+    special: frozenset[int]
+    notes: tuple[str, ...]
+
+    @property
+    def kinds(self) -> dict[Kind, Tensor]:
+        """The tables there are."""
+        tables: dict[Kind, Tensor | None] = {"token": self.tokens, "position": self.positions, "type": self.types}
+        return {kind: table for kind, table in tables.items() if table is not None}
+
+    def comparable(self, a: Kind, b: Kind) -> bool:
+        """Tell whether two kinds live in one space."""
+        return self.kinds[a].shape[1] == self.kinds[b].shape[1]
+
+
+def static_vectors(model: LoadedModel) -> StaticVectors:
+    """Find a model's tables by watching which of them a text looks up, and how.
+
+    Args:
+        model: a loaded model; one pass over twelve tokens is made, and a second one for a model of unknown kind.
+
+    Raises:
+        ReporterError: if no table is looked up by the ids of the tokens.
+    """
+    special = special_ids(model.tokenizer)
+    seen = watch(model, sorted(special))
+    length = seen.ids.numel()
+    tokens = _token_table(model, seen)
+    widths = {tokens.shape[1], model.anatomy.width}
+    others = [x for x in seen.lookups if x.table.data_ptr() != tokens.data_ptr() and x.table.shape[1] in widths]
+    added = model.anatomy.positions == "added"
+    place = next((x for x in others if added and x.consecutive(length) and len(x.table) >= length), None)
+    kept = next((x for x in others if x is not place and x.constant(length) and len(x.table) <= _MOST_TYPES), None)
+    positions, offset = _positions(place)
+    kinds: dict[PositionKind, str] = {}
+    if positions is not None:
+        kinds[table_kind(positions)] = f"a table of {len(positions)} vectors is added to the tokens'"
+    kinds |= inside_attention(model, seen)
+    if not kinds:
+        kinds = _neither(model, seen, added)
+    first, *more = kinds
+    return StaticVectors(
+        model.checkpoint.model,
+        model.checkpoint.name,
+        tokens,
+        positions,
+        kept.table if kept else None,
+        first,
+        tuple(more),
+        offset,
+        strings(model.tokenizer, len(tokens)),
+        special,
+        (*(f"Positions are {kind}: {why}." for kind, why in kinds.items()), *_notes(model, seen, tokens, positions)),
+    )
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Return the ids of a tokenizer's special tokens."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
+
+
+def strings(tokenizer: Any, size: int) -> tuple[str | None, ...]:
+    """Return how the tokenizer writes the token of each of ``size`` rows; None for a row that no token has."""
+    by_id = {i: token for token, i in tokenizer.get_vocab().items()}
+    return tuple(by_id.get(i) for i in range(size))
+
+
+def _token_table(model: LoadedModel, seen: Watched) -> Tensor:
+    looked_up = [x.table for x in seen.lookups if x.by(seen.ids)]
+    if not looked_up:
+        raise ReporterError(f"{model.checkpoint.label}: none of its tables is looked up by the ids of the tokens")
+    module: Any = model.module
+    named = module.get_input_embeddings().weight.data_ptr()
+    return next((table for table in looked_up if table.data_ptr() == named), looked_up[0])
+
+
+def _positions(place: Lookup | None) -> tuple[Tensor | None, int]:
+    if place is None:
+        return None, 0
+    offset = int(place.rows.reshape(-1)[0])
+    return place.table[offset:], offset
+
+
+def _neither(model: LoadedModel, seen: Watched, added: bool) -> dict[PositionKind, str]:
+    if added:
+        return {"unrecognised": "something is added to the tokens' vectors, but no table of positions was seen"}
+    if order_matters(model, seen):
+        return {"unrecognised": "the order of its tokens matters, but how it knows it was not found out"}
+    return {"none": "the order of earlier tokens changes nothing in block 1"}
+
+
+def _notes(model: LoadedModel, seen: Watched, tokens: Tensor, positions: Tensor | None) -> Sequence[str]:
+    notes, width = [], tokens.shape[1]
+    blocks = model.anatomy.width
+    if width != blocks:
+        notes.append(f"Token vectors have {width} dimensions and are projected to the {blocks} of its blocks.")
+    if positions is not None and positions.shape[1] != width:
+        notes.append(
+            f"Position vectors have {positions.shape[1]} dimensions: they are added after that projection and "
+            "cannot be compared with the tokens'."
+        )
+    if width == blocks and model.anatomy.positions == "not-added":
+        x, h = tokens[seen.ids[0]].float(), seen.states[0][0].float()
+        scale = float((x * h).sum() / (x * x).sum().clamp_min(1e-30))
+        if float((h - scale * x).norm()) > 1e-2 * float(h.norm()):
+            notes.append(
+                "What enters the first block is no multiple of these vectors: a norm, or another vector that is "
+                "added, stands between."
+            )
+        elif abs(scale - 1) > 1e-2:
+            notes.append(f"What enters the first block is {scale:.4g} × these vectors.")
+    more = {x.table.data_ptr() for x in seen.lookups if x.by(seen.ids)} - {tokens.data_ptr()}
+    if more:
+        notes.append(f"{len(more)} other tables are looked up by the ids of tokens and not looked at here.")
+    return notes

@@ -1,0 +1,286 @@
+"""Distributions and extremes against full matrices in NumPy, closed forms and brute force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from reporter.errors import ReporterError
+from reporter.weights import tiles
+from reporter.weights.distributions import Distribution, PairHistograms, between, of_norms, within
+from reporter.weights.extremes import OutlierPairs, PairExtremes, above_by_chance, ranked
+from reporter.weights.histograms import MOST_BINS, QUANTILES, Histogram
+from reporter.weights.tables import mean, norms, repeats, to_point
+from reporter.weights.tiles import Rows, Workspace, pairs_between, pairs_within
+
+
+def vectors(n: int, d: int, seed: int = 0, shift: float = 0.5) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    sizes = generator.lognormal(0, 0.3, size=(n, 1))
+    return (generator.normal(size=(n, d)) * sizes + shift).astype(np.float32)
+
+
+def rows_of(x: np.ndarray) -> Rows:
+    table = torch.from_numpy(x)
+    return Rows.of(table, norms(table), np.arange(len(x)))
+
+
+def full(x: np.ndarray, y: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """All pairs in float64, by whole matrices."""
+    a, b = x.astype(float), (x if y is None else y).astype(float)
+    keep = np.triu_indices(len(a), 1) if y is None else (np.indices((len(a), len(b))).reshape(2, -1))
+    a, b = a[keep[0]], b[keep[1]]
+    dots = (a * b).sum(1)
+    return {
+        "dot": dots,
+        "cosine": dots / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1),
+        "distance": np.linalg.norm(a - b, axis=1),
+    }
+
+
+def agrees(found: Distribution, values: np.ndarray) -> None:
+    s = found.summary
+    assert s.n == len(values)
+    size = np.abs(values).max()
+    np.testing.assert_allclose(s.mean, values.mean(), atol=1e-6 * size)
+    np.testing.assert_allclose(s.sd, values.std(), rtol=1e-4)
+    np.testing.assert_allclose([s.minimum, s.maximum], [values.min(), values.max()], atol=1e-5 * size)
+    assert [p for p, _ in s.quantiles] == list(QUANTILES)
+    np.testing.assert_allclose(
+        [q for _, q in s.quantiles], np.quantile(values, QUANTILES, method="inverted_cdf"), atol=1e-4 * size
+    )
+    edges = np.array([b.low for b in s.bins] + [s.bins[-1].high])
+    assert MOST_BINS / 2 - 1 <= len(s.bins) <= MOST_BINS
+    np.testing.assert_array_equal([b.high for b in s.bins], edges[1:])  # no gap
+    width = edges[1] - edges[0]
+    assert np.log2(width).is_integer()
+    np.testing.assert_array_equal(edges, np.rint(edges / width) * width)
+    counts = np.array([b.count for b in s.bins])
+    assert counts.sum() == len(values)
+    assert np.abs(counts - np.histogram(values, edges)[0]).sum() <= max(2, 1e-3 * len(values))  # rounding at edges
+    assert counts[0] > 0 < counts[-1]
+
+
+@pytest.fixture(params=[1024, 7, 64])
+def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    size: int = request.param
+    walk = tiles._walk
+    monkeypatch.setattr(tiles, "_walk", lambda *args, **more: walk(*args, **{"size": size} | more))
+    return size
+
+
+def test_pairs_within_are_all_pairs(tile_size: int) -> None:
+    x = vectors(150, 24)
+    told: list[tuple[int, int]] = []
+    found = within("token", rows_of(x), None, 0, lambda what, done, total: told.append((done, total)))
+    values = full(x)
+    assert [d.measure for d in found] == ["cosine", "distance", "dot"]
+    for distribution in found:
+        assert (distribution.exact, distribution.drawn, distribution.rows_a) == (True, 150, 150)
+        agrees(distribution, values[distribution.measure])
+    assert told[-1] == (150 * 149 // 2, 150 * 149 // 2)
+    assert len(told) == -(-150 // tile_size)
+
+
+def test_pairs_between_are_all_pairs(tile_size: int) -> None:
+    x, y = vectors(90, 24), vectors(33, 24, seed=1, shift=-1)
+    for distribution in between(("token", "position"), rows_of(x), rows_of(y), None, 0):
+        agrees(distribution, full(x, y)[distribution.measure])
+        assert (distribution.kind_a, distribution.kind_b) == ("token", "position")
+
+
+def test_moments_of_many_pairs_by_closed_forms() -> None:
+    """Σ⟨x, y⟩ = ‖Σx‖² − Σ‖x‖², Σ⟨x, y⟩² = ‖XᵀX‖² − Σ‖x‖⁴, Σ‖x − y‖² = 2nΣ‖x‖² − 2‖Σx‖² over ordered pairs."""
+    x = vectors(3000, 16).astype(float)
+    n, pairs = 3000, 3000 * 2999
+    by = {d.measure: d.summary for d in within("token", rows_of(x.astype(np.float32)), None, 0)}
+    squares = (x**2).sum(1)
+    mean_dot = (np.square(x.sum(0)).sum() - squares.sum()) / pairs
+    second = (np.square(x.T @ x).sum() - np.square(squares).sum()) / pairs
+    assert by["dot"].n == pairs // 2
+    np.testing.assert_allclose(by["dot"].mean, mean_dot, rtol=1e-6)
+    np.testing.assert_allclose(by["dot"].sd, np.sqrt(second - mean_dot**2), rtol=1e-6)
+    distances = by["distance"].mean ** 2 + by["distance"].sd ** 2
+    np.testing.assert_allclose(distances, 2 * (n * squares.sum() - np.square(x.sum(0)).sum()) / pairs, rtol=1e-6)
+    unit = x / np.sqrt(squares)[:, None]
+    np.testing.assert_allclose(by["cosine"].mean, (np.square(unit.sum(0)).sum() - n) / pairs, rtol=1e-6)
+
+
+def test_a_sample_of_rows_estimates_the_whole() -> None:
+    x = vectors(1200, 16)
+    rows, values = rows_of(x), full(x)
+    found = within("token", rows, 200_000, 5)
+    assert all((d.exact, d.drawn) == (False, 166) for d in found)
+    assert all(d.summary.n == 166 * 165 // 2 + 166 * (1200 - 166) for d in found)
+    for distribution in found:
+        true = values[distribution.measure]
+        assert abs(distribution.summary.mean - true.mean()) < 0.1 * true.std()
+        assert abs(distribution.summary.sd / true.std() - 1) < 0.1
+    assert within("token", rows, 200_000, 5) == found != within("token", rows, 200_000, 6)
+    drawn = between(("token", "type"), rows, rows_of(vectors(4, 16)), 800, 5)
+    assert all((d.exact, d.drawn, d.rows_a, d.summary.n) == (False, 200, 1200, 800) for d in drawn)
+
+
+def test_a_sample_gives_every_pair_the_same_chance() -> None:
+    x = np.arange(1, 7, dtype=np.float32)[:, None]
+    means = [within("token", rows_of(x), 12, seed)[2].summary.mean for seed in range(600)]
+    np.testing.assert_allclose(np.mean(means), full(x)["dot"].mean(), rtol=0.03)
+
+
+def test_half_precision_tables() -> None:
+    x = torch.from_numpy(vectors(200, 32))
+    for dtype in (torch.float16, torch.bfloat16):
+        table = x.to(dtype)
+        rows = Rows.of(table, norms(table), np.arange(200))
+        values = full(table.float().numpy())
+        for distribution in within("token", rows, None, 0):
+            agrees(distribution, values[distribution.measure])
+
+
+def test_norms() -> None:
+    x = vectors(500, 12)
+    x[7] = 0
+    found = of_norms("token", norms(torch.from_numpy(x)))
+    values = np.linalg.norm(np.delete(x, 7, 0).astype(float), axis=1)
+    agrees(found, values)
+    assert (found.measure, found.kind_b, found.rows_a) == ("norm", None, 499)
+
+
+def test_too_few_rows() -> None:
+    assert within("type", rows_of(vectors(1, 4)), None, 0) == []
+    assert between(("token", "type"), rows_of(vectors(5, 4)), rows_of(vectors(0, 4)), None, 0) == []
+    one = within("type", rows_of(vectors(2, 4)), None, 0)[0].summary
+    assert (one.n, one.sd, len(one.bins)) == (1, 0, 1)
+    assert one.minimum == one.maximum == one.mean
+
+
+def test_equal_values_fill_one_bin() -> None:
+    histogram = Histogram(0, 3)
+    histogram.take(torch.full((4, 4), 3.0), Workspace(torch.device("cpu")))
+    assert [b.count for b in histogram.summary().bins] == [16]
+    assert histogram.summary().quantiles[0][1] == 3
+
+
+def test_vectors_that_are_no_numbers() -> None:
+    x = vectors(10, 4)
+    x[3, 1] = np.nan
+    with pytest.raises(ReporterError, match="1 of its vectors are not finite, the first in row 3"):
+        norms(torch.from_numpy(x))
+
+
+def found_pairs(x: np.ndarray, k: int, candidates: int | None = None) -> Any:
+    rows = rows_of(x)
+    extremes = PairExtremes(k, len(x) if candidates is None else candidates)
+    pairs_within(rows, [extremes])
+    return extremes.pairs(rows)
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_extreme_pairs_are_those_of_the_full_matrix(tile_size: int, shift: float) -> None:
+    x = vectors(160, 8, shift=shift)
+    i, j = np.triu_indices(160, 1)
+    for measure, values in full(x).items():
+        order = np.argsort(values)
+        ends = {"most": order[:6] if measure == "distance" else order[::-1][:6]}
+        ends["least"] = order[::-1][:6] if measure == "distance" else order[:6]
+        for end, places in ends.items():
+            pairs = [p for p in found_pairs(x, 6) if (p.measure, p.end) == (measure, end)]
+            assert [(p.token_id_a, p.token_id_b) for p in pairs] == list(zip(i[places], j[places], strict=True))
+            np.testing.assert_allclose([p.value for p in pairs], values[places], rtol=1e-12)
+            assert [p.rank for p in pairs] == list(range(1, 7))
+            assert all(p.certain for p in pairs)
+
+
+def test_near_copies_far_from_the_origin_are_told_apart() -> None:
+    """In float32 the distance of vectors of norm 300 is blind below 0.1; the answer is not."""
+    x = vectors(100, 16, shift=75)
+    for n in range(20):
+        x[99 - n] = x[n]
+        x[99 - n, 0] += np.float32(2.0**-10) * (n + 1)
+    pairs = [p for p in found_pairs(x, 20) if (p.measure, p.end) == ("distance", "most")]
+    assert [(p.token_id_a, p.token_id_b) for p in pairs] == [(n, 99 - n) for n in range(20)]
+
+
+def test_what_rounding_hides_is_said() -> None:
+    x = np.repeat(vectors(1, 16, shift=75), 60, axis=0)
+    x[:, 0] += np.arange(60, dtype=np.float32) * np.float32(2.0**-14)
+    most = [p for p in found_pairs(x, 3) if (p.measure, p.end) == ("distance", "most")]
+    assert len(most) == 3
+    assert not any(p.certain for p in most)
+
+
+def test_only_candidates_are_among_the_extremes(tile_size: int) -> None:
+    x = vectors(100, 8)
+    assert found_pairs(x, 5, candidates=70) == found_pairs(x[:70], 5)
+    assert len(found_pairs(x[:3], 5)) == 6 * 3
+    assert found_pairs(x[:1], 5) == []
+
+
+def test_repetitions() -> None:
+    x = torch.from_numpy(vectors(50, 8))
+    x[[10, 30, 31]] = x[5].clone()
+    x[41] = x[40].clone()
+    x[20, 0], x[21] = 0.0, x[20]
+    x[20, 0], x[21, 0] = 0.0, -0.0
+    found = repeats(x)
+    assert (found.rows, found.groups, found.largest, found.largest_size) == (8, 3, (5, 10, 30, 31), 4)
+    assert found.first[31] == 5
+    assert found.first[41] == 40
+    none = repeats(torch.from_numpy(vectors(5, 8)))
+    assert (none.rows, none.groups, none.largest, none.largest_size) == (0, 0, (), 0)
+
+
+def test_outliers_of_tokens_and_positions(tile_size: int) -> None:
+    x, y = vectors(200, 12, shift=0), vectors(40, 12, seed=3, shift=0)
+    tokens, positions = rows_of(x), rows_of(y)
+    consumer = OutlierPairs(0.6, 15, 200, 40)
+    pairs_between(tokens, positions, [consumer])
+    found = consumer.outliers(tokens, positions)
+    cosines = full(x, y)["cosine"]
+    assert found.count == (np.abs(cosines) > 0.6).sum()
+    assert found.pairs == 8000
+    order = np.argsort(-np.abs(cosines))[:15]
+    assert [(p.token_id, p.position) for p in found.listed] == [(i // 40, i % 40) for i in order]
+    np.testing.assert_allclose([p.cosine for p in found.listed], cosines[order])
+    assert abs(found.count / found.by_chance - 1) < 0.3  # these directions are even
+    strict = OutlierPairs(0.999, 15, 200, 40)
+    pairs_between(tokens, positions, [strict])
+    assert strict.outliers(tokens, positions).listed == ()
+
+
+def test_cosines_by_chance() -> None:
+    assert above_by_chance(0.5, 2) == pytest.approx(2 / 3)  # angles below 60° or above 120°
+    assert above_by_chance(0.5, 3) == pytest.approx(0.5)  # Archimedes: cosines are uniform
+    assert (above_by_chance(1.0, 5), above_by_chance(0.3, 1), above_by_chance(0.0, 5)) == (0, 1, pytest.approx(1))
+
+
+def test_distance_and_cosine_to_the_mean() -> None:
+    x = vectors(5000, 8)
+    x[17] = 0
+    table = torch.from_numpy(x)
+    keep = norms(table) > 0
+    middle = mean(table, keep)
+    np.testing.assert_allclose(middle, np.delete(x, 17, 0).astype(float).mean(0), rtol=1e-12)
+    cosines, distances = to_point(table, middle)
+    assert np.isnan(cosines[17])
+    np.testing.assert_allclose(distances, np.linalg.norm(x.astype(float) - middle, axis=1), rtol=1e-12)
+    usable = np.flatnonzero(keep)
+    found = ranked(norms(table), cosines, distances, usable, 4)
+    far = [t.token_id for t in found if (t.by, t.end) == ("mean_distance", "largest")]
+    assert far == np.argsort(-distances)[:4].tolist()
+    low = [t.token_id for t in found if (t.by, t.end) == ("mean_cosine", "smallest")]
+    assert low == np.argsort(cosines[usable])[:4].tolist() or 17 not in low
+    assert 17 not in {t.token_id for t in found}
+    assert len(found) == 24
+
+
+def test_histograms_and_extremes_share_one_walk() -> None:
+    x = vectors(80, 8)
+    rows = rows_of(x)
+    histograms, extremes = PairHistograms(rows.norms, rows.norms), PairExtremes(4, 80)
+    pairs_within(rows, [histograms, extremes])
+    assert extremes.pairs(rows) == found_pairs(x, 4)
+    assert histograms.summaries()["cosine"] == within("token", rows, None, 0)[0].summary
