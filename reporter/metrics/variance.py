@@ -81,7 +81,7 @@ STATISTICS = (
         "tradeoff",
         "trade-off of norm and variance",
         "Spearman correlation, over the kept types that occur at least twice in the view, of ‖μ_t‖ and "
-        "V(X_t) = E‖x − μ_t‖²; equal values share their mean rank",
+        "V(X_t) = E‖x − μ_t‖²; values equal to 1e-6 share their mean rank",
         (YAMAGIWA,),
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
         "independent",
@@ -182,12 +182,17 @@ def _tradeoff(found: TypeView, place: Place) -> Value:
     norms, variances, n = found.norms[twice], found.variances[twice], int(twice.sum())
     if n < _FEWEST_TYPES:
         return Value("tradeoff", place, None, n, reason=f"fewer than {_FEWEST_TYPES} token types")
-    if not (variances > 1e-12 * found.mean_square).any():
+    # What rounding leaves of a type whose states are all equal is no variance: they share the lowest rank.
+    variances = np.where(variances > 1e-12 * found.mean_square, variances, 0.0)
+    if not variances.any():
         return Value("tradeoff", place, None, n, reason="every occurrence of a type has the same state")
     r = spearman(norms, variances)
     if r is None:
         return Value("tradeoff", place, None, n, reason="all types have means of the same norm, or the same variance")
     return Value("tradeoff", place, r, n, *_fisher_interval(r, n))
+
+
+ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
 
 
 def spearman(x: Floats, y: Floats) -> float | None:
@@ -199,9 +204,19 @@ def spearman(x: Floats, y: Floats) -> float | None:
 
 
 def _ranks(x: Floats) -> Floats:
-    _, which, count = np.unique(x, return_inverse=True, return_counts=True)
+    """Return the rank of each number, from 1; numbers that float32 states cannot tell apart share their mean rank.
+
+    At the embedding, types that stand at the same positions vary equally but for rounding, and which of them comes
+    first would depend on the batch.
+    """
+    order = np.argsort(x)
+    gaps = np.diff(x[order])
+    group = np.concatenate([[0], np.cumsum(gaps > ROUNDING * np.abs(x[order][1:]))])
+    count = np.bincount(group)
     last = np.cumsum(count)
-    return np.asarray((last - (count - 1) / 2)[which], dtype=np.float64)
+    ranks = np.empty(len(x))
+    ranks[order] = (last - (count - 1) / 2)[group]
+    return ranks
 
 
 def _fisher_interval(r: float, n: int) -> tuple[float, float] | tuple[None, None]:

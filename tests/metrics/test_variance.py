@@ -118,3 +118,13 @@ def test_isotropic_states_stay_at_the_floor(observe, values):
         value, floor = (found[f"variance.between_share{end}", layer].value for end in ("", "_floor"))
         assert value == pytest.approx(floor, rel=0.35) and value < 0.03
         assert found["variance.total", layer].value == pytest.approx(16, rel=0.05)
+
+
+def test_rounding_decides_no_rank():
+    """Types that do not vary, or vary alike, share a rank whatever float32 leaves of the difference."""
+    norms = np.arange(1.0, 9.0)
+    variances = np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.5, 3.0])
+    noisy = variances * (1 + 1e-8 * np.arange(8))
+    expected = spearmanr(norms, variances).statistic
+    assert spearman(norms, variances) == pytest.approx(expected)
+    assert spearman(norms, noisy) == pytest.approx(expected)
