@@ -172,7 +172,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     with torch.inference_mode(), autocast(model.device, settings.precision):
         captured = model.run(ids, mask, attention=settings.layout.attention)
         losses = None
-        if settings.losses and settings.readout is not None:
+        if settings.losses and settings.readout is not None and not settings.readout.loss_problem:
             last = captured.path[-1] if captured.final is None else captured.final
             losses = settings.readout.token_losses(batch, last, settings.seed)
     states = list(captured.path)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError
 from reporter.forward.contexts import key_of
 
 if TYPE_CHECKING:
@@ -34,15 +33,23 @@ class Readout:
     model: LoadedModel
     head: Head
 
+    @property
+    def lens_problem(self) -> str:
+        """Why states before the last cannot be read; empty if they can."""
+        return self.model.closing.problem
+
+    @property
+    def loss_problem(self) -> str:
+        """Why tokens cannot be predicted; empty if they can."""
+        lost = self.head.kind == "masked" and self.head.mask_id is None
+        return "its tokenizer has no mask token" if lost else ""
+
     def log_probabilities(self, states: torch.Tensor, closed: bool) -> Iterator[torch.Tensor]:
         """Yield log p over the vocabulary for each token, some tokens at a time, (some tokens, vocabulary) in float32.
 
         Args:
             states: residual stream (tokens, width), or the model's last states (tokens, final width) if ``closed``.
             closed: whether the closing norm has been applied.
-
-        Raises:
-            ReporterError: if the closing norm cannot be applied by itself.
         """
         rows = max(1, _LOGITS // self.model.anatomy.vocabulary_size)
         for start in range(0, len(states), rows):
@@ -70,8 +77,7 @@ class Readout:
             before = torch.zeros_like(predicted)
             before[:, :-1] = predicted[:, 1:]
             return self._losses(last[before], ids, predicted)
-        if self.head.mask_id is None:
-            raise ReporterError("its tokenizer has no mask token")
+        assert self.head.mask_id is not None  # see ``loss_problem``
         hidden = torch.as_tensor(_hidden(batch, seed), device=last.device) & own
         mask = torch.as_tensor(batch.mask, device=last.device)
         captured = self.model.run(ids.where(~hidden, self.head.mask_id), mask)

@@ -57,7 +57,7 @@ class Lens(PerToken):
         below = keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
         self._rows = torch.as_tensor(np.flatnonzero(below), device=batch.states[0].device)
         self._last = []
-        if batch.readout is not None and len(self._rows):
+        if batch.readout is not None and not batch.readout.lens_problem and len(self._rows):
             path = self.layout.layers
             final = self.layout.final_width is not None
             states = batch.states[path + 1 if final else path][self._rows]

@@ -112,6 +112,9 @@ def _pass(
         progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
     readout, problem = _readout(model, wanted, offline)
+    known = kept.facts()
+    if known is not None and not any(KINDS[name].reads_head for name in wanted):
+        problem = known.head_problem  # of an earlier pass, whose observables are still read
     settings = Settings(
         max_tokens=max_tokens,
         batch_tokens=run.batch_tokens,
@@ -145,11 +148,7 @@ def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout
         readout = Readout(model, load_head(model.checkpoint, model, offline))
     except ReporterError as error:
         return None, str(error)
-    if model.closing.problem and "lens" in wanted:
-        return None, model.closing.problem
-    if readout.head.kind == "masked" and readout.head.mask_id is None and "losses" in wanted:
-        return None, "its tokenizer has no mask token"
-    return readout, ""
+    return readout, readout.loss_problem or readout.lens_problem
 
 
 FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything

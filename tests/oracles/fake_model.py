@@ -69,6 +69,7 @@ class FakeModel:
         self.places = (1 + 0.5 * np.sin(1.7 * np.arange(300)))[:, None].astype(np.float32)
         self.weights = [(rng.standard_normal((width, width)) / width**0.5).astype(np.float32) for _ in range(layers)]
         self.tokenizer = FakeTokenizer(special)
+        self.closing = SimpleNamespace(problem="")
         self.device = torch.device("cpu")
         self.anatomy = SimpleNamespace(
             role=role,

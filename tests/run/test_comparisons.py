@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -133,3 +135,23 @@ def test_correlations_of_a_study(study, run, store):
     )["value"]
     value = rows.query("score == 'glue' and method == 'pearson'")["value"].item()
     assert value == pytest.approx(np.corrcoef(rates, np.arange(4))[0, 1])
+
+
+def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, store, tmp_path):
+    """An encoder saved without its head; a metric that is added later must not wash the reason away."""
+    from transformers import AutoModel
+
+    run(study())
+    trained = next((tmp_path / "results" / "cache" / "models").glob("**/step-*2"))
+    headless = tmp_path / "headless"
+    shutil.copytree(trained, headless)
+    AutoModel.from_pretrained(trained).save_pretrained(headless)
+    first = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [loss]")
+    second = (first[0], "metrics: [loss, outliers]")
+    third = (first[0], "metrics: [outliers, {entropy: {texts: 5}}, loss]")
+    model = ("models:\n", "models:\n  bare: {path: headless}\n")
+    for metrics in (first, second, third):
+        outcome, _ = run(study(model, metrics), only=["bare"], force=True)
+        assert outcome.failed == 0
+        reasons = store.frame("SELECT reasons FROM cells WHERE model = 'bare' AND metric = 'loss'")["reasons"]
+        assert reasons.str.contains("without a language-model head").all()
