@@ -66,7 +66,7 @@ STATISTICS = (
 class EntropyOptions(Options):
     """How many texts are measured."""
 
-    texts: int = Field(default=1000, ge=1, description="texts whose states are decomposed, chosen by a hash")
+    texts: int = Field(default=500, ge=1, description="texts whose states are decomposed, chosen by a hash")
 
     def sample_size(self) -> int:
         """Return the number of texts."""
