@@ -77,7 +77,9 @@ class _Worker:
 
     def _relate(self) -> None:
         """Store what the study alone says of models, since it may change where no cell must run."""
-        found = [one for ready in self.plan.checkpoints.values() if isinstance(ready, tuple) for one in ready]
+        known = {cell.key.model for cell in self.plan.cells if cell.state == "cached"}
+        ready = [found for model, found in self.plan.checkpoints.items() if model in known]
+        found = [one for checkpoints in ready if isinstance(checkpoints, tuple) for one in checkpoints]
         said = (*_MODEL_KEY, "base", "baseline", "scores")
         self.store.put_all("models", _MODEL_KEY, [{name: self._model_row(one)[name] for name in said} for one in found])
 

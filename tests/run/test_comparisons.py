@@ -155,3 +155,10 @@ def test_why_a_model_has_no_loss_is_still_known_after_another_pass(study, run, s
         assert outcome.failed == 0
         reasons = store.frame("SELECT reasons FROM cells WHERE model = 'bare' AND metric = 'loss'")["reasons"]
         assert reasons.str.contains("without a language-model head").all()
+
+
+def test_a_model_that_was_never_loaded_leaves_no_half_row(study, run, store):
+    lost = ('  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n', "  inline: {file: gone.txt}\n")
+    outcome, _ = run(study(lost), only=["enc", "inline"])
+    assert outcome.computed == 0 and outcome.failed
+    assert store.frame("SELECT * FROM models WHERE status IS NULL").empty
