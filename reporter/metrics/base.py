@@ -188,29 +188,14 @@ class PairValue:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """One statistic's value on one side of a comparison minus its value on the other, on its way to ``differences``.
+class Difference(Value):
+    """A statistic's value on one side of a comparison minus its value on the other, on its way to ``differences``.
 
-    Args:
-        statistic: the statistic that is compared.
-        place: site and layer, or None for a number of the whole model.
-        value: first minus second; None where it could not be computed.
-        n: texts of the smaller side.
-        ci_low: lower end of its interval; None where it has none.
-        ci_high: upper end.
-        reason: why there is no value.
+    Its fields are those of a value; ``n`` are the texts of the smaller side.
     """
 
-    statistic: str
-    place: Place | None
-    value: float | None
-    n: int
-    ci_low: float | None = None
-    ci_high: float | None = None
-    reason: str = ""
 
-
-Result = Value | Eigenvalue | TokenType | PairValue | Difference
+Result = Value | Eigenvalue | TokenType | PairValue  # a Difference is a Value
 Compute = Callable[["Observed", Options], Iterator[Result]]
 Compare = Callable[["Observed", "Observed", Options], Iterator[Result]]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -18,18 +18,15 @@ from numpy.typing import NDArray
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
-from reporter.observables.observable import Observable
+from reporter.observables.bootstrapped import Bootstrapped
 from reporter.observables.observed import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observed import Observed
-    from reporter.observables.setting import Setting
-
-_SUMS = ("sums", "squares", "counts", "replicate_sums", "replicate_counts")
 
 
-class PerText(Observable):
+class PerText(Bootstrapped):
     """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
 
     A text for which a quantity is undefined, as it is where the view leaves the text no token, is left out of sum and
@@ -43,10 +40,10 @@ class PerText(Observable):
         replicates: R.
     """
 
-    quantities: ClassVar[tuple[str, ...]]
+    sums_kept = ("sums", "squares", "counts", "replicate_sums", "replicate_counts")
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
-        self.layout, self.seed, self.replicates = layout, seed, replicates
+        super().__init__(layout, seed, replicates)
         shape = (len(layout.places), len(VIEWS), len(self.quantities))
         self.sums, self.squares, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
         self.replicate_sums, self.replicate_counts = (
@@ -58,11 +55,6 @@ class PerText(Observable):
         """Which one of ``texts`` each token belongs to, shape (tokens,)."""
         self._strata = torch.zeros(0, dtype=torch.int64)
         self._of_places: list[torch.Tensor] = []
-
-    @classmethod
-    def empty(cls, setting: Setting) -> Self:
-        """Return one that has seen nothing."""
-        return cls(setting.layout, setting.seed)
 
     @abstractmethod
     def of_texts(self, layer: LayerStates) -> torch.Tensor:
@@ -117,24 +109,6 @@ class PerText(Observable):
         weights = torch.from_numpy(poisson_weights(self.texts[kept.numpy()], self.seed, self.replicates)).double().T
         self.replicate_sums += (weights @ values[kept].flatten(1)).view_as(self.replicate_sums)
         self.replicate_counts += (weights @ defined[kept].flatten(1).double()).view_as(self.replicate_counts)
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other texts."""
-        for name in _SUMS:
-            getattr(self, name).add_(getattr(other, name))
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the five arrays named in the class."""
-        return {name: getattr(self, name) for name in _SUMS}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed and replicates."""
-        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        for name in _SUMS:
-            setattr(self, name, tensors[name])
 
 
 @dataclass(frozen=True)

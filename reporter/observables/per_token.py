@@ -6,7 +6,7 @@ To add such a number, subclass :class:`PerToken`, name its ``quantities`` and wr
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
-from reporter.observables.observable import Observable
+from reporter.observables.bootstrapped import Bootstrapped
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
-
-_SUMS = ("sums", "counts", "replicate_sums", "replicate_counts")
 
 
-class PerToken(Observable):
+class PerToken(Bootstrapped):
     """Sum and count of each quantity, at each place and stratum, over all texts and under each bootstrap replicate.
 
     A token for which a quantity is undefined (NaN) is left out of its sum and count. Shapes, with P places, S strata,
@@ -37,10 +34,10 @@ class PerToken(Observable):
         replicates: R.
     """
 
-    quantities: ClassVar[tuple[str, ...]]
+    sums_kept = ("sums", "counts", "replicate_sums", "replicate_counts")
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
-        self.layout, self.seed, self.replicates = layout, seed, replicates
+        super().__init__(layout, seed, replicates)
         shape = (len(self.places), len(STRATA), len(self.quantities))
         self.sums = torch.zeros(shape, dtype=torch.float64)
         self.counts = torch.zeros(shape, dtype=torch.float64)
@@ -49,11 +46,6 @@ class PerToken(Observable):
         self._of_texts: list[torch.Tensor] = []
         self._row_of_text = torch.zeros(0, dtype=torch.int64)
         self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-
-    @classmethod
-    def empty(cls, setting: Setting) -> Self:
-        """Return one that has seen nothing."""
-        return cls(setting.layout, setting.seed)
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -96,21 +88,3 @@ class PerToken(Observable):
         self.replicate_sums[:, :, used] += weighted[:, :, :, 0]
         self.replicate_counts[:, :, used] += weighted[:, :, :, 1]
         self._of_texts = []
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of other texts."""
-        for name in _SUMS:
-            getattr(self, name).add_(getattr(other, name))
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Return the four arrays named in the class."""
-        return {name: getattr(self, name) for name in _SUMS}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed and replicates."""
-        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
-
-    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over saved arrays."""
-        for name in _SUMS:
-            setattr(self, name, tensors[name])

@@ -81,7 +81,8 @@ class _Worker:
         ready = [found for model, found in self.plan.checkpoints.items() if model in known]
         found = [one for checkpoints in ready if isinstance(checkpoints, tuple) for one in checkpoints]
         said = (*_MODEL_KEY, "base", "baseline", "scores")
-        self.store.put_all("models", _MODEL_KEY, [{name: self._model_row(one)[name] for name in said} for one in found])
+        rows = map(self._model_row, found)
+        self.store.put_all("models", _MODEL_KEY, [{name: row[name] for name in said} for row in rows])
 
     def _model(self, model: str, checkpoints: tuple[Checkpoint, ...]) -> None:
         todo = [

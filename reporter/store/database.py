@@ -66,7 +66,7 @@ class Store:
         if row.get("status") not in {"done", "failed"}:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
         frames = {}
-        for name, rows in {"layer_metrics": as_records(values), **(more or {})}.items():
+        for name, rows in {"layer_metrics": values, **(more or {})}.items():
             if numbers := numbers_of(name, key, as_records(rows)):
                 frames[name] = as_frame(find_table(name), numbers)
         with self._file.writing() as connection:
