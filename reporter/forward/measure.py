@@ -173,8 +173,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         captured = model.run(ids, mask, attention=settings.layout.attention)
         losses = None
         if settings.losses and settings.readout is not None and not settings.readout.loss_problem:
-            last = captured.path[-1] if captured.final is None else captured.final
-            losses = settings.readout.token_losses(batch, last, settings.seed)
+            losses = settings.readout.token_losses(batch, captured.last, settings.seed)
     states = list(captured.path)
     if settings.layout.final_width is not None and captured.final is not None:
         states.append(captured.final)

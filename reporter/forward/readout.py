@@ -81,8 +81,7 @@ class Readout:
         hidden = torch.as_tensor(_hidden(batch, seed), device=last.device) & own
         mask = torch.as_tensor(batch.mask, device=last.device)
         captured = self.model.run(ids.where(~hidden, self.head.mask_id), mask)
-        states = captured.path[-1] if captured.final is None else captured.final
-        return self._losses(states[hidden], ids, hidden)
+        return self._losses(captured.last[hidden], ids, hidden)
 
     def _losses(self, states: torch.Tensor, ids: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
         losses = torch.full(ids.shape, torch.nan, dtype=torch.float64, device=ids.device)

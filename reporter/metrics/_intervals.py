@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from reporter.metrics.base import Value
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Place
 
 FEWEST_TEXTS = 5  # below it the interval covers far less than it says: 74 % at three texts, 89 % at five
 
@@ -24,6 +30,29 @@ def mean_of_batches(values: Sequence[float]) -> tuple[float, float | None, float
         return mean, None, None
     spread = float(np.std(values, ddof=1))
     return mean, mean - spread, mean + spread
+
+
+class Replicated(Protocol):
+    """A mean with its bootstrap replicates over texts."""
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+
+    @property
+    def n(self) -> int:
+        """How many observations have the quantity; 0 if none."""
+
+    @property
+    def replicates(self) -> NDArray[np.float64]:
+        """The mean under each set of text weights, shape (R,)."""
+
+
+def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, texts: int, reason: str) -> Value:
+    """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason."""
+    if not mean.n:
+        return Value(statistic, place, None, 0, reason=reason)
+    return Value(statistic, place, mean.value, mean.n, *percentile_interval(mean.replicates, texts))
 
 
 def percentile_interval(replicates: NDArray[np.float64], texts: int) -> tuple[float, float] | tuple[None, None]:

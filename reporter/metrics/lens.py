@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics._sources import BELROSE, NOSTALGEBRAIST
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -71,9 +71,5 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
     for place in seen.path:
         for statistic in ("entropy", "kl"):
             average = seen.per_token("lens", statistic, place)
-            if not average.n:
-                reason = seen.head_problem or "no token was read"
-                yield Value(statistic, place, None, 0, reason=reason)
-                continue
-            low, high = percentile_interval(average.replicates, seen.texts)
-            yield Value(statistic, place, average.value, average.n, low, high)
+            reason = seen.head_problem or "no token was read"
+            yield mean_with_interval(statistic, place, average, seen.texts, reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics._sources import SALAZAR
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -55,8 +55,4 @@ def loss(seen: Observed, options: Options) -> Iterator[Value]:
         options: none.
     """
     average = seen.per_token("losses", "loss", seen.path[0])
-    if not average.n:
-        yield Value("lm", None, None, 0, reason=seen.head_problem or "no token is predicted")
-        return
-    low, high = percentile_interval(average.replicates, seen.texts)
-    yield Value("lm", None, average.value, average.n, low, high)
+    yield mean_with_interval("lm", None, average, seen.texts, seen.head_problem or "no token is predicted")

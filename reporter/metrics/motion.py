@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.metrics import _floors
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics._sources import LUISTO
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -100,11 +100,8 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
     for statistic, end in ends.items():
         for place in seen.path[:end]:
             average = seen.average(statistic, place)
-            if not average.n:
-                yield Value(statistic, place, None, 0, reason="every token has a zero state or a zero step here")
-                continue
-            low, high = percentile_interval(average.replicates, seen.texts)
-            yield Value(statistic, place, average.value, average.n, low, high)
-            if statistic in floors:
+            reason = "every token has a zero state or a zero step here"
+            yield mean_with_interval(statistic, place, average, seen.texts, reason)
+            if average.n and statistic in floors:
                 floor = floors[statistic](average.n, seen.width(place), seen.seed)
                 yield Value(f"{statistic}_floor", place, floor, average.n)

@@ -160,7 +160,7 @@ def _test(head: Head, whole: Any, model: LoadedModel) -> None:
     ids = model._inputs.random_ids(texts=2)
     mask = torch.ones_like(ids)
     run = model.run(ids, mask)
-    mine = head.logits((run.path[-1] if run.final is None else run.final).flatten(0, 1))
+    mine = head.logits(run.last.flatten(0, 1))
     with _with_base(whole, model.module):
         theirs = whole(**_arguments(whole, ids, attention_mask=mask)).logits.flatten(0, 1)
     model._capture.clear()

@@ -41,6 +41,11 @@ class Captured:
     final: Tensor | None
     attention: list[Tensor] | None
 
+    @property
+    def last(self) -> Tensor:
+        """What the model itself returns last, and its head reads: ``final``, or the last block's output without one."""
+        return self.path[-1] if self.final is None else self.final
+
 
 @dataclass(frozen=True)
 class LoadedModel:

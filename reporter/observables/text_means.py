@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from reporter.observables.observed import VIEWS
 from reporter.observables.per_text import PerText
 from reporter.observables.text_sums import cosine_of
 
@@ -30,20 +31,18 @@ class TextMeans(PerText):
 
     def of_texts(self, layer: LayerStates) -> torch.Tensor:
         """Return the four quantities, shape (texts, views, 4)."""
-        last = self.layout.layers
-        means = [self._means(layer, last)]
+        last, shape = self.layout.layers, (len(self.texts), len(VIEWS))
+        found = torch.full((*shape, len(self.quantities)), torch.nan, dtype=torch.float64)
+        if layer.index > last:  # off the path
+            return found
+        found[:, :, :2] = self._means(layer, last)
         if self.layout.final_width == self.layout.width:
-            means.append(self._means(layer, last + 1))  # the place right after the path
-        else:
-            means.append(torch.full_like(means[0], torch.nan))
-        found = torch.cat(means, dim=2)
-        return found if layer.index <= last else torch.full_like(found, torch.nan)
+            found[:, :, 2:] = self._means(layer, last + 1)  # the place right after the path
+        return found
 
     def _means(self, layer: LayerStates, target: int) -> torch.Tensor:
         """Return the mean and the gap with respect to the states at one place, shape (texts, views, 2)."""
         batch: HiddenBatch = layer.batch
-        if layer.index > self.layout.layers:
-            return torch.full((len(self.texts), 3, 2), torch.nan, dtype=torch.float64)
         if layer.index == target:
             cosine = layer.norms / layer.norms  # 1 by definition, not up to rounding
         else:

@@ -103,10 +103,12 @@ class FakeModel:
 
     def run(self, input_ids, attention_mask, attention=False):
         """Beside the path, a norm and projection of the last block, and states half way through each block."""
+        from reporter.models.load import Captured
+
         path = self.states(input_ids, attention_mask)
         final = None if self.anatomy.final_width is None else self.close(path[-1])
         between = [(a + b) / 2 for a, b in itertools.pairwise(path)] if attention else None
-        return SimpleNamespace(path=path, final=final, attention=between)
+        return Captured(path=path, final=final, attention=between)
 
     def close(self, x):
         """Scale to norm 1, then pad with zeros or cut off dimensions."""
