@@ -11,6 +11,7 @@ from reporter.analyses.analysis import Analysis
 def analyses() -> dict[str, Analysis]:
     """Return every analysis by name."""
     from reporter.analyses.pairs import PAIRS
+    from reporter.analyses.probes import PROBES
     from reporter.analyses.vocabulary import VOCABULARY
 
-    return {analysis.name: analysis for analysis in (PAIRS, VOCABULARY)}
+    return {analysis.name: analysis for analysis in (PAIRS, PROBES, VOCABULARY)}
