@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.analyses import logistic, perceptron
-from reporter.analyses.directions import ROUNDING
+from reporter.analyses.distances import ROUNDING
 from reporter.analyses.samples import stream
 
 Floats = NDArray[np.float64]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.analyses.distances import ROUNDING
+
 Floats = NDArray[np.float64]
 
-ROUNDING = 1e-5
-"""A difference shorter than this share of the vectors' mean norm is one of rounding, not of meaning."""
 REPLICATES = 1000  # of the bootstrap
 TURNS = 999  # random signs: with what was seen, a thousand
 RANDOM_SETS = 100  # of randomly paired texts
@@ -87,7 +87,8 @@ def weighted_consistency(x: Floats, weights: Floats) -> Floats:
     enough = others > 1e-7 * np.sqrt(own.sum())
     cosines = np.divide(to_all - weights * own, others * np.sqrt(own), out=np.zeros_like(to_all), where=enough)
     there = np.where(enough, np.abs(weights), 0.0).sum(axis=1)
-    return np.divide((weights * cosines).sum(axis=1), there, out=np.full(len(weights), np.nan), where=there > 0)
+    none = np.full(len(weights), np.nan)
+    return np.asarray(np.divide((weights * cosines).sum(axis=1), there, out=none, where=there > 0))
 
 
 def resampled(x: Floats, rng: np.random.Generator) -> Floats:

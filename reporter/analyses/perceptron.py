@@ -49,7 +49,7 @@ def fit(x: Floats, y: Ints, classes: int, hidden: int, rng: np.random.Generator)
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(_logits(inputs, weights), wanted).backward()
+        torch.nn.functional.cross_entropy(_logits(inputs, weights), wanted).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     return [weight.detach() for weight in weights]
 

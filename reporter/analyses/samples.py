@@ -42,10 +42,10 @@ def drawn_texts(corpus: Corpus, size: int, context: Context) -> list[str]:
         size: how many at most.
         context: seed and tokenizer.
     """
-    order = stream(context.seed, "texts").permutation(len(corpus.texts)).tolist()
+    order = stream(context.seed, "texts").permutation(len(corpus.texts))
     found: dict[str, None] = {}
     for start in range(0, len(order), _AT_ONCE):
-        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE]]
+        texts = [corpus.texts[index] for index in order[start : start + _AT_ONCE].tolist()]
         found |= dict.fromkeys(readable(texts, context))
         if len(found) >= size:
             break
