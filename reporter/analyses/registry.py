@@ -10,6 +10,7 @@ from reporter.analyses.analysis import Analysis
 @cache
 def analyses() -> dict[str, Analysis]:
     """Return every analysis by name."""
+    from reporter.analyses.journeys import JOURNEYS
     from reporter.analyses.vocabulary import VOCABULARY
 
-    return {analysis.name: analysis for analysis in (VOCABULARY,)}
+    return {analysis.name: analysis for analysis in (JOURNEYS, VOCABULARY)}
