@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
 
-_LONGEST_RUN = 32  # tokens that may make up one word
+_GAP = 16  # characters that a tokenizer may leave out between two tokens
 _SHOWN = 60  # tokens that an error lists
+
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def followed(words: Sequence[str], texts: Sequence[Written], tokenizer: Any) -> 
     return found
 
 
-def _hits(word: str, text: Written, spans: Sequence[tuple[int, int]] | None) -> NDArray[np.bool_]:
+def _hits(word: str, text: Written, spans: Sequence[Span]) -> NDArray[np.bool_]:
     for flags in (0, re.IGNORECASE):
         for hit in (_as_word(word, text, spans, flags), _as_token(word, text, flags)):
             if hit.any():
@@ -70,31 +73,14 @@ def _hits(word: str, text: Written, spans: Sequence[tuple[int, int]] | None) -> 
     return np.zeros(len(text.ids), dtype=bool)
 
 
-def _as_word(word: str, text: Written, spans: Sequence[tuple[int, int]] | None, flags: int) -> NDArray[np.bool_]:
+def _as_word(word: str, text: Written, spans: Sequence[Span], flags: int) -> NDArray[np.bool_]:
     """Return the tokens that hold a character of the word where it stands in the text."""
     found = np.zeros(len(text.ids), dtype=bool)
-    if spans is None:
-        return _as_run(word, text, flags)
     before = r"(?<!\w)" if re.match(r"\w", word) else ""
     after = r"(?!\w)" if re.search(r"\w\Z", word) else ""
     for match in re.finditer(before + re.escape(word) + after, text.text, flags):
         for i, (start, end) in enumerate(spans):
             found[i] |= start < match.end() and end > match.start() and not text.special[i]
-    return found
-
-
-def _as_run(word: str, text: Written, flags: int) -> NDArray[np.bool_]:
-    """Return the tokens whose texts, joined, are the word: for a tokenizer that does not say where tokens stand."""
-    found = np.zeros(len(text.ids), dtype=bool)
-    for start in range(len(text.bare)):
-        joined = ""
-        for end in range(start, min(len(text.bare), start + _LONGEST_RUN)):
-            joined += text.bare[end].strip()
-            if len(joined) > len(word):
-                break
-            if joined and _same(joined, word, flags):
-                found[start : end + 1] = True
-                break
     return found
 
 
@@ -112,16 +98,30 @@ def _same(a: str, b: str, flags: int) -> bool:
     return a.casefold() == b.casefold() if flags else a == b
 
 
-def _spans(text: Written, tokenizer: Any) -> Sequence[tuple[int, int]] | None:
-    """Return where each token stands in the text, None where the tokenizer does not say."""
-    if not getattr(tokenizer, "is_fast", False):
-        return None
-    options: Mapping[str, Any] = {"return_offsets_mapping": True, "verbose": False}
-    whole = tokenizer(text.text, **options)
-    if len(whole["input_ids"]) != len(text.ids):  # it was cut
-        whole = tokenizer(text.text, truncation=True, max_length=len(text.ids), **options)
-    same = np.array_equal(whole["input_ids"], text.ids)
-    return [(int(start), int(end)) for start, end in whole["offset_mapping"]] if same else None
+def _spans(text: Written, tokenizer: Any) -> Sequence[Span]:
+    """Return where each token stands in the text."""
+    if getattr(tokenizer, "is_fast", False):
+        options: Mapping[str, Any] = {"return_offsets_mapping": True, "verbose": False}
+        whole = tokenizer(text.text, **options)
+        if len(whole["input_ids"]) != len(text.ids):  # it was cut
+            whole = tokenizer(text.text, truncation=True, max_length=len(text.ids), **options)
+        if np.array_equal(whole["input_ids"], text.ids):
+            return [(int(start), int(end)) for start, end in whole["offset_mapping"]]
+    return _searched(text)
+
+
+def _searched(text: Written) -> Sequence[Span]:
+    """Look for each token after the one before, for a tokenizer that does not say where its tokens stand."""
+    spans, at = [], 0
+    for token in text.bare:
+        part = token.strip()
+        match = (
+            re.compile(re.escape(part), re.IGNORECASE).search(text.text, at, at + len(part) + _GAP) if part else None
+        )
+        if match:
+            at = match.end()
+        spans.append((match.start(), match.end()) if match else (at, at))
+    return spans
 
 
 def _not_there(word: str, texts: Sequence[Written]) -> str:

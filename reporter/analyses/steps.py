@@ -203,6 +203,8 @@ class _Portion:
         self, place: Place, i: int, position: int, token_id: int, token: str, measure: Measure
     ) -> Iterator[Neighbour]:
         ids = self._nearest(place, measure, i)[: self.top]
+        if not len(ids):
+            return
         cosines, distances = against(self.states[place][i : i + 1], ids[None], self.vectors)
         for rank, (near, cosine, distance) in enumerate(
             zip(ids.tolist(), cosines[0].tolist(), distances[0].tolist(), strict=True), 1

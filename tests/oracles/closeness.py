@@ -7,7 +7,9 @@ import numpy as np
 
 def brute_force(x, table, own, nearest=0):
     """Return cosine, distance, ranks and the nearest of each state; vectors equal to the own one are not nearer."""
-    cosines = (x @ table.T) / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(table, axis=1)
+    sizes = np.linalg.norm(table, axis=1)
+    cosines = (x @ table.T) / np.linalg.norm(x, axis=1)[:, None] / np.where(sizes > 0, sizes, 1)
+    cosines[:, sizes == 0] = -2  # never near: padding has a vector of zeros
     # ‖x − w‖² without ‖x‖², which would drown the differences of a long x.
     nearness = x @ table.T - (table**2).sum(axis=1) / 2
     each = np.arange(len(x))
