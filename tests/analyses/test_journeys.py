@@ -123,7 +123,11 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
                     step, expected = steps[variant, text, position, place], of[place]
                     seen += 1
                     assert step.token_id == token_id and step.followed
-                    assert step.cosine == pytest.approx(expected["cosine"][0], abs=1e-5)
+                    zero = not vectors[token_id].any()  # BERT's vector for padding, which is the first token here
+                    if zero:
+                        assert step.cosine is step.rank_cosine is None
+                    else:
+                        assert step.cosine == pytest.approx(expected["cosine"][0], abs=1e-5)
                     assert step.distance == pytest.approx(expected["distance"][0], rel=1e-5, abs=1e-5)
                     assert step.norm == pytest.approx(np.linalg.norm(x[position]), rel=1e-5)
                     before = place_before(place)
@@ -134,7 +138,8 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
                         assert step.step_length == pytest.approx(np.linalg.norm(x[position] - y), rel=1e-4, abs=1e-5)
                         assert step.step_cosine == pytest.approx(cosine(x[position], y), abs=1e-5)
                     for measure in ("cosine", "distance"):
-                        assert getattr(step, f"rank_{measure}") == expected[f"rank_{measure}"][0]
+                        if not (zero and measure == "cosine"):
+                            assert getattr(step, f"rank_{measure}") == expected[f"rank_{measure}"][0]
                         ids_here = expected[f"nearest_{measure}"][0]
                         listed = nearest[variant, text, position, place, measure]
                         assert [n.neighbour_id for n in listed] == ids_here[:7].tolist()
