@@ -145,13 +145,25 @@ class _Portion:
         norms, lengths, cosines = self._moved(place, before)
         for i, position in enumerate(self.tokens.tolist()):
             token_id, token = int(self.text.ids[position]), self.journey.tokens[position]
+            cosine, distance, rank_cosine, rank_distance = self._own(place, i)
             yield JourneyStep(
-                *(place, self.text.index, position, token_id, token),
-                *(bool(self.journey.followed[position]), bool(self.text.special[position]), self.variant),
-                *self._own(place, i),
-                *(norms[i], lengths[i], cosines[i]),
-                self._turnover(place, before, "cosine", i),
-                self._turnover(place, before, "distance", i),
+                place=place,
+                text=self.text.index,
+                position=position,
+                token_id=token_id,
+                token=token,
+                followed=bool(self.journey.followed[position]),
+                special=bool(self.text.special[position]),
+                positions=self.variant,
+                cosine=cosine,
+                distance=distance,
+                rank_cosine=rank_cosine,
+                rank_distance=rank_distance,
+                norm=norms[i],
+                step_length=lengths[i],
+                step_cosine=cosines[i],
+                turnover_cosine=self._turnover(place, before, "cosine", i),
+                turnover_distance=self._turnover(place, before, "distance", i),
             )
             for measure in BOTH if self.journey.followed[position] else ():
                 yield from self._neighbours(place, i, position, token_id, token, measure)
@@ -189,7 +201,7 @@ class _Portion:
         """Return ids of the nearest vectors of a token; none where it cannot be compared."""
         if self.found is None or place not in self.at:
             return np.zeros(0, dtype=np.int64)
-        ids = self.found.nearest[measure][self.at[place] + i]
+        ids: NDArray[np.int64] = self.found.nearest[measure][self.at[place] + i]
         return ids[ids >= 0]
 
     def _turnover(self, place: Place, before: Place | None, measure: Measure, i: int) -> float | None:

@@ -241,7 +241,7 @@ class _Search:
             scores.append(score.nan_to_num(nan=-torch.inf).cpu().numpy())
         joined = np.concatenate(scores)
         order = np.lexsort((np.arange(len(joined)), -joined))[: group.k]
-        return order[np.isfinite(joined[order])]
+        return np.asarray(order[np.isfinite(joined[order])], dtype=np.int64)
 
     def _exact(self, state: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores in float64, and the size of the numbers that were added up for each.
