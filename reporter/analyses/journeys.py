@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.results import Finding
-from reporter.metrics.base import Source, Statistic, Value
+from reporter.metrics._sources import EXPLORER
+from reporter.metrics.base import Statistic, Value
 
 if TYPE_CHECKING:
     from reporter.spec import Study
-
-EXPLORER = Source("attention-encodings explorer", "an explorer of RoBERTa's attention encodings; a token's journey")
 
 STATISTICS = (
     Statistic(

@@ -50,7 +50,7 @@ ANALYSES: tuple[Table, ...] = (
             Column(
                 "cosine",
                 "DOUBLE",
-                "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where the two have "
+                "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where they have "
                 "another number of dimensions, and where one is zero",
             ),
             Column("distance", "DOUBLE", "Euclidean distance of the two"),
