@@ -1,20 +1,20 @@
 """Shapes of a profile: for each, the statistic that is tested and the rules that support and refute it.
 
-Every rule joins inequalities about weighted sums of the profile's points. A claim that needs all of them has the largest
-of their p-values (an intersection-union test: no correction, no choice of the best); what needs one of several has the
-smallest, times their number (Bonferroni). ``holds`` is the p-value of "the claim is true", ``fails`` that of "it is
-false"; a verdict needs 0.025 on its side, which is a 95 % interval that excludes the bound, before the correction for
-the number of claims (:mod:`reporter.claims.holm`).
+Every rule joins inequalities about weighted sums of the profile's points. A claim that needs all of them has the
+largest of their p-values (an intersection-union test: no correction, no choice of the best); what needs one of several
+has the smallest, times their number (Bonferroni). ``holds`` is the p-value of "the claim is true", ``fails`` that of
+"it is false"; a verdict needs 0.025 on its side, which is a 95 % interval that excludes the bound, before the
+correction for the number of claims (:mod:`reporter.claims.holm`).
 
 The rules are calibrated in ``tests/claims/test_calibration.py`` on simulated profiles of 13 points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reporter.claims.points import Array, Estimates, Points, span
 
@@ -110,8 +110,8 @@ def bell(points: Points, by: float = 0.0, tolerance: float | None = None) -> Rul
 def rise_then_fall(points: Points, by: float = 0.0, tolerance: float | None = None) -> Ruling:
     """Test whether some point in between lies above both ends, wherever it is.
 
-    In between, running medians of three points stand for the points, so that one odd point is no peak. Supported: one of
-    the K − 2 inner points exceeds both ends by more than ``by`` (Bonferroni over the inner points), and the profile
+    In between, running medians of three points stand for the points, so that one odd point is no peak. Supported: one
+    of the K − 2 inner points exceeds both ends by more than ``by`` (Bonferroni over the inner points), and the profile
     shows no valley deeper than ``tolerance``. Refuted: every inner point stays below one of the ends plus ``by``
     (Bonferroni over the two), or there is such a valley.
     """
@@ -139,9 +139,9 @@ def increasing(points: Points, by: float = 0.0, tolerance: float | None = None, 
     """Test whether a profile rises and never falls (``sign`` −1: falls and never rises).
 
     Supported: the last third lies above the first by more than ``by``, and between no two points, earlier and later,
-    does it fall by as much as ``tolerance`` (each pair is shown not to: an equivalence test, since a fall that noise may
-    hide is no monotone profile). Refuted: the last third exceeds the first by less than ``by``, or between two points it
-    falls by more than ``tolerance`` (Bonferroni over all pairs: one such fall is enough).
+    does it fall by as much as ``tolerance`` (each pair is shown not to: an equivalence test, since a fall that noise
+    may hide is no monotone profile). Refuted: the last third exceeds the first by less than ``by``, or between two
+    points it falls by more than ``tolerance`` (Bonferroni over all pairs: one such fall is enough).
     """
     size = len(points.x)
     third = max(1, size // 3)
@@ -191,8 +191,8 @@ def peak_at(points: Points, at: float, within: float) -> Ruling:
     """Test whether the maximum lies in [at − within, at + within].
 
     Supported: some point inside exceeds every point outside (Bonferroni over the points inside). Refuted: some point
-    outside exceeds every point inside (Bonferroni over those outside). The interval shown is that of the points which are
-    not shown to lie below another one (Bonferroni over the points).
+    outside exceeds every point inside (Bonferroni over those outside). The interval shown is that of the points which
+    are not shown to lie below another one (Bonferroni over the points).
 
     Raises:
         ValueError: no point lies inside, or none outside.
@@ -274,7 +274,7 @@ class Valley:
         return f"the profile has a valley {float(self.depth):.3g} deep between two hills"
 
 
-def _at(estimates: Estimates, index: Array) -> Estimates:
+def _at(estimates: Estimates, index: NDArray[np.int64]) -> Estimates:
     """Pick one of P numbers in each repetition."""
     index = np.asarray(index)[..., None]
     return Estimates(
@@ -315,6 +315,3 @@ def rule(
         assert at is not None
         return peak_at(points, at, PEAK_WITHIN if within is None else within)
     return increasing(points, by, tolerance, sign=1 if name == "increasing" else -1)
-
-
-NAMES: Sequence[str] = tuple(FEWEST)

@@ -1,9 +1,9 @@
 """The rules on simulated profiles of known shape: how often each is wrong, and how often it finds what is there.
 
-Profiles have 13 points and a range of 1 (but for the flat one). Noise is independent from point to point, or correlated:
-a shared part (correlation 0.8), or one that wanders slowly (0.9 from point to point). One model has noise from texts
-alone, of known size. Six models have noise from texts that they share, and each has a profile of its own around the
-common one.
+Profiles have 13 points and a range of 1 (but for the flat one). Noise is independent from point to point, or
+correlated: a shared part (correlation 0.8), or one that wanders slowly (0.9 from point to point). One model has noise
+from texts alone, of known size. Six models have noise from texts that they share, and each has a profile of its own
+around the common one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import pytest
 
 from reporter.claims.points import Points
-from reporter.claims.shapes import NAMES, rule
+from reporter.claims.shapes import rule
 
 K = 13
 X = np.linspace(0, 1, K)
