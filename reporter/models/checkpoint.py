@@ -20,6 +20,21 @@ RANDOM_INIT = "random-init"
 
 
 @dataclass(frozen=True)
+class Borrowed:
+    """A tokenizer from another hub repository than the weights.
+
+    Args:
+        hub: the hub id.
+        revision: its commit.
+        path: its folder in the local hub cache, where that is known to be there.
+    """
+
+    hub: str
+    revision: str
+    path: Path | None
+
+
+@dataclass(frozen=True)
 class Checkpoint:
     """One state of one model, found but not loaded.
 
@@ -48,6 +63,7 @@ class Checkpoint:
         training_texts: the texts a recipe model is trained on.
         initialised: the seed of a model whose weights are drawn afresh, so that nothing is read but its
             configuration and tokenizer; None for one whose weights are read.
+        tokenizer: where a hub model's tokenizer comes from, if not from its own repository.
     """
 
     model: str
@@ -69,6 +85,7 @@ class Checkpoint:
     warning: str = ""
     training_texts: Texts | None = field(default=None, repr=False, compare=False)
     initialised: int | None = None
+    tokenizer: Borrowed | None = None
 
     @property
     def label(self) -> str:

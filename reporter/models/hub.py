@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reporter.errors import ReporterError
-from reporter.models.checkpoint import FINAL, Checkpoint
+from reporter.models.checkpoint import FINAL, Borrowed, Checkpoint
 from reporter.models.file_hashes import fingerprint
 from reporter.models.model_folder import PICKLE, PICKLE_INDEX, config_file, weight_files
 from reporter.spec.models import CheckpointSpec, HubModel
@@ -53,6 +53,8 @@ def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, .
 
     offline = offline or constants.HF_HUB_OFFLINE
     wanted = spec.checkpoints or (CheckpointSpec(name=spec.revision or _DEFAULT, step=None),)
+    tokenizer = None if spec.tokenizer is None else _borrow(spec.tokenizer, offline)
+    identity = {} if tokenizer is None else {"tokenizer": f"{tokenizer.hub} {tokenizer.revision}"}
     found = []
     for one in wanted:
         commit, path = _locate(spec, one.name, offline)
@@ -70,7 +72,8 @@ def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, .
                 dtype=spec.dtype,
                 trust_remote_code=spec.trust_remote_code,
                 allow_pickle=spec.allow_pickle,
-                fingerprint=fingerprint({"hub": spec.hub, "commit": commit, "dtype": spec.dtype}),
+                fingerprint=fingerprint({"hub": spec.hub, "commit": commit, "dtype": spec.dtype, **identity}),
+                tokenizer=tokenizer,
             )
         )
     return tuple(found)
@@ -89,10 +92,19 @@ def download(checkpoint: Checkpoint, offline: bool, weights: bool = True) -> Pat
     """
     assert checkpoint.hub is not None and checkpoint.revision is not None
     patterns = [*_WANTED, *(["*.py"] if checkpoint.trust_remote_code else [])]
-    folder = _fetch(checkpoint, [*patterns, *(_SAFE if weights else ())], offline)
+    folder = _fetch(checkpoint.hub, checkpoint.revision, [*patterns, *(_SAFE if weights else ())], offline)
     if weights and checkpoint.allow_pickle and not any(folder.glob("*.safetensors")):
-        folder = _fetch(checkpoint, [*patterns, *_PICKLED], offline)
+        folder = _fetch(checkpoint.hub, checkpoint.revision, [*patterns, *_PICKLED], offline)
     return folder
+
+
+def tokenizer_of(borrowed: Borrowed) -> Path:
+    """Return the folder of a tokenizer from another repository, fetching it where it is not in the local cache.
+
+    Raises:
+        ReporterError: if it cannot be fetched.
+    """
+    return borrowed.path or _fetch(borrowed.hub, borrowed.revision, list(_WANTED), offline=False)
 
 
 def cached_snapshot(hub: str, revision: str) -> Path | None:
@@ -127,7 +139,7 @@ def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | N
     if answer is not None:
         _check_files(spec, revision, answer.files)
         snapshot = cached_snapshot(spec.hub, answer.commit)
-        return answer.commit, snapshot if snapshot and _is_complete(snapshot, spec.allow_pickle) else None
+        return answer.commit, snapshot if snapshot and _is_complete(snapshot, spec) else None
     if snapshot is None:
         raise ReporterError(
             f"{_full_name(spec.hub, revision)} is not in the local hub cache and this run is offline: "
@@ -136,8 +148,32 @@ def _locate(spec: HubModel, revision: str, offline: bool) -> tuple[str, Path | N
     if offline:
         config_file(snapshot)
         weight_files(snapshot, spec.allow_pickle)
-    complete = _is_complete(snapshot, spec.allow_pickle)
+    complete = _is_complete(snapshot, spec)
     return snapshot.name, snapshot if complete else None
+
+
+def _borrow(hub: str, offline: bool) -> Borrowed:
+    """Return where the tokenizer of another repository is: its commit, and its folder in the local cache, if there."""
+    from reporter.models.model_folder import tokenizer_files
+
+    snapshot = cached_snapshot(hub, _DEFAULT)
+    there = snapshot is not None and bool(tokenizer_files(snapshot))
+    if not offline:
+        try:
+            commit = _ask(hub, _DEFAULT).commit
+            return Borrowed(
+                hub, commit, snapshot if there and snapshot is not None and snapshot.name == commit else None
+            )
+        except _Unreachable as error:
+            if not there:
+                raise ReporterError(
+                    f"the tokenizer of {hub} is not in the local hub cache and the hub cannot be reached ({error})"
+                ) from error
+    if snapshot is None or not there:
+        raise ReporterError(
+            f"the tokenizer of {hub} is not in the local hub cache and this run is offline: run it once with a network"
+        )
+    return Borrowed(hub, snapshot.name, snapshot)
 
 
 def _ask(hub: str, revision: str) -> _Answer:
@@ -172,32 +208,31 @@ def _check_files(spec: HubModel, revision: str, files: Sequence[str]) -> None:
     raise ReporterError(f"{_full_name(spec.hub, revision)} has no weights in safetensors format")
 
 
-def _fetch(checkpoint: Checkpoint, patterns: list[str], offline: bool) -> Path:
+def _fetch(hub: str, commit: str, patterns: list[str], offline: bool) -> Path:
     from huggingface_hub import snapshot_download
 
-    assert checkpoint.hub is not None
     try:
         folder = snapshot_download(
-            checkpoint.hub,
-            revision=checkpoint.revision,
+            hub,
+            revision=commit,
             allow_patterns=patterns,
             ignore_patterns=["*/*"],
             local_files_only=offline,
         )
     except Exception as error:
-        raise ReporterError(f"{checkpoint.hub} cannot be fetched from the hub: {_first_line(error)}") from error
+        raise ReporterError(f"{hub} cannot be fetched from the hub: {_first_line(error)}") from error
     return Path(folder)
 
 
-def _is_complete(snapshot: Path, allow_pickle: bool) -> bool:
+def _is_complete(snapshot: Path, spec: HubModel) -> bool:
     from reporter.models.model_folder import tokenizer_files
 
     try:
         config_file(snapshot)
-        weight_files(snapshot, allow_pickle)
+        weight_files(snapshot, spec.allow_pickle)
     except ReporterError:
         return False
-    return bool(tokenizer_files(snapshot))
+    return spec.tokenizer is not None or bool(tokenizer_files(snapshot))
 
 
 def _is_commit(revision: str) -> bool:

@@ -62,7 +62,9 @@ def seeded(seed: int) -> Iterator[None]:
 
 def _identity(checkpoint: Checkpoint) -> object:
     if checkpoint.source != "path":
-        return {"source": checkpoint.source, "hub": checkpoint.hub, "revision": checkpoint.revision}
+        own = {"source": checkpoint.source, "hub": checkpoint.hub, "revision": checkpoint.revision}
+        other = checkpoint.tokenizer
+        return own if other is None else {**own, "tokenizer": [other.hub, other.revision]}
     assert checkpoint.path is not None and checkpoint.folder is not None
     folder, root = checkpoint.folder, checkpoint.path
     files: list[Path] = [config_file(folder)]

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
     """Return the tokenizer of the model in ``folder``, padding on the right.
 
-    A checkpoint in a sub-folder without a tokenizer has that of the folder above.
+    A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
 
     Raises:
         ReporterError: if there is none, or it cannot be read.
     """
-    root = checkpoint.path or folder
-    place = folder if checkpoint.trust_remote_code else tokenizer_folder([folder, root])
+    place = _place(checkpoint, folder)
     try:
         tokenizer = _class(place).from_pretrained(
             str(place),
@@ -35,6 +34,14 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
     return tokenizer
+
+
+def _place(checkpoint: Checkpoint, folder: Path) -> Path:
+    if checkpoint.tokenizer is not None:
+        from reporter.models.hub import tokenizer_of
+
+        return tokenizer_of(checkpoint.tokenizer)
+    return folder if checkpoint.trust_remote_code else tokenizer_folder([folder, checkpoint.path or folder])
 
 
 def _class(folder: Path) -> Any:

@@ -89,6 +89,10 @@ def _folder(checkpoint: Checkpoint) -> Path:
         from reporter.models.pocket_tokenizer import ensure_tokenizer
 
         return ensure_tokenizer(checkpoint)
+    if checkpoint.tokenizer is not None:
+        from reporter.models.hub import tokenizer_of
+
+        return tokenizer_of(checkpoint.tokenizer)
     if checkpoint.folder is None or checkpoint.path is None:
         from reporter.models.hub import download
 

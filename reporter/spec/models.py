@@ -116,6 +116,10 @@ class HubModel(_Weights, _Related):
 
     hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="A hub id: 'owner/name' or 'name'.")
     revision: Text | None = Field(None, description="A branch, tag or commit; the main branch if left out.")
+    tokenizer: Annotated[Text, AfterValidator(_hub_id)] | None = Field(
+        None,
+        description="Another hub id whose tokenizer to use: repositories of intermediate checkpoints may have none.",
+    )
     checkpoints: Annotated[
         tuple[Annotated[CheckpointSpec, _checkpoint_of(_Revision)], ...], AsTuple, AfterValidator(_distinct)
     ] = Field((), description="Revisions to measure, one after the other: names, or {revision:, step:}.")

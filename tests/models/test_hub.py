@@ -208,3 +208,21 @@ def test_what_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_only_a_hub_model_imports_the_client() -> None:
     assert "huggingface_hub" in sys.modules  # this file does; that resolving a folder does not is tested elsewhere
     assert hub.TIMEOUT <= 10
+
+
+def test_a_tokenizer_of_another_repository(cache: Path, family: Callable[[str], Path], tmp_path: Path) -> None:
+    bare = put(cache, family("bert"), OLD)
+    own = find(True, tmp_path)[0].fingerprint
+    for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
+        (bare / file).unlink(missing_ok=True)
+    with pytest.raises(ReporterError, match=r"the tokenizer of other/name is not in the local hub cache"):
+        find(True, tmp_path, tokenizer="other/name")
+    lender = cache / "models--other--name"
+    shutil.copytree(family("bert"), lender / "snapshots" / NEW)
+    (lender / "refs").mkdir()
+    (lender / "refs" / "main").write_text(NEW)
+    (checkpoint,) = find(True, tmp_path, tokenizer="other/name")
+    assert checkpoint.tokenizer is not None
+    assert (checkpoint.path, checkpoint.tokenizer.revision) == (bare, NEW)
+    assert checkpoint.fingerprint != own  # another tokenizer gives other tokens
+    assert load(checkpoint, "cpu", offline=True).tokenizer("a b")["input_ids"]
