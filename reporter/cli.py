@@ -53,7 +53,7 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong, 3 a claim is refuted."""
+    """Run the command line; exit with 0 all done, 1 something failed, 2 a wrong study or call, 3 a claim refuted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -237,10 +237,14 @@ _ITEMS = {
 
 
 def _known() -> tuple[dict[str, type[BaseModel]], dict[str, dict[str, str]]]:
-    """Return what a study may ask for: the options of every metric, and its statistics."""
+    """Return what a study may ask for: the options of every metric, and the statistics of metrics and analyses."""
+    from reporter.analyses.registry import analyses
     from reporter.metrics.registry import statistics
 
-    return _metric_options(), statistics()
+    known = statistics()
+    for name, analysis in analyses().items():
+        known[name] = {statistic.name: statistic.per for statistic in analysis.statistics}
+    return _metric_options(), known
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -22,7 +22,7 @@ MAY_IMPORT = (
         "spec": {"errors"},  # it is given the metric catalogue
         "metrics": {"errors", "observables"},  # a metric is a function of observables
         "store": {"errors", "metrics"},
-        "claims": {"errors", "spec", "metrics", "store"},
+        "claims": {"errors", "spec", "metrics", "store"},  # they are tested on what the database holds
         "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
         "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
         "report": {

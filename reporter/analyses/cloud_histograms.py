@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -43,7 +44,7 @@ def counted(clouds: Mapping[str, Floats]) -> Iterator[Counted]:
         clouds: vectors of each cloud, (n, d).
     """
     norms = {name: np.linalg.norm(x, axis=1) for name, x in clouds.items()}
-    yield from _histograms("norm", {name: lambda of=of: iter([of]) for name, of in norms.items()})
+    yield from _histograms("norm", {name: partial(iter, [of]) for name, of in norms.items()})
     mean = np.concatenate(list(clouds.values())).mean(axis=0)
     nothing = smallest(np.concatenate(list(clouds.values())))
     units = {name: x[norms[name] > 0] / norms[name][norms[name] > 0, None] for name, x in clouds.items()}
@@ -51,10 +52,7 @@ def counted(clouds: Mapping[str, Floats]) -> Iterator[Counted]:
     pairs = list(combinations_with_replacement(clouds, 2))
 
     def parts(of: Mapping[str, Floats], product: Callable[[Floats, Floats], Floats]) -> dict[str, _Values]:
-        return {
-            a if a == b else f"{a}–{b}": lambda a=a, b=b: _blocks(of[a], of[b], a == b, product)  # type: ignore[misc]
-            for a, b in pairs
-        }
+        return {a if a == b else f"{a}–{b}": partial(_blocks, of[a], of[b], a == b, product) for a, b in pairs}
 
     yield from _histograms("distance", parts(centred, lambda x, y: _distances(x, y, nothing)))
     yield from _histograms("dot", parts(clouds, lambda x, y: x @ y.T))

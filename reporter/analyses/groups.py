@@ -65,10 +65,8 @@ def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
             found = spreads(x, group)
             yield from _numbers(place, control, found, _ONE if len(texts) < 2 else _SAME)
             for name, of in zip(texts, found.groups, strict=True):
-                yield GroupSpread(
-                    *(place, name, control, context.pooling),
-                    *(of.silhouette, of.within, of.between, of.ratio, of.n),
-                )
+                where = (place, name, control, context.pooling)
+                yield GroupSpread(*where, of.silhouette, of.within, of.between, of.ratio, of.n)
             if control == "none":
                 yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
 
@@ -95,17 +93,15 @@ def _texts(groups: Groups, control: Control, context: Context) -> Groups:
 
 def _numbers(place: Place, control: Control, found: Spreads | None, reason: str) -> Iterator[Value]:
     whole = None if found is None else found.whole
-    numbers = {"silhouette": None, "ratio": None} if whole is None else _named(whole.silhouette, whole.ratio)
+    numbers = {"silhouette": whole.silhouette if whole else None, "ratio": whole.ratio if whole else None}
     if whole is not None and control == "none":
         yield Value("within", place, whole.within, whole.n)
         numbers["between"] = whole.between
     for name, value in numbers.items():
-        n = 0 if value is None or whole is None else whole.n
-        yield Value(f"{name}{_ENDINGS[control]}", place, value, n, reason=reason if value is None else "")
-
-
-def _named(silhouette: float | None, ratio: float | None) -> dict[str, float | None]:
-    return {"silhouette": silhouette, "ratio": ratio}
+        if whole is None or value is None:
+            yield Value(f"{name}{_ENDINGS[control]}", place, None, 0, reason=reason)
+        else:
+            yield Value(f"{name}{_ENDINGS[control]}", place, value, whole.n)
 
 
 GROUPS = Analysis(
