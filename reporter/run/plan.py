@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -155,9 +156,15 @@ class Plan:
         return sum(cell.state == state for cell in self.cells)
 
     def lines(self) -> list[str]:
-        """Describe the plan for people, one cell a line."""
+        """Describe the plan for people: one cell a line, and those that cannot run for the same reason together."""
         head = f"{self.file.study.study}: {len(self.cells)} cells, {self.count('cached')} cached, "
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
-        width = max((len(str(cell.key)) for cell in self.cells), default=0)
-        body = [f"  {cell.state:<6}  {cell.key!s:<{width}}  {cell.why}".rstrip() for cell in self.cells]
+        alike = Counter(cell.why for cell in self.cells if cell.state == "failed")
+        rows: dict[str, tuple[str, str, str]] = {}
+        for cell in self.cells:
+            many = alike[cell.why] if cell.state == "failed" else 1
+            key = str(cell.key) if many == 1 else f"{many} cells"
+            rows.setdefault(str(cell.key) if many == 1 else cell.why, (cell.state, key, cell.why))
+        width = max((len(key) for _, key, _ in rows.values()), default=0)
+        body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows.values()]
         return [head, *body, estimate(self).line()]
