@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from reporter.models.pocket_tokenizer import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
 
 
 def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
@@ -37,6 +38,14 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
         _calm_branches(model, 1 / (2 * recipe.layers))
         _predict_frequencies(model, counts)
     return model
+
+
+def saved_model(recipe: Recipe, folder: Path) -> Any:
+    """Return the model that a checkpoint's folder holds, with its head, as it was when it was saved."""
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    kind = AutoModelForMaskedLM if is_encoder(recipe) else AutoModelForCausalLM
+    return kind.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
 
 
 def _calm_branches(model: Any, factor: float) -> None:

@@ -81,7 +81,8 @@ class Part(BaseModel):
         try:
             return handler(value)
         except ValidationError as error:
-            raise failure(*complaints_of(error, list(cls.model_fields))) from None
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            raise failure(*complaints_of(error, known)) from None
 
 
 def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any], Any]:

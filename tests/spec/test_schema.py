@@ -25,6 +25,8 @@ GOOD = [
     "metrics: [convergence, {intrinsic_dimension: {sample: 64}}, anisotropy:]\n"
     "views: [all]\nrun: {device: 'cuda:1', precision: mixed}\n",
     TEXTS + "metrics: all\n",
+    "study: s\nmodels: {a: {recipe: {architecture: bert, steps: 5, train_on: c}}, "
+    "b: {recipe: {from: a, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
 ]
 BAD = [
     "study: S\nmodels: {m: gpt2}\n",
@@ -37,6 +39,7 @@ BAD = [
     "study: s\nmodels: {m: gpt2}\nviews: [sinks]\n",
     "study: s\nmodels: {m: gpt2}\nrun: {device: gpu}\n",
     "study: s\nmodels: {m: gpt2}\nrun: {batch_tokens: 0}\n",
+    "study: s\nmodels: {b: {recipe: {from: a, layers: 5, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "metrics: [anisotropi]\n",
     TEXTS + "metrics: [{intrinsic_dimension: {sampel: 64}}]\n",
     TEXTS + "metrics: [{intrinsic_dimension: {sample: 3}}]\n",
