@@ -20,8 +20,8 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
     """Return a model with random weights and a head that predicts tokens; the recipe's seed decides the weights.
 
     Three things let a narrow encoder learn within seconds instead of staying where it knows only how often each
-    token occurs. Its first weights have a standard deviation of 1/√width (the customary 0.02 is made for a width
-    of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers); GPT-2 does the like by
+    token occurs. Its first weights have a standard deviation of 1/√width, unless the recipe scales it (the customary
+    0.02 is made for a width of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers); GPT-2 does the like by
     itself. And the bias of its head begins at the frequencies, so that no step is spent on learning them.
 
     There is no dropout, as pocket models are too small to overfit. The table of positions is as long as the
@@ -99,7 +99,7 @@ def _gpt2(recipe: Recipe, vocabulary_size: int) -> Any:
             embd_pdrop=0.0,
             attn_pdrop=0.0,
             activation_function="gelu_pytorch_tanh",  # GPT-2's own function, computed in one go
-            initializer_range=1 / math.sqrt(recipe.width),
+            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
             bos_token_id=eos,
             eos_token_id=eos,
         )
@@ -118,7 +118,7 @@ def _llama(recipe: Recipe, vocabulary_size: int) -> Any:
             num_hidden_layers=recipe.layers,
             num_attention_heads=recipe.heads,
             max_position_embeddings=recipe.context,
-            initializer_range=1 / math.sqrt(recipe.width),
+            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
             tie_word_embeddings=True,
             bos_token_id=eos,
             eos_token_id=eos,
@@ -135,7 +135,7 @@ def _encoder(recipe: Recipe, vocabulary_size: int) -> dict[str, Any]:
         "intermediate_size": 4 * recipe.width,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
-        "initializer_range": 1 / math.sqrt(recipe.width),
+        "initializer_range": recipe.initial_scale / math.sqrt(recipe.width),
         "pad_token_id": SPECIAL_TOKENS[recipe.architecture].id("pad"),
     }
 

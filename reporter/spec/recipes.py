@@ -61,6 +61,12 @@ class Recipe(_Schedule):
     layers: int = Field(4, ge=1, description="Blocks.")
     width: int = Field(96, ge=1, description="Size of a hidden state; a multiple of heads.")
     heads: int = Field(4, ge=1, description="Attention heads in each block.")
+    initial_scale: float = Field(
+        1.0,
+        gt=0,
+        le=10,
+        description="Standard deviation of the first weights, in units of 1/√width: 0.02 at GPT-2's width of 768 is 0.55.",
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
     batch: int = Field(32, ge=1, description="Texts in each step.")
     context: int = Field(32, ge=2, description="Tokens of each text.")
