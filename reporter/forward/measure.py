@@ -94,7 +94,7 @@ def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens:
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens:
         return Chosen("float32", None)
-    return choose(asked, model, next(batches(tokens, 512, _pad_id(model), model.anatomy.max_tokens)))
+    return choose(asked, model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
 
 
 def measure(
@@ -130,7 +130,7 @@ def measure(
         if settings.shuffled:
             tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
-        for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
+        for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
             for watcher in watchers:
                 watcher.start(hidden)
@@ -157,7 +157,7 @@ def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> C
     )
 
 
-def _pad_id(model: LoadedModel) -> int:
+def pad_id(model: LoadedModel) -> int:
     """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
     for token in (model.tokenizer.pad_token_id, model.tokenizer.eos_token_id):
         if token is not None and 0 <= token < model.anatomy.vocabulary_size:

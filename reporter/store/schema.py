@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reporter.store.analysis_tables import ANALYSES
 from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
 from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
 
@@ -9,11 +10,12 @@ __all__ = ["NUMBER_TABLES", "SCHEMA_VERSION", "TABLES", "Column", "Table", "find
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 TABLES: tuple[Table, ...] = (
     *NUMBERS,
+    *ANALYSES,
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",
