@@ -21,8 +21,9 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
 
     Three things let a narrow encoder learn within seconds instead of staying where it knows only how often each
     token occurs. Its first weights have a standard deviation of 1/√width, unless the recipe scales it (the customary
-    0.02 is made for a width of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers); GPT-2 does the like by
-    itself. And the bias of its head begins at the frequencies, so that no step is spent on learning them.
+    0.02 is made for a width of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers);
+    GPT-2 does the like by itself. And the bias of its head begins at the frequencies, so that no step is spent on
+    learning them.
 
     There is no dropout, as pocket models are too small to overfit. The table of positions is as long as the
     recipe's context, so that no position is ever measured that was not trained.

@@ -1,4 +1,4 @@
-"""What a study makes from something else it makes: recipes from corpora and other recipes, corpora from vocabularies."""
+"""What waits for what: recipes need corpora and the recipes that they continue, corpora need vocabularies."""
 
 from __future__ import annotations
 
