@@ -65,7 +65,7 @@ class Recipe(_Schedule):
         1.0,
         gt=0,
         le=10,
-        description="Standard deviation of the first weights times √width: that of GPT-2, 0.02 at a width of 768, is 0.55.",
+        description="Standard deviation of the first weights times √width: GPT-2 itself, with 0.02 at 768, has 0.55.",
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
     batch: int = Field(32, ge=1, description="Texts in each step.")
