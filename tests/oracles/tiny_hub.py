@@ -1,0 +1,122 @@
+"""A local hub cache with tiny random models under the names of real ones: studies on hub models run on it unchanged."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from oracles.families import build_family
+
+ROOT = Path(__file__).parents[2]
+
+_BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
+_GPT2: dict[str, Any] = {"n_embd": 16, "n_positions": 200}
+_NEOX: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
+
+# The family of each model and its real number of layers: claims speak of them.
+HUB: dict[str, tuple[str, dict[str, Any]]] = {
+    "google-bert/bert-base-uncased": ("bert", _BERT | {"num_hidden_layers": 12}),
+    "google-bert/bert-base-cased": ("bert", _BERT | {"num_hidden_layers": 12}),
+    "google-bert/bert-large-uncased": ("bert", _BERT | {"num_hidden_layers": 24}),
+    "FacebookAI/roberta-base": ("roberta", _BERT | {"num_hidden_layers": 12}),
+    "FacebookAI/roberta-large": ("roberta", _BERT | {"num_hidden_layers": 24}),
+    "FacebookAI/xlm-roberta-base": ("xlm-roberta", _BERT | {"num_hidden_layers": 12}),
+    "distilbert/distilbert-base-uncased": (
+        "distilbert",
+        {"dim": 16, "hidden_dim": 24, "n_layers": 6, "max_position_embeddings": 200},
+    ),
+    "distilbert/distilroberta-base": ("roberta", _BERT | {"num_hidden_layers": 6}),
+    "albert/albert-base-v2": ("albert", _BERT | {"num_hidden_layers": 12}),
+    "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 22}),
+    "sentence-transformers/all-MiniLM-L6-v2": ("bert", _BERT | {"num_hidden_layers": 6}),
+    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 12}),
+    "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 24}),
+    "distilbert/distilgpt2": ("gpt2", _GPT2 | {"n_layer": 6}),
+    "EleutherAI/gpt-neo-125m": (
+        "gpt-neo",
+        {"hidden_size": 16, "num_layers": 12, "attention_types": [[["global", "local"], 6]]}
+        | {"max_position_embeddings": 200},
+    ),
+    "EleutherAI/pythia-70m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
+    "EleutherAI/pythia-160m": ("neox, parallel", _NEOX | {"num_hidden_layers": 12}),
+    "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 24}),
+    "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 24}),
+    "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 30}),
+    "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 24}),
+}
+PICKLED = ("bigscience/bloom-560m-intermediate",)
+"""Repositories whose revisions have pickled weights and no tokenizer."""
+
+
+def fill(cache: Path, models: Iterable[Any], scratch: Path) -> None:
+    """Put every revision of these models (``HubModel``) into a local hub cache, as the hub's client lays it out.
+
+    Args:
+        cache: the cache's folder.
+        models: models of a study.
+        scratch: a folder to build in.
+    """
+    words = _words()
+    for model in models:
+        revisions = [one.name for one in model.checkpoints] or [model.revision or "main"]
+        for number, revision in enumerate(revisions):
+            put(cache, model.hub, revision, build(model.hub, scratch / model.hub / revision, words, number))
+
+
+def build(hub: str, folder: Path, words: list[str], number: int = 0) -> Path:
+    """Save a tiny random model of a family; ``number`` makes the weights of a training's checkpoints differ."""
+    family, options = HUB[hub]
+    folder.mkdir(parents=True)
+    spread = {"init_std" if family == "opt" else "initializer_range": 0.1 + 0.02 * number}
+    build_family(family, folder, vocab_size=len(words) + 8, **options, **spread)
+    if hub not in PICKLED:
+        _add_words(folder, words)
+        return folder
+    import torch
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    for file in ("model.safetensors", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (folder / file).unlink(missing_ok=True)
+    return folder
+
+
+def put(cache: Path, hub: str, revision: str, folder: Path) -> None:
+    """Put a model's folder into the cache: blobs by hash, a snapshot of links to them, the reference to its commit."""
+    repository = cache / f"models--{hub.replace('/', '--')}"
+    commit = hashlib.sha1(f"{hub} {revision}".encode()).hexdigest()
+    snapshot = repository / "snapshots" / commit
+    for place in (snapshot, repository / "blobs", repository / "refs"):
+        place.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        blob = repository / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
+        shutil.copyfile(file, blob)
+        (snapshot / file.name).symlink_to(Path("..") / ".." / "blobs" / blob.name)
+    (repository / "refs" / revision).write_text(commit)
+
+
+def _words() -> list[str]:
+    """Return the words of all studies, of the lists that come with reporter and of its grammar."""
+    from reporter.texts.grammar import grammar_texts
+
+    files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter" / "analyses" / "lists").glob("*.yaml")]
+    written = [file.read_text("utf-8") for file in sorted(files)]
+    generated = [record.text for record in grammar_texts(300, (6, 40), 1)]
+    return sorted({word for text in (*written, *generated) for word in re.findall(r"[a-z]+", text.lower())})
+
+
+def _add_words(folder: Path, words: list[str]) -> None:
+    import json
+
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text("utf-8"))
+    special = [token["content"] for token in content["added_tokens"]]
+    listed = list(dict.fromkeys([*special, "<unk>", *(w for w in content["model"]["vocab"] if w not in words), *words]))
+    order = sorted(content["model"]["vocab"], key=content["model"]["vocab"].get)[:5]
+    listed = [*order, *(word for word in listed if word not in order)]
+    content["model"]["vocab"] = {word: i for i, word in enumerate(listed)}
+    file.write_text(json.dumps(content), "utf-8")

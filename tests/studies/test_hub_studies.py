@@ -1,0 +1,72 @@
+"""The studies on hub models: what they say without any model, and that they run unchanged on models of those names."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from oracles.tiny_hub import fill
+from typer.testing import CliRunner
+
+from reporter.cli import app
+from reporter.run.progress import Progress
+from reporter.run.runner import run_studies
+from reporter.spec import StudyFile
+from reporter.store import Store
+
+STUDIES = Path(__file__).parents[2] / "studies"
+WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of an empty local hub cache; whoever reaches for the network fails."""
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    class Api:
+        def __init__(self) -> None:
+            raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    return tmp_path / "hub"
+
+
+@pytest.mark.usefixtures("hub")
+@pytest.mark.parametrize("name", WORKS)
+def test_offline_a_plan_says_in_one_line_for_each_model_what_is_missing(
+    name: str, read: Callable[[str], StudyFile], tmp_path: Path
+) -> None:
+    study = read(name).study
+    result = CliRunner().invoke(
+        app, ["plan", str(STUDIES / f"{name}.yaml"), "--offline", "--out", str(tmp_path / "results")]
+    )
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    for model in study.models:
+        (line,) = [line for line in lines if f"model '{model}': " in line]
+        assert "is not in the local hub cache and this run is offline" in line
+    assert len(lines) <= len(study.models) + len(study.corpora) + 2
+    assert "Traceback" not in result.output
+
+
+def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
+    hub: Path, read: Callable[[str], StudyFile], tmp_path: Path
+) -> None:
+    file = read("token-journeys")
+    fill(hub, file.study.models.values(), tmp_path / "built")
+    outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))
+    assert outcome.failed == 0
+    store = Store(tmp_path / "results" / "results.duckdb")
+    models = store.frame("SELECT model, role, layers, location FROM models ORDER BY model")
+    verdicts = store.frame("SELECT claim, verdict FROM claims")
+    assert [tuple(row) for row in models.to_numpy()] == [
+        ("gpt2", "decoder", 12, "openai-community/gpt2"),
+        ("roberta", "encoder", 12, "FacebookAI/roberta-base"),
+        ("roberta-large", "encoder", 24, "FacebookAI/roberta-large"),
+    ]
+    assert set(verdicts["claim"]) == set(file.study.claims)
+    assert "failed" not in set(verdicts["verdict"])  # a verdict about random weights says nothing, but there is one

@@ -1,0 +1,94 @@
+"""The studies that ship: each can be read, says where its claims come from, and has a sibling that needs no hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from oracles.tiny_hub import HUB
+
+from reporter.spec import StudyFile
+from reporter.spec.corpora import DatasetCorpus
+from reporter.spec.models import HubModel, RecipeModel
+
+STUDIES = Path(__file__).parents[2] / "studies"
+ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
+WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
+POCKET = [name for name in WORKS if f"pocket/{name}" in ALL]
+
+Read = Callable[[str], StudyFile]
+
+
+def text(name: str) -> str:
+    return (STUDIES / f"{name}.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_says_what_it_asks(name: str, read: Read) -> None:
+    study = read(name).study
+    assert study.title
+    assert study.question
+    assert max(map(len, text(name).splitlines())) <= 120
+
+
+def test_their_reports_do_not_overwrite_each_other(read: Read) -> None:
+    names = [read(name).study.study for name in ALL]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_work_has_claims_with_sources(name: str, read: Read) -> None:
+    study = read(name).study
+    assert len(study.claims) >= 8
+    assert all(claim.source for claim in study.claims.values())
+    assert "# What is unclear in it" in text(name)
+    assert all(isinstance(model, HubModel) for model in study.models.values())
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_its_corpora_end(name: str, read: Read) -> None:
+    for corpus in read(name).study.corpora.values():
+        if isinstance(corpus, DatasetCorpus):
+            assert corpus.limit is not None
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_it_names_models_as_the_hub_does(name: str, read: Read) -> None:
+    for model in read(name).study.models.values():
+        assert isinstance(model, HubModel)
+        assert re.fullmatch(r"[A-Za-z0-9-]+/[A-Za-z0-9._-]+", model.hub)
+        assert model.hub in HUB, "tests/oracles/tiny_hub.py does not know it"
+        assert [one.step for one in model.checkpoints] == sorted(one.step or 0 for one in model.checkpoints)
+
+
+def test_encoders_vs_decoders_has_six_of_each(read: Read) -> None:
+    from oracles.families import FAMILIES
+
+    models = read("encoders-vs-decoders").study.models.values()
+    roles = [FAMILIES[HUB[model.hub][0]][2] for model in models if isinstance(model, HubModel)]
+    assert roles.count("encoder") >= 6
+    assert roles.count("decoder") >= 6
+    assert set(read("encoders-vs-decoders").study.views) >= {"words", "no-sinks"}
+    claims = read("encoders-vs-decoders").study.claims.values()
+    assert sum(set(claim.views) >= {"words", "no-sinks"} and "random-init" in claim.baselines for claim in claims) >= 4
+
+
+@pytest.mark.parametrize("name", POCKET)
+def test_a_sibling_needs_no_hub(name: str, read: Read) -> None:
+    study = read(f"pocket/{name}").study
+    assert all(isinstance(model, RecipeModel) for model in study.models.values())
+    assert not any(isinstance(corpus, DatasetCorpus) for corpus in study.corpora.values())
+    assert all(claim.source for claim in study.claims.values())
+
+
+@pytest.mark.parametrize("name", POCKET)
+def test_a_sibling_has_the_claims_or_one_of_the_two_says_which_it_has_not(name: str, read: Read) -> None:
+    missing = read(name).study.claims.keys() - read(f"pocket/{name}").study.claims.keys()
+    said = re.findall(r"`([\w-]+)`", comments(name) + comments(f"pocket/{name}"))
+    assert missing <= set(said)
+
+
+def comments(name: str) -> str:
+    return "\n".join(line for line in text(name).splitlines() if line.startswith("#"))
