@@ -17,13 +17,13 @@ _BERT: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_positi
 _GPT2: dict[str, Any] = {"n_embd": 16, "n_positions": 200}
 _NEOX: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 200}
 
-# The family of each model and its real number of layers: claims speak of them.
+# The family of each model, and as many layers as claims speak of by number.
 HUB: dict[str, tuple[str, dict[str, Any]]] = {
     "google-bert/bert-base-uncased": ("bert", _BERT | {"num_hidden_layers": 12}),
     "google-bert/bert-base-cased": ("bert", _BERT | {"num_hidden_layers": 12}),
-    "google-bert/bert-large-uncased": ("bert", _BERT | {"num_hidden_layers": 24}),
+    "google-bert/bert-large-uncased": ("bert", _BERT | {"num_hidden_layers": 8}),
     "FacebookAI/roberta-base": ("roberta", _BERT | {"num_hidden_layers": 12}),
-    "FacebookAI/roberta-large": ("roberta", _BERT | {"num_hidden_layers": 24}),
+    "FacebookAI/roberta-large": ("roberta", _BERT | {"num_hidden_layers": 8}),
     "FacebookAI/xlm-roberta-base": ("xlm-roberta", _BERT | {"num_hidden_layers": 12}),
     "distilbert/distilbert-base-uncased": (
         "distilbert",
@@ -31,10 +31,10 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "distilbert/distilroberta-base": ("roberta", _BERT | {"num_hidden_layers": 6}),
     "albert/albert-base-v2": ("albert", _BERT | {"num_hidden_layers": 12}),
-    "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 22}),
+    "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 8}),
     "sentence-transformers/all-MiniLM-L6-v2": ("bert", _BERT | {"num_hidden_layers": 6}),
     "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 12}),
-    "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 24}),
+    "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 8}),
     "distilbert/distilgpt2": ("gpt2", _GPT2 | {"n_layer": 6}),
     "EleutherAI/gpt-neo-125m": (
         "gpt-neo",
@@ -43,10 +43,10 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "EleutherAI/pythia-70m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
     "EleutherAI/pythia-160m": ("neox, parallel", _NEOX | {"num_hidden_layers": 12}),
-    "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 24}),
-    "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 24}),
-    "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 30}),
-    "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 24}),
+    "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 8}),
+    "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 8}),
+    "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 8}),
+    "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 8}),
 }
 PICKLED = ("bigscience/bloom-560m-intermediate",)
 """Repositories whose revisions have pickled weights and no tokenizer."""

@@ -92,3 +92,23 @@ def test_a_sibling_has_the_claims_or_one_of_the_two_says_which_it_has_not(name: 
 
 def comments(name: str) -> str:
     return "\n".join(line for line in text(name).splitlines() if line.startswith("#"))
+
+
+@pytest.mark.parametrize("name", [name for name in POCKET if name in ("luisto-2024", "token-journeys")])
+def test_pocket_models_know_every_word_that_they_are_asked_about(name: str, read: Read) -> None:
+    from reporter.spec.pairs import WrittenPairs
+    from reporter.spec.probes import WordsProbe
+    from reporter.texts.grammar import grammar_texts
+
+    study = read(f"pocket/{name}").study
+    texts = [text for journey in study.journeys.values() for text in (*journey.all_texts, *journey.follow)]
+    texts += [text for group in study.groups.values() for text in group]
+    for pairs in study.pairs.values():
+        assert isinstance(pairs, WrittenPairs)
+        texts += [text for concept in pairs.concepts.values() for pair in concept for text in pair]
+    for probe in study.probes.values():
+        assert isinstance(probe, WordsProbe)
+        assert isinstance(probe.words, dict)
+        texts += [word for words in probe.words.values() for word in words]
+    known = {word for record in grammar_texts(2000, (6, 10), 0) for word in re.findall(r"\w+", record.text)}
+    assert {word for text in texts for word in re.findall(r"\w+", text)} <= known
