@@ -99,6 +99,7 @@ class PairDirection(Finding):
     norm: float
     relative_norm: float | None
     n: int
+    same: int
 
 
 @dataclass(frozen=True)

@@ -124,10 +124,19 @@ ANALYSES: tuple[Table, ...] = (
             Column("consistency", "DOUBLE", "mean cosine of each difference with the mean of the others"),
             LOW,
             HIGH,
-            Column("p", "DOUBLE", "probability of such a consistency if each pair were turned round at random"),
+            Column(
+                "p",
+                "DOUBLE",
+                "probability of such a consistency, or a larger one, if each pair were turned round at random",
+            ),
             Column("norm", "DOUBLE", "norm of the mean difference"),
             Column("relative_norm", "DOUBLE", "that norm over the mean norm of the texts' vectors"),
             Column("n", "BIGINT", "pairs"),
+            Column(
+                "same",
+                "BIGINT",
+                "of them, those whose two texts have the same vector here; they have no part in the consistency",
+            ),
         ),
     ),
     Table(
@@ -143,7 +152,10 @@ ANALYSES: tuple[Table, ...] = (
             *HERE,
             Column("cosine", "DOUBLE", "cosine of the two mean differences"),
             Column(
-                "p", "DOUBLE", "probability of one at least as far from 0 if the pairs of one were turned at random"
+                "p",
+                "DOUBLE",
+                "probability of a mean projection of one concept's differences on the other's direction at least as "
+                "far from 0 if its pairs were turned round at random; the larger of the two, once for either concept",
             ),
             Column("n_a", "BIGINT", "pairs of the first"),
             Column("n_b", "BIGINT", "pairs of the second"),
