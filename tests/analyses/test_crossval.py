@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -105,6 +106,28 @@ def test_a_paired_difference():
     mean, low, high = paired(a, b)
     half = 1.959964 * np.std([1, 0, -1, 1], ddof=1) / 2
     assert (mean, low, high) == pytest.approx((0.25, max(-1, 0.25 - half), min(1, 0.25 + half)))
+
+
+def test_a_hidden_layer_is_trained_as_torch_does():
+    x, y = blobs(60, 3, 1.0)
+    found = perceptron.fit(x, y, 3, 5, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    with torch.no_grad():
+        for layer in (layers[0], layers[2]):
+            shape = layer.weight.T.shape
+            layer.weight.copy_(torch.from_numpy(rng.standard_normal(shape) * (2 / shape[0]) ** 0.5).T)
+            layer.bias.zero_()
+    rate, inputs = perceptron.RATE / 6**0.5, torch.from_numpy(x).float()
+    adam = torch.optim.AdamW(layers.parameters(), lr=rate, weight_decay=perceptron.DECAY)
+    falling = torch.optim.lr_scheduler.CosineAnnealingLR(adam, perceptron.STEPS)
+    for _ in range(perceptron.STEPS):
+        adam.zero_grad()
+        torch.nn.functional.cross_entropy(layers(inputs), torch.from_numpy(y)).backward()
+        adam.step()
+        falling.step()
+    for mine, theirs in zip(found, layers.parameters(), strict=True):
+        assert mine.numpy() == pytest.approx(theirs.detach().numpy().T, abs=1e-4)
 
 
 def test_few_hidden_units_are_possible():

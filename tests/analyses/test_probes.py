@@ -122,7 +122,9 @@ def test_words_are_resolved(tmp_path):
     written = {"noun": ["cat", "dog"], "verb": ["go", "no"]}
     for words in ("w.yaml", {name: tuple(of) for name, of in written.items()}):
         assert PROBES.resolve(WordsProbe(words=words), tmp_path) == {
-            **{"folds": 5, "sample": 1000, "hidden": 64},
+            "folds": 5,
+            "sample": 1000,
+            "hidden": 64,
             "words": written,
         }
     assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path)["corpus"] == "c"
