@@ -47,18 +47,28 @@ ANALYSES: tuple[Table, ...] = (
             Column("special", "BOOLEAN", "whether the tokenizer added it"),
             *HERE,
             WITH_POSITIONS,
-            Column("cosine", "DOUBLE", "cosine of its state and its own vocabulary vector"),
+            Column(
+                "cosine",
+                "DOUBLE",
+                "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where they have "
+                "another number of dimensions, and where one is zero",
+            ),
             Column("distance", "DOUBLE", "Euclidean distance of the two"),
             Column("rank_cosine", "INTEGER", "vocabulary vectors with a larger cosine than its own; 0 = still itself"),
             Column("rank_distance", "INTEGER", "vocabulary vectors that are nearer than its own"),
             Column("norm", "DOUBLE", "norm of its state"),
-            Column("step_length", "DOUBLE", "distance to its state at the place before on the same site"),
+            Column(
+                "step_length",
+                "DOUBLE",
+                "distance to its state at the place before: embedding and blocks are one path, attention 1..L another; "
+                "before 'final' is block L",
+            ),
             Column("step_cosine", "DOUBLE", "cosine of the two"),
             Column(
                 "turnover_cosine",
                 "DOUBLE",
                 "share of its nearest 100 vocabulary tokens, by cosine, that were not among the nearest 100 at the "
-                "layer before on the same site",
+                "place before; NULL in a vocabulary of at most 100",
             ),
             Column("turnover_distance", "DOUBLE", "the same, nearest by distance"),
         ),
