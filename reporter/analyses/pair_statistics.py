@@ -21,7 +21,8 @@ STATISTICS = (
         (LUISTO, FISHER, EFRON),
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
-        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It says nothing of other concepts.",
+        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
+        "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
         floor=True,
         bounds=(-1, 1),
         headline=True,
@@ -42,7 +43,8 @@ STATISTICS = (
         bounds=(0, 1),
         headline=True,
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
-        "with the floor, not with 0.",
+        "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
+        "still be the chance of two directions.",
     ),
     Statistic(
         "relative_norm",
