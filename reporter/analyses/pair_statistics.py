@@ -16,8 +16,8 @@ STATISTICS = (
         "of cos(δ_i, Σ_{j≠i} δ_j), each difference with the mean of the others. The number is the mean over the "
         "concepts of the set; those of each concept, with the probability of such a consistency (or a larger one) if "
         "each pair were turned round at random, (k + 1)/1000 from 999 turns, are in pair_directions. Pairs whose two "
-        "texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of which fewer "
-        f"than two pairs are left. {_RANDOM}",
+        "texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
+        f"which fewer than two pairs are left. {_RANDOM}",
         (LUISTO, FISHER, EFRON),
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
