@@ -21,10 +21,10 @@ def test_the_interval_decides_against_the_published_number(rates):
         f"""near: {RATE}, paper: 0.0826, within: 0.01
         far: {RATE}, paper: 0.1855, within: 0.01
         edge: {RATE}, paper: 0.0941, within: 0.01
-        above: {RATE}, above: 0.08
+        above: {RATE}, above: 0.0809
         straddles: {RATE}, above: 0.0835
-        below: {RATE}, below: 0.08
-        between: {RATE}, between: [0.08, 0.09]
+        below: {RATE}, below: 0.0809
+        between: {RATE}, between: [0.07, 0.09]
         outside: {RATE}, between: [0.09, 0.1]
         other: {RATE}, below: {{metric: convergence.rate, model: gpt2}}
         mixed: {RATE}, between: [0, {{metric: convergence.rate, model: gpt2}}]"""
@@ -41,7 +41,7 @@ def test_the_interval_decides_against_the_published_number(rates):
         "other": "supported",
         "mixed": "supported",
     }
-    assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.00627, abs=1e-4)
+    assert found["above"].detail["alone"] == "supported" and found["above"].p == pytest.approx(0.0329, abs=1e-4)
     assert "alone it would be supported, but 10 claims were tested together" in found["above"].detail["reason"]
     near = found["near"]
     assert (near.value, near.paper, near.detail["bound"]) == (0.0841, 0.0826, "0.0826 ± 0.01")
@@ -180,12 +180,10 @@ def test_without_results_every_claim_fails(world):
 
 
 def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatch):
-    from reporter.claims import judge as room
-
     def broken(*_: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr("reporter.claims.judge.shape_finding", broken)
+    monkeypatch.setattr("reporter.claims.judging.shape_finding", broken)
     found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
     assert (found["a"].verdict, found["a"].detail["reason"]) == ("failed", "KeyError: 'boom'")
-    assert found["b"].verdict == "supported" and room is not None
+    assert found["b"].verdict == "supported"
