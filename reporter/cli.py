@@ -52,7 +52,11 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong, 3 a claim is refuted."""
+    """Run the command line and exit.
+
+    The exit code is 0 if all is done, 1 if something failed, 2 if the study or the call is wrong, and 3 if a claim was
+    refuted in a strict run.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")

@@ -96,7 +96,8 @@ def test_two_corpora_are_compared_within_each_model(world):
     [
         ("a: all, b: encoders, is: above", "e0, e1, e2 is on both sides"),
         ("a: decoders, b: e9, is: above", "there are no numbers of e9: it was not measured"),
-        ("a: decoders, b: encoders, layer: 2, is: above", "convergence.rate is a number of the whole model; it has no layers"),
+        ("a: decoders, b: encoders, layer: 2, is: above",
+         "convergence.rate is a number of the whole model; it has no layers"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_says_why(roles, claim, reason):

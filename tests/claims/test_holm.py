@@ -11,7 +11,7 @@ from reporter.claims.holm import corrected, holm
 
 
 def by_closed_testing(p: list[float]) -> list[float]:
-    """Holm's procedure is the closure of Bonferroni's: the largest Bonferroni p-value of any set with the hypothesis."""
+    """Holm's procedure is the closure of Bonferroni's: the largest p-value of any set with the hypothesis."""
     indices = range(len(p))
     return [
         max(

@@ -124,6 +124,7 @@ def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
         world.put("bert", "convergence.rate", value + 0.02, view="all", study=study)
         world.put("bert", "convergence.rate", value + 0.01, corpus="tweets", study=study)
         world.put("bert", "convergence.rate", value, study=study)
+    on_wiki = RATE.replace("}", ", corpus: wiki}")
     where = "FROM layer_metrics WHERE model='bert' AND metric='convergence' AND statistic='rate'"
     found = world.judge(
         f"""plain: value: {{sql: "SELECT value {where}"}}, paper: 0.1, within: 0.01
@@ -132,7 +133,7 @@ def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
         semicolon: value: {{sql: "SELECT 1 AS value; "}}, above: 0
         comment: value: {{sql: "SELECT 2 -- two"}}, above: 0
         everything: value: {{sql: "SELECT max(value) FROM main.layer_metrics"}}, above: 0.5
-        below: {RATE.replace("}", ", corpus: wiki}")}, below: {{sql: "SELECT 0.2 AS value, 0.19 AS ci_low, 0.21 AS ci_high"}}""",
+        below: {on_wiki}, below: {{sql: "SELECT 0.2 AS value, 0.19 AS ci_low, 0.21 AS ci_high"}}""",
         corpora="wiki, tweets",
     )
     assert {name: verdict.verdict for name, verdict in found.items()} == dict.fromkeys(found, "supported")
@@ -153,7 +154,7 @@ REASONS = {
     "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is no number: 'x'",
     "value: {sql: \"SELECT true AS value\"}": "column value of the query is no finite number: True",
     "value: {metric: convergence.rate, model: gpt2}": "there are no numbers of gpt2: it was not measured",
-    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area on 'wiki' under view 'words'",
+    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area on 'wiki' under view",
     "value: {metric: convergence.similarity, model: bert, layer: 7}": (
         "there is no number at layer 7: convergence.similarity of bert on 'wiki' under view 'words'"
     ),
