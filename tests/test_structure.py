@@ -22,8 +22,9 @@ MAY_IMPORT = {room: set(FLOW[:place]) for place, room in enumerate(FLOW)} | {
     "store": {"errors", "metrics"},
     "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
     "report": {"errors", "metrics", "store"},  # it computes nothing, so it needs no model
+    "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
     "run": set(FLOW),
-    "cli": {*FLOW, "run"},
+    "cli": {*FLOW, "run", "diff"},
     "__main__": {"cli"},
     "__init__": set(),
 }
