@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reporter.store.claim_table import CLAIMS
 from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
 from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
 
@@ -14,6 +15,7 @@ SCHEMA_VERSION = 2
 
 TABLES: tuple[Table, ...] = (
     *NUMBERS,
+    CLAIMS,
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",
