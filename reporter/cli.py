@@ -104,7 +104,7 @@ def validate(specs: Specs) -> None:
     problems: list[Problem] = []
     for path in specs:
         try:
-            study = load_study(path, _metric_options()).study
+            study = load_study(path, *_known()).study
         except SpecError as error:
             problems += error.problems
             continue
@@ -112,6 +112,7 @@ def validate(specs: Specs) -> None:
             _count(len(study.models), "model", "models"),
             _count(len(study.corpora), "corpus", "corpora"),
             _count(len(study.metrics), "metric", "metrics"),
+            *([_count(len(study.claims), "claim", "claims")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
     if problems:
@@ -124,7 +125,7 @@ def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> No
     from reporter.run.planner import plan_study
     from reporter.spec import load_study
 
-    for line in plan_study(load_study(spec, _metric_options()), out=out, offline=offline).lines():
+    for line in plan_study(load_study(spec, *_known()), out=out, offline=offline).lines():
         typer.echo(line)
 
 
@@ -142,7 +143,7 @@ def run(
     """Measure, fill the database and write the report."""
     from reporter.spec import load_studies
 
-    files = load_studies(specs, _metric_options())
+    files = load_studies(specs, *_known())
 
     from reporter.run.runner import run_studies
 
@@ -243,6 +244,13 @@ def _metric_options() -> dict[str, type[BaseModel]]:
     from reporter.metrics.registry import catalogue
 
     return {name: metric.options for name, metric in catalogue().items()}
+
+
+def _known() -> tuple[dict[str, type[BaseModel]], dict[str, dict[str, str]]]:
+    """Return what a study may ask for: the options of every metric, and its statistics."""
+    from reporter.metrics.registry import statistics
+
+    return _metric_options(), statistics()
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -14,7 +14,7 @@ RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c,
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
-    "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, run"
+    "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, claims, run"
 )
 
 BROKEN = [
@@ -29,7 +29,6 @@ BROKEN = [
     (MODEL + "»titel: x\n", ["titel: unknown key; did you mean 'title'?"]),
     (MODEL + "»Title: x\n", ["Title: unknown key; did you mean 'title'?"]),
     (MODEL + "»pairs: {}\n", [f"pairs: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»claims: {}\n", [f"claims: {UNKNOWN_AT_TOP}"]),
     (MODEL + "»probes: {}\n", [f"probes: {UNKNOWN_AT_TOP}"]),
     (MODEL + "»groups: {}\n", [f"groups: {UNKNOWN_AT_TOP}"]),
     (MODEL + "»clouds: {}\n", [f"clouds: {UNKNOWN_AT_TOP}"]),

@@ -1,0 +1,1 @@
+"""Statements of a study, tested against its numbers."""
