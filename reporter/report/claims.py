@@ -108,11 +108,8 @@ class Claims:
     @property
     def columns(self) -> list[Column]:
         """Columns of the grid: the models themselves first; none where every claim was tested once."""
-        if not any(claim.others for claim in self.all):
-            return []
-        found = {
-            Column(test.view, test.baseline): None for claim in self.all for test in (claim.own, *claim.others)
-        }
+        tests = [test for claim in self.all if claim.others for test in (claim.own, *claim.others)]
+        found = dict.fromkeys(Column(test.view, test.baseline) for test in tests)
         return sorted(found, key=lambda column: column.baseline is not None)
 
 
