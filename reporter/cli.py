@@ -198,7 +198,8 @@ def diff(
     were made from, then which numbers moved and which claims changed their
     verdict. A number moved if A and B differ by more than the interval of
     the difference of independent estimates (the root of the summed squares
-    of the facing half widths); without intervals, by more than 0.00001 of it.
+    of the facing half widths), which one in twenty does by chance where runs
+    are independent; without intervals, by more than 0.00001 of it.
     """
     from reporter.diff import compare, show
 

@@ -46,19 +46,19 @@ def _sections(found: Comparison, most: int) -> Iterator[str]:
     yield f"Numbers: {', '.join(f'{number:,} {name}' for name, number in counts.items() if number) or 'none'}" + (
         "\n" + _table(_without_zeros(found.summary)) if found.numbers.rows else ""
     )
-    yield from _numbers(found.numbers, most)
+    yield from _numbers(found.numbers, counts["with interval"], most)
     if found.verdicts.rows:
         yield _listed("Verdicts", found.verdicts, most)
     else:
         yield "Verdicts: none is another one"
 
 
-def _numbers(numbers: Result, most: int) -> Iterator[str]:
+def _numbers(numbers: Result, with_interval: int, most: int) -> Iterator[str]:
     change, interval = numbers.columns.index("change"), numbers.columns.index("interval")
     moved = [row for row in numbers.rows if row[change] == "moved"]
     lists = (
         (
-            "Moved beyond their intervals",
+            f"Moved beyond their intervals (of {with_interval:,}; by chance 1 in 20 does, where texts or seeds differ)",
             [row for row in moved if row[interval] is not None],
             {"change", "relative"},
         ),

@@ -56,6 +56,7 @@ def test_what_moved(folder: Folder) -> None:
     }
     (summary,) = records(found.summary)
     counts = Counter(expected.values())
+    counts["with"] = sum(a[1] is not None for a, _, _ in WHAT_MOVED)
     assert summary == {
         "metric": "motion",
         "compared": len(WHAT_MOVED),
