@@ -54,14 +54,15 @@ SELECT metric, count(*) FILTER (change NOT IN ('only in A', 'only in B')) AS com
 FROM judged GROUP BY metric ORDER BY metric
 """
 
-# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order.
+# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Floors
+# come last: they are read beside what they are the floor of.
 _CHANGED = f"""
 SELECT change, {", ".join(PLACE)}, a, b, delta, interval,
   abs(delta) / nullif(interval, 0) AS intervals,
   abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
 FROM judged WHERE change NOT IN ('same', 'within')
 ORDER BY list_position(['moved', 'became NULL', 'was NULL', 'only in A', 'only in B'], change),
-  interval IS NULL, if(interval > 0, -intervals, NULL) NULLS FIRST, relative DESC,
+  ends_with(statistic, '_floor'), interval IS NULL, if(interval > 0, -intervals, NULL) NULLS FIRST, relative DESC,
   {", ".join(PLACE)}
 """
 

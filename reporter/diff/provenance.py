@@ -15,47 +15,59 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A table of provenance: what its rows are called, by what they are told apart, and what identifies them.
+    """Rows of provenance: what they are called, by what they are told apart, and what identifies them.
 
     Columns that were measured on the way (seconds, self-test) say nothing about where numbers came from.
     """
 
-    table: str
+    rows: str  # of one side, '$'
     noun: str
     subject: str
-    places: str
     within: tuple[str, ...]
     columns: tuple[str, ...]
+    places: str = ""
+    alone: bool = True  # whether a row that only one side has is worth telling; numbers that are not there are counted
 
 
 _RECORDED = (
     _Recorded(
-        "models",
+        "FROM $_models",
         "model",
         "model",
-        "checkpoints",
         ("checkpoint",),
         (
             *("source", "location", "revision", "fingerprint", "family", "role", "layers", "width", "parameters"),
             *("positions", "norm_placement", "last_hidden_state", "attention", "precision", "device", "base"),
             *("baseline", "scores", "status", "error"),
         ),
+        "checkpoints",
     ),
     _Recorded(
-        "corpora",
+        "FROM $_corpora",
         "corpus",
         "corpus",
-        "",
         (),
         ("source", "location", "content_hash", "texts", "words", "dropped", "labels", "status", "error"),
     ),
+    # all metrics of a checkpoint see the same tokens of a corpus
     _Recorded(
-        "cells",
+        "SELECT model, checkpoint, corpus, max(texts) AS texts, max(tokens) AS tokens, max(sinks) AS sinks, "
+        "max(cut_texts) AS cut_texts FROM $_cells GROUP BY ALL",
+        "input of",
+        "model",
+        ("checkpoint", "corpus"),
+        ("texts", "tokens", "sinks", "cut_texts"),
+        "inputs",
+        alone=False,
+    ),
+    _Recorded(
+        "FROM $_cells",
         "metric",
         "metric",
-        "cells",
         ("model", "checkpoint", "corpus"),
-        ("options", "texts", "tokens", "sinks", "cut_texts", "status", "error"),
+        ("options", "status", "error"),
+        "cells",
+        alone=False,
     ),
 )
 
@@ -67,8 +79,8 @@ def provenance_changes(connection: duckdb.DuckDBPyConnection) -> list[Change]:
         connection: has the views of both sides.
 
     Returns:
-        Versions, models, corpora and cells. What differs at several checkpoints of a model, or in several cells of a
-        metric, is told once: with its values at the first of them, and how many there are.
+        Versions, models, corpora, inputs and metrics. What differs at several checkpoints of a model, or in several
+        cells of a metric, is told once: with its values at the first of them, and how many there are.
     """
     read = [connection.execute(f"SELECT versions FROM {side}_studies").fetchone() for side in "ab"]
     versions = [_mapping(row[0] if row else None) for row in read]
@@ -94,7 +106,7 @@ def _differing(connection: duckdb.DuckDBPyConnection, recorded: _Recorded) -> It
     keys = (recorded.subject, *recorded.within)
     sides = [
         f"(SELECT {', '.join(keys)}, struct_pack({', '.join(f'{c} := {c}' for c in recorded.columns)}) AS row_{side} "
-        f"FROM {side}_{recorded.table})"
+        f"FROM ({recorded.rows.replace('$', side)}))"
         for side in "ab"
     ]
     rows = connection.execute(
@@ -104,7 +116,7 @@ def _differing(connection: duckdb.DuckDBPyConnection, recorded: _Recorded) -> It
     for *key, a, b in rows:
         subject, place = key[0], ", ".join(part for part in key[1:] if part != "final")
         if a is None or b is None:
-            if recorded.table != "cells":  # their numbers are there or not, and are counted
+            if recorded.alone:
                 yield subject, place, "", *("there" if side else None for side in (a, b))
             continue
         for column in recorded.columns:
