@@ -249,6 +249,7 @@ def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
         ["metrics", "motion"],
         ["schema"],
         ["init", "new"],
+        ["diff", "--help"],
     ):
         subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, check=True, capture_output=True)
 

@@ -99,6 +99,10 @@ def test_flips_are_told_with_the_claim_and_in_the_grid(html: str) -> None:
     assert "under the view" not in lower and "null baseline" not in lower, (
         "a null baseline that differs is as it should"
     )
+    told = (
+        "2 claims were tested with other tokens counted, or on null baselines, too: 1 verdict hangs on the view, and 1"
+    )
+    assert f"{told} claim holds of a null baseline, too, and so says nothing of what training does." in text_of(html)
     (table,) = re.findall(r'<table class="flips">.*?</table>', html, re.DOTALL)
     head, *rows = [text_of(row) for row in table.split("<tr>")[1:]]
     assert head == "Claim words all no-sinks words random-init"
