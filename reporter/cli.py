@@ -53,7 +53,7 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong."""
+    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong, 3 a claim is refuted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -139,15 +139,23 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
     offline: Offline = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 3 if a claim was refuted, with 1 if one could not be tested."),
+    ] = False,
 ) -> None:
-    """Measure, fill the database and write the report."""
+    """Measure, fill the database, test the claims and write the report.
+
+    Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
+    was given.
+    """
     from reporter.spec import load_studies
 
     files = load_studies(specs, *_known())
 
     from reporter.run.runner import run_studies
 
-    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline)
+    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -103,8 +103,9 @@ class Shape(_Selection):
     is_: ShapeName = Field(
         alias="is",
         description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
-        "neighbouring points, wherever, against both ends; increasing, decreasing: no fall (rise) of more than 'tolerance'; flat: "
-        "all within 'tolerance' of their mean; peak-at: the maximum lies at 'at', give or take 'within'.",
+        "neighbouring points, wherever, against both ends; increasing, decreasing: no fall (rise) of more than "
+        "'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum lies at 'at', "
+        "give or take 'within'.",
     )
     by: float = Field(
         0,

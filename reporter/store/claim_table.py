@@ -26,8 +26,8 @@ CLAIMS = Table(
         Column(
             "verdict",
             "VARCHAR",
-            "'supported', 'refuted' (the opposite is shown as surely), 'inconclusive' (neither is) or 'failed' (numbers are "
-            "missing; detail says which); after the correction for the number of claims",
+            "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither is) or 'failed' (numbers "
+            "are missing; detail says which); after the correction for the number of claims",
         ),
         Column(
             "value",
