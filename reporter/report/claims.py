@@ -101,7 +101,7 @@ class Claims:
 
     @property
     def tested(self) -> int | None:
-        """How many claims the verdicts are corrected for; None where it is not known."""
+        """How many tests the verdicts are corrected for; None where it is not known."""
         found = [claim.own.detail.get("tested") for claim in self.all]
         return max((number for number in found if isinstance(number, int)), default=None)
 
@@ -128,7 +128,7 @@ def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str
         groups.setdefault(str(row["claim"]), []).append(test)
     claims = []
     for name, tests in groups.items():
-        own, row = tests[0], tests[0].row
+        own, row, evidence = tests[0], tests[0].row, evidence_of(tests[0].detail)
         claims.append(
             Claim(
                 name=name,
@@ -137,8 +137,8 @@ def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str
                 kind=row["kind"] or "",
                 own=own,
                 others=tuple(tests[1:]),
-                plot=interval_plot(row, own.detail),
-                evidence=evidence_of(own.detail),
+                plot=interval_plot(row, evidence.bound),
+                evidence=evidence,
             )
         )
     return Claims(tuple(claims), sql, frame)

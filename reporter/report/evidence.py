@@ -70,8 +70,11 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     notes = detail.get("notes")
     tables = [(name, detail.get(name)) for name in _TABLES]
     rest = {key: value for key, value in detail.items() if key not in _ELSEWHERE and value not in (None, "", [], {})}
+    texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
+    if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
+        texts["statistic"] = ""
     return Evidence(
-        **{name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS},
+        **texts,
         notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
         tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
         facts=tuple((_words(key), _text(value)) for key, value in rest.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import Any
 
 from reporter.report.numbers import is_null, short
@@ -30,84 +31,82 @@ class IntervalPlot:
         value: where our number is.
         interval: where its interval begins and ends; None where it has none.
         paper: where the paper's number is; None where it gives none.
-        band: where the range begins and ends in which the claim holds; None where it is not known.
-        ticks: the ends of the axis, or the bounds.
-        target: the range in words, such as ``above 0.5``; empty where it is not known.
+        bands: where the ranges begin and end in which the claim holds; none where they are not known.
+        ticks: the bounds, or else the ends of what is shown.
         sentence: everything in words.
     """
 
     value: float
     interval: tuple[float, float] | None
     paper: float | None
-    band: tuple[float, float] | None
+    bands: tuple[tuple[float, float], ...]
     ticks: tuple[Tick, ...]
-    target: str
     sentence: str
 
 
-def interval_plot(row: Mapping[str, Any], detail: Mapping[str, Any]) -> IntervalPlot | None:
+def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
     """Lay out the number of a claim; None where there is no number, or nothing to see it against.
 
     Args:
         row: a row of the table ``claims``.
-        detail: its evidence; ``bound`` is read where it is a plain ``x ± y``, ``> x``, ``< x`` or ``x to y``.
+        bound: what it is compared with, in words; see :func:`ranges`.
     """
     value, low, high, paper = (None if is_null(row[name]) else float(row[name]) for name in _NUMBERS)
-    least, most = _holds(detail)
     if value is None:
         return None
     interval = None if low is None or high is None else (low, high)
-    marks = [number for number in (value, low, high, paper, least, most) if number is not None]
+    holds = ranges(bound)
+    bounds = sorted({end for pair in holds for end in pair if isfinite(end)})
+    marks = [number for number in (value, low, high, paper, *bounds) if number is not None]
     if min(marks) == max(marks):
         return None
     room = (max(marks) - min(marks)) * 0.06
     start, scale = min(marks) - room, (WIDTH - 2 * _MARGIN) / (max(marks) - min(marks) + 2 * room)
 
     def x(number: float) -> float:
-        return round(_MARGIN + (number - start) * scale, 1)
+        place = _MARGIN + (number - start) * scale if isfinite(number) else WIDTH * (number > 0)
+        return round(place, 1)
 
-    has_band = least is not None or most is not None
-    band = (0.0 if least is None else x(least), float(WIDTH) if most is None else x(most)) if has_band else None
-    ends = sorted({number for number in (least, most) if number is not None}) or [min(marks), max(marks)]
-    target = _target(least, most)
     parts = [f"ours {short(value)}"]
     if interval:
         parts.append(f"interval {short(interval[0])} to {short(interval[1])}")
     if paper is not None:
         parts.append(f"paper {short(paper)}")
-    if target:
-        parts.append(f"holds {target}")
+    if bound:
+        parts.append(f"holds if {bound}")
     return IntervalPlot(
         value=x(value),
         interval=None if interval is None else (x(interval[0]), x(interval[1])),
         paper=None if paper is None else x(paper),
-        band=band,
-        ticks=tuple(Tick(x(end), short(end), _anchor(x(end))) for end in ends),
-        target=target,
+        bands=tuple((x(begin), x(end)) for begin, end in holds),
+        ticks=tuple(Tick(x(end), short(end), _anchor(x(end))) for end in bounds or (min(marks), max(marks))),
         sentence="; ".join(parts),
     )
 
 
+def ranges(bound: str) -> tuple[tuple[float, float], ...]:
+    """Return the ranges in which a claim holds, as its evidence says them.
+
+    ``0.5 ± 0.1``, ``within ± 0.1``, ``> 0.5``, ``< 0.5``, ``> 0.4 and < 0.6``; of a difference ``above``, ``below``,
+    ``different`` or ``same``, each alone or as ``above, by 0.05``. Anything else has no range that could be drawn.
+    """
+    text = bound.replace("−", "-")
+    if found := re.fullmatch(rf"(?:within|({_NUMBER}))? ?± ?({_NUMBER})", text):
+        middle, reach = float(found[1] or 0), float(found[2])
+        return ((middle - reach, middle + reach),)
+    if found := re.fullmatch(rf"(?:> ({_NUMBER}))?(?: and )?(?:< ({_NUMBER}))?", text):
+        low, high = found.groups()
+        ends = (-inf if low is None else float(low), inf if high is None else float(high))
+        return (ends,) if low or high else ()
+    if found := re.fullmatch(rf"(above|below|different|same)(?:, by ({_NUMBER}))?", text):
+        by = float(found[2] or 0)
+        above, below = (by, inf), (-inf, -by)
+        return {"above": (above,), "below": (below,), "different": (below, above), "same": ((-by, by),)}[found[1]]
+    return ()
+
+
 _NUMBER = r"-?[0-9.]+(?:e[-+]?[0-9]+)?"
 _NUMBERS = ("value", "ci_low", "ci_high", "paper")
-
-
-def _holds(detail: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """The range in which the claim holds; None for an end that is open or not known."""
-    text = str(detail.get("bound") or "").replace("−", "-").replace(",", "")
-    if found := re.fullmatch(rf"({_NUMBER}) ?± ?({_NUMBER})", text):
-        return float(found[1]) - float(found[2]), float(found[1]) + float(found[2])
-    if found := re.fullmatch(rf"(?:between )?({_NUMBER}) (?:to|and|…|–) ({_NUMBER})", text):
-        return float(found[1]), float(found[2])
-    if found := re.fullmatch(rf"([<>≤≥]) ?({_NUMBER})", text):
-        return (float(found[2]), None) if found[1] in ">≥" else (None, float(found[2]))
-    return None, None
-
-
-def _target(least: float | None, most: float | None) -> str:
-    if least is not None and most is not None:
-        return f"from {short(least)} to {short(most)}"
-    return f"above {short(least)}" if least is not None else f"below {short(most)}" if most is not None else ""
 
 
 def _anchor(x: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from math import inf
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from reporter.report import render
 from reporter.report.evidence import MOST, evidence_of
-from reporter.report.interval_plot import WIDTH, interval_plot
+from reporter.report.interval_plot import WIDTH, interval_plot, ranges
 from reporter.store import query
 
 HOSTILE = "<script>alert(1)</script>"
@@ -52,8 +53,10 @@ def claim(html: str, name: str) -> str:
 def test_claims_come_first_and_are_counted(html: str) -> None:
     assert html.index('id="claims"') < html.index('id="glance"')
     section = text_of(html[html.index('<section id="claims"') : html.index('id="glance"')])
-    assert "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed 4 claims were tested" in section
-    assert "corrected for that number (Holm)" in section
+    assert (
+        "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed Verdicts are corrected for 4 tests (Holm); intervals are not."
+        in section
+    )
     assert html.index('<a href="#claims">') < html.index('<a href="#glance">')
 
 
@@ -77,7 +80,7 @@ def test_our_number_stands_beside_the_papers(html: str) -> None:
         "p 0.0004, corrected 0.0032",
     ):
         assert part in rate
-    label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds from 0.0726 to 0.0926"'
+    label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
     assert label in claim(html, "bert-rate")
     assert "Without the correction for the number of claims: supported" in text_of(claim(html, "frequent-first"))
     assert "svg" not in claim(html, "loss-falls"), "there is nothing to draw"
@@ -130,36 +133,37 @@ def test_hostile_text_is_shown_as_text(folder: Path, html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "band"),
+    ("bound", "expected"),
     [
-        ("0.5 ± 0.25", (0.25, 0.75)),
-        ("> 0.5", (0.5, None)),
-        ("< 0.5", (None, 0.5)),
-        ("between 0.25 and 0.75", (0.25, 0.75)),
-        ("−0.1 to 1e-1", (-0.1, 0.1)),
-        ("> gpt2 convergence.rate", None),
-        (None, None),
+        ("0.5 ± 0.25", [(0.25, 0.75)]),
+        ("> 0.5", [(0.5, inf)]),
+        ("< 1e-05", [(-inf, 1e-5)]),
+        ("> -0.25 and < 0.75", [(-0.25, 0.75)]),
+        ("within ± 0.3", [(-0.3, 0.3)]),
+        ("above", [(0, inf)]),
+        ("below, by 0.05", [(-inf, -0.05)]),
+        ("different, by 0.05", [(-inf, -0.05), (0.05, inf)]),
+        ("same, by 0.05", [(-0.05, 0.05)]),
+        ("> gpt2 convergence.rate", []),
+        ("", []),
     ],
 )
-def test_places_are_in_proportion_and_inside(bound: str | None, band: tuple[float | None, float | None] | None) -> None:
-    row = {"value": 0.4, "ci_low": 0.2, "ci_high": 0.6, "paper": 1.0}
-    plot = interval_plot(row, {"bound": bound})
+def test_bounds_are_read_and_drawn_to_scale(bound: str, expected: list[tuple[float, float]]) -> None:
+    assert list(ranges(bound)) == expected
+    plot = interval_plot({"value": 0.4, "ci_low": 0.2, "ci_high": 0.6, "paper": 1.0}, bound)
     assert plot is not None and plot.interval is not None and plot.paper is not None
     unit = (plot.paper - plot.value) / 0.6
     assert plot.interval[1] - plot.value == pytest.approx(0.2 * unit, abs=0.2)
-    expected = band and tuple(
-        end if number is None else plot.value + (number - 0.4) * unit
-        for number, end in zip(band, (0, WIDTH), strict=True)
-    )
-    assert plot.band == (None if expected is None else pytest.approx(expected, abs=0.3))
-    places = [plot.value, plot.paper, *plot.interval, *(plot.band or ()), *(tick.x for tick in plot.ticks)]
-    assert all(0 <= place <= WIDTH for place in places)
+    ends = [min(max(plot.value + (end - 0.4) * unit, 0), WIDTH) for pair in expected for end in pair]
+    assert [end for band in plot.bands for end in band] == pytest.approx(ends, abs=0.3)
+    places = [plot.value, plot.paper, *plot.interval, *(tick.x for tick in plot.ticks)]
+    assert all(0 < place < WIDTH for place in places)
 
 
 def test_a_number_that_stands_alone_is_not_drawn() -> None:
-    assert interval_plot(NOTHING, {"bound": "< 3"}) is None
-    assert interval_plot(NOTHING | {"value": 0.4}, {}) is None
-    assert interval_plot(NOTHING | {"value": 3.0}, {"bound": "> 3"}) is None
+    assert interval_plot(NOTHING, "< 3") is None
+    assert interval_plot(NOTHING | {"value": 0.4}, "") is None
+    assert interval_plot(NOTHING | {"value": 3.0}, "> 3") is None
 
 
 def test_evidence_of_any_kind_is_shown() -> None:
