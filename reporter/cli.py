@@ -19,6 +19,7 @@ from reporter.errors import ReporterError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from reporter.metrics.base import Definition
     from reporter.spec import Problem
 
 
@@ -53,7 +54,7 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong, 3 a claim is refuted."""
+    """Run the command line; exit with 0 all done, 1 something failed, 2 a wrong study or call, 3 a claim refuted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -112,6 +113,7 @@ def validate(specs: Specs) -> None:
             _count(len(study.models), "model", "models"),
             _count(len(study.corpora), "corpus", "corpora"),
             _count(len(study.metrics), "metric", "metrics"),
+            *(_count(len(getattr(study, noun)), *one) for noun, one in _ITEMS.items() if getattr(study, noun)),
             *([_count(len(study.claims), "claim", "claims")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
@@ -135,7 +137,7 @@ def run(
     out: Out = Path("results"),
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this model, corpus or metric; may be repeated."),
+        typer.Option(metavar="NAME", help="Run only this model, corpus, metric, analysis or item; may be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
     offline: Offline = False,
@@ -221,10 +223,11 @@ def diff(
 def metrics(
     name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
 ) -> None:
-    """Explain the metrics: definition, source, options, columns."""
+    """Explain the metrics and analyses: definition, source, options, columns."""
+    from reporter.analyses.registry import analyses
     from reporter.metrics.registry import catalogue
 
-    found = catalogue()
+    found: dict[str, Definition] = {**catalogue(), **analyses()}
     if name is None:
         for metric in found.values():
             typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})")
@@ -255,11 +258,24 @@ def _metric_options() -> dict[str, type[BaseModel]]:
     return {name: metric.options for name, metric in catalogue().items()}
 
 
+_ITEMS = {
+    "journeys": ("journey", "journeys"),
+    "groups": ("group", "groups"),
+    "pairs": ("set of pairs", "sets of pairs"),
+    "clouds": ("cloud", "clouds"),
+    "probes": ("probe", "probes"),
+}
+
+
 def _known() -> tuple[dict[str, type[BaseModel]], dict[str, dict[str, str]]]:
-    """Return what a study may ask for: the options of every metric, and its statistics."""
+    """Return what a study may ask for: the options of every metric, and the statistics of metrics and analyses."""
+    from reporter.analyses.registry import analyses
     from reporter.metrics.registry import statistics
 
-    return _metric_options(), statistics()
+    known = statistics()
+    for name, analysis in analyses().items():
+        known[name] = {statistic.name: statistic.per for statistic in analysis.statistics}
+    return _metric_options(), known
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -16,19 +16,28 @@ PACKAGE = ROOT / "reporter"
 # Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
 # nothing of runs.
 FLOW = ["errors", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
-MAY_IMPORT = {room: set(FLOW[:place]) for place, room in enumerate(FLOW)} | {
-    "spec": {"errors"},  # it is given the metric catalogue
-    "metrics": {"errors", "observables"},  # a metric is a function of observables
-    "store": {"errors", "metrics"},
-    "claims": {"errors", "spec", "metrics", "store"},  # they are tested on what the database holds
-    "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
-    "report": {"errors", "metrics", "store"},  # it computes nothing, so it needs no model
-    "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
-    "run": set(FLOW),
-    "cli": {*FLOW, "run", "diff"},
-    "__main__": {"cli"},
-    "__init__": set(),
-}
+MAY_IMPORT = (
+    {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
+    | {
+        "spec": {"errors"},  # it is given the metric catalogue
+        "metrics": {"errors", "observables"},  # a metric is a function of observables
+        "store": {"errors", "metrics"},
+        "claims": {"errors", "spec", "metrics", "store"},  # they are tested on what the database holds
+        "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
+        "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
+        "report": {
+            "errors",
+            "metrics",
+            "store",
+            "analyses",
+        },  # definitions alone: it computes nothing, it needs no model
+        "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
+        "run": {*FLOW, "analyses"},
+        "cli": {*FLOW, "run", "analyses", "diff"},
+        "__main__": {"cli"},
+        "__init__": set(),
+    }
+)
 MODULES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = {
     "torch",
@@ -147,6 +156,7 @@ def is_overload(node: ast.stmt) -> bool:
         "import reporter.cli",
         "import reporter.spec",
         "from reporter.metrics.registry import catalogue; assert catalogue()",
+        "from reporter.analyses.registry import analyses; assert analyses()",
         "import reporter.store",
     ],
 )

@@ -21,6 +21,7 @@ from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, sha
 
 if TYPE_CHECKING:
     from reporter.forward.readout import Readout
+    from reporter.forward.vocabulary import Vocabulary
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
 
@@ -69,6 +70,7 @@ class Settings:
         shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
         readout: the model with its language-model head, for watchers that read states with it.
         losses: whether the loss of each token is wanted.
+        vocabulary: the vector and kind of each token, for watchers that compare states with them.
     """
 
     max_tokens: int
@@ -80,6 +82,7 @@ class Settings:
     shuffled: bool = False
     readout: Readout | None = None
     losses: bool = False
+    vocabulary: Vocabulary | None = None
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -94,7 +97,7 @@ def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens:
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens:
         return Chosen("float32", None)
-    return choose(asked, model, next(batches(tokens, 512, _pad_id(model), model.anatomy.max_tokens)))
+    return choose(asked, model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
 
 
 def measure(
@@ -130,7 +133,7 @@ def measure(
         if settings.shuffled:
             tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
-        for batch in batches(tokens, settings.batch_tokens, _pad_id(model), model.anatomy.max_tokens):
+        for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
             for watcher in watchers:
                 watcher.start(hidden)
@@ -157,7 +160,7 @@ def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> C
     )
 
 
-def _pad_id(model: LoadedModel) -> int:
+def pad_id(model: LoadedModel) -> int:
     """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
     for token in (model.tokenizer.pad_token_id, model.tokenizer.eos_token_id):
         if token is not None and 0 <= token < model.anatomy.vocabulary_size:
@@ -209,6 +212,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
         losses=losses,
         readout=settings.readout,
+        vocabulary=settings.vocabulary,
     )
 
 

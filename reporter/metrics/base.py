@@ -214,21 +214,18 @@ class Between:
     of: tuple[Comparison, ...]
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric as the registry holds it.
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What people read of something that yields numbers: a metric, or an analysis of tokens, sentences, vocabularies.
 
     Args:
-        name: the part before the dot, and the key in a study's ``metrics``.
+        name: the part before the dot, and the key in a study.
         title: heading in the report.
         summary: one or two sentences: what question it answers.
         statistics: every number it yields.
-        needs: names of the observables it reads.
-        compute: the decorated function.
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
-        between: how it compares two models or two corpora; None where it does not.
         tables: tables that it writes besides ``layer_metrics``.
     """
 
@@ -236,19 +233,32 @@ class Metric:
     title: str
     summary: str
     statistics: tuple[Statistic, ...]
-    needs: tuple[str, ...]
-    compute: Compute = field(repr=False)
-    options: type[Options] = Options
+    options: type[BaseModel] = Options
     version: int = 1
     cost: str = ""
-    between: Between | None = None
     tables: tuple[str, ...] = ()
+
+    def statistic(self, name: str) -> Statistic:
+        """Return the statistic called ``name``; raise ``KeyError`` if there is none."""
+        return {s.name: s for s in self.statistics}[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Definition):
+    """A metric as the registry holds it.
+
+    Args:
+        needs: names of the observables it reads.
+        compute: the decorated function.
+        between: how it compares two models or two corpora; None where it does not.
+    """
+
+    options: type[Options] = Options
+    needs: tuple[str, ...]
+    compute: Compute = field(repr=False)
+    between: Between | None = None
 
     @property
     def optional(self) -> bool:
         """Whether ``metrics: all`` leaves it out."""
         return self.options.optional
-
-    def statistic(self, name: str) -> Statistic:
-        """Return the statistic called ``name``; raise ``KeyError`` if there is none."""
-        return {s.name: s for s in self.statistics}[name]

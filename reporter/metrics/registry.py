@@ -36,7 +36,19 @@ def metric(
             raise ReporterError(
                 f"metric {name!r} is defined twice: in {known.compute.__module__} and in {compute.__module__}"
             )
-        _found[name] = Metric(name, title, summary, statistics, needs, compute, options, version, cost, between, tables)
+        _found[name] = Metric(
+            name=name,
+            title=title,
+            summary=summary,
+            statistics=statistics,
+            needs=needs,
+            compute=compute,
+            options=options,
+            version=version,
+            cost=cost,
+            between=between,
+            tables=tables,
+        )
         return compute
 
     return register

@@ -31,7 +31,7 @@ class MetricChoice(Part):
 
 
 def read_metrics(value: Any, info: ValidationInfo) -> Any:
-    """Turn ``all``, or a list of names, ``{name: options}`` and ``all``, into a tuple of :class:`MetricChoice`.
+    """Turn ``all``, ``none``, or a list of names, ``{name: options}`` and ``all``, into :class:`MetricChoice` values.
 
     Raises:
         ValidationError: an unknown metric or option, or a metric that is listed twice.
@@ -39,8 +39,10 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
     catalogue: Catalogue = (info.context or {}).get("metrics", {})
     if value == "all":
         return _all(catalogue)
+    if value == "none":
+        return ()
     if not isinstance(value, list | tuple):
-        message = f"expected 'all' or a list such as [convergence, anisotropy], got {show(value)}"
+        message = f"expected 'all', 'none' or a list such as [convergence, motion], got {show(value)}"
         raise failure(Complaint(message))
     if not value:
         raise failure(Complaint("must not be empty; leave it out to have all metrics"))

@@ -143,6 +143,13 @@ def check_text(text: str) -> str:
     return text
 
 
+def check_prose(text: str) -> str:
+    """Return ``text`` if there is something in it: what a model is to read may hold any character."""
+    if not text.strip():
+        raise failure(Complaint("must not be empty"))
+    return text
+
+
 def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``names`` if none is listed twice."""
     for index, name in enumerate(names):
@@ -164,6 +171,7 @@ def _read_path(value: Any) -> Any:
 
 Name = Annotated[str, AfterValidator(check_name)]
 Text = Annotated[str, AfterValidator(check_text)]
+Prose = Annotated[str, AfterValidator(check_prose)]
 AsPath = BeforeValidator(_read_path, json_schema_input_type=str)
 AsTuple = Strict(False)
 """YAML has lists, a frozen value has tuples."""

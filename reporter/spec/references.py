@@ -37,11 +37,44 @@ def contradictions(study: Any) -> list[Complaint]:
         elif (circle := _circle(name, models, corpora)) is not None:
             message = f"goes in a circle: {circle}"
             complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
+    for name, cloud in _mapping(study, "clouds").items():
+        listed = cloud if isinstance(cloud, list) else _get(cloud, "corpora") or ()
+        inside = () if isinstance(cloud, list) else ("corpora",)
+        for place, corpus in enumerate(listed):
+            if isinstance(corpus, str) and corpus not in corpora:
+                message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
+                complaints.append(Complaint(message, ("clouds", name, *inside, place)))
+    for name, probe in _mapping(study, "probes").items():
+        corpus = _get(probe, "corpus")
+        if not isinstance(corpus, str):
+            continue
+        if corpus not in corpora:
+            message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
+            complaints.append(Complaint(message, ("probes", name, "corpus")))
+        elif not _get(corpora[corpus], "label"):
+            message = f"corpus '{corpus}' has no labels; give it a 'label' column"
+            complaints.append(Complaint(message, ("probes", name, "corpus")))
+    complaints += _vocabulary(study, models)
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
-    if asked and not _get(study, "corpora"):
+    if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
     complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get))
     return complaints
+
+
+def _vocabulary(study: Any, models: dict[str, Any]) -> list[Complaint]:
+    """Find models in ``vocabulary`` that are not there."""
+    wanted = _get(study, "vocabulary")
+    bare = isinstance(wanted, list)
+    names = wanted if bare else _get(wanted, "models")
+    if not isinstance(names, list | tuple):
+        return []
+    where: tuple[str, ...] = ("vocabulary",) if bare else ("vocabulary", "models")
+    return [
+        Complaint(f"no model '{name}'{_hint(name, models, 'models')}", (*where, place))
+        for place, name in enumerate(names)
+        if isinstance(name, str) and name not in models
+    ]
 
 
 def _circle(start: str, models: dict[str, Any], corpora: dict[str, Any]) -> str | None:

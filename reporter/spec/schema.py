@@ -26,7 +26,7 @@ def study_schema(metrics: Catalogue) -> dict[str, Any]:
     schema["properties"]["metrics"] = {
         "description": schema["properties"]["metrics"]["description"],
         "default": "all",
-        "anyOf": [{"const": "all"}, {"type": "array", "minItems": 1, "items": _metric(options)}],
+        "anyOf": [{"enum": ["all", "none"]}, {"type": "array", "minItems": 1, "items": _metric(options)}],
     }
     # What exists only in Python (the choice of a metric) leaves definitions that nobody refers to.
     text = json.dumps([schema, definitions])

@@ -5,19 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from reporter.spec.claims import ClaimSpec
+from reporter.spec.clouds import Cloud
 from reporter.spec.corpora import CorpusSpec
+from reporter.spec.groups import GroupSpec
+from reporter.spec.journeys import JourneySpec
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
+from reporter.spec.pairs import PairsSpec
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
+from reporter.spec.probes import ProbeSpec
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
+from reporter.spec.vocabulary import Vocabulary
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -65,6 +71,25 @@ class Study(Part):
         (),
         description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
         "'shuffled' (the tokens of each text in random order).",
+    )
+    journeys: dict[Name, JourneySpec] = Field({}, description="Tokens to follow through the layers, by a short name.")
+    groups: dict[Name, GroupSpec] = Field(
+        {}, description="Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'."
+    )
+    pairs: dict[Name, PairsSpec] = Field(
+        {}, description="Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter."
+    )
+    clouds: dict[Name, Cloud] = Field({}, description="Corpora to compare as clouds of points, by a short name.")
+    probes: dict[Name, ProbeSpec] = Field(
+        {}, description="What a classifier is to read from the states, by a short name."
+    )
+    vocabulary: Vocabulary | None = Field(
+        None, description="Whose token, position and type vectors to look at: a list of models, or 'all'."
+    )
+    pooling: Literal["auto", "first", "mean", "last"] = Field(
+        "auto",
+        description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
+        "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
     )
     claims: dict[Name, ClaimSpec] = Field(
         {}, description="Statements that are tested against the numbers of this study, by a short name."

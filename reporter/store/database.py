@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.store.cell_columns import CellColumns
 from reporter.store.connection import WAIT_SECONDS
 from reporter.store.file import DatabaseFile
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-# Tables whose rows carry their cell's name in four columns, and so can be copied to another name.
-_OF_ONE_SIDE = [name for name, cell in NUMBER_TABLES.items() if cell == CellName._fields]
+# Tables whose rows name one model and one corpus, and so can be copied to another name.
+_OF_ONE_SIDE = [name for name, cell in NUMBER_TABLES.items() if cell.one_side]
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
 
@@ -152,7 +153,9 @@ class Store:
             )
             if kept:
                 connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", kept)
-            numbers = [f"{table} WHERE ({', '.join(cell)}) NOT IN (FROM kept)" for table, cell in NUMBER_TABLES.items()]
+            numbers = [
+                f"{table} WHERE ({', '.join(cell.sql)}) NOT IN (FROM kept)" for table, cell in NUMBER_TABLES.items()
+            ]
             for gone in (
                 f"cells WHERE {name} NOT IN (FROM kept)",
                 *numbers,
@@ -237,10 +240,7 @@ class Store:
         key = key_of(own)
         if key == origin:
             raise ValueError(f"cell {tuple(key)} cannot be copied to itself")
-        changed = clean_row(
-            find_table("layer_metrics"), key._asdict() | {k: v for k, v in to.items() if k in _NUMBERS_ONLY}
-        )
-        replaced = ", ".join(f'? AS "{column}"' for column in changed)
+        of_numbers = {k: v for k, v in to.items() if k in _NUMBERS_ONLY}
         if not self._file.exists():
             return False
         with self._file.writing() as connection:
@@ -250,8 +250,13 @@ class Store:
             _delete_cell(connection, key)
             _insert(connection, "cells", row | own)
             for name in _OF_ONE_SIDE:
+                changed = {"study": key.study}
+                for part, value in zip(NUMBER_TABLES[name].parts, key[1:], strict=True):
+                    changed |= part.fill({}, value)
+                changed |= of_numbers
+                replaced = ", ".join(f'? AS "{column}"' for column in changed)
                 connection.execute(
-                    f"INSERT INTO {name} SELECT * REPLACE ({replaced}) FROM {name} WHERE {_is(CellKey._fields)}",
+                    f"INSERT INTO {name} SELECT * REPLACE ({replaced}) FROM {name} WHERE {_of_cell(name)}",
                     [*changed.values(), *origin],
                 )
         return True
@@ -348,9 +353,14 @@ def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -
 
 
 def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
-    for name, cell in {"cells": CellKey._fields[1:], **NUMBER_TABLES}.items():
-        where = " AND ".join(f"{part} = ?" for part in ("study", *cell))
-        connection.execute(f"DELETE FROM {name} WHERE {where}", list(key))
+    for name in ("cells", *NUMBER_TABLES):
+        connection.execute(f"DELETE FROM {name} WHERE {_of_cell(name)}", list(key))
+
+
+def _of_cell(name: str) -> str:
+    """The condition that a row of a table belongs to a cell."""
+    parts = NUMBER_TABLES.get(name, CellColumns()).sql
+    return " AND ".join(f"{part} = ?" for part in ("study", *parts))
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:

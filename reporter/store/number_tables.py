@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from reporter.store.analysis_tables import ANALYSIS_TABLES
+from reporter.store.cell_columns import CellColumns, Paired
 from reporter.store.table import (
     CHECKPOINT,
     CORPUS,
@@ -175,13 +177,12 @@ NUMBERS: tuple[Table, ...] = (
     ),
 )
 
-_PAIRED = "CASE WHEN {0}_a = {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
-
-# Tables of numbers, and the four parts of the name of the cell that a row belongs to, as SQL.
-NUMBER_TABLES: dict[str, tuple[str, str, str, str]] = {
-    "layer_metrics": ("model", "checkpoint", "corpus", "metric"),
-    "spectra": ("model", "checkpoint", "corpus", "metric"),
-    "token_types": ("model", "checkpoint", "corpus", "metric"),
-    "layer_pairs": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), "corpus", "metric"),
-    "differences": (_PAIRED.format("model"), _PAIRED.format("checkpoint"), _PAIRED.format("corpus"), "metric"),
+# Tables of numbers, and which cell a row of each belongs to.
+NUMBER_TABLES: dict[str, CellColumns] = {
+    "layer_metrics": CellColumns(),
+    "spectra": CellColumns(),
+    "token_types": CellColumns(),
+    "layer_pairs": CellColumns(Paired("model"), Paired("checkpoint")),
+    "differences": CellColumns(Paired("model"), Paired("checkpoint"), Paired("corpus")),
+    **ANALYSIS_TABLES,
 }

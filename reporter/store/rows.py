@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reporter.store.keys import CellKey, joined
-from reporter.store.schema import Table, find_table
+from reporter.store.keys import CellKey
+from reporter.store.schema import NUMBER_TABLES, Table, find_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 _INTEGERS = {"INTEGER", "BIGINT"}
 # Columns that pandas turns into floats as soon as one row has no such number.
 _WHOLE = {"step", "layer", "n", "rank", "token_id", "count", "layer_a", "layer_b"}
-_FRAME_TYPES = {"DOUBLE": "Float64", "INTEGER": "Int64", "BIGINT": "Int64", "TIMESTAMP": "datetime64[us]"}
+_FRAME_TYPES = {
+    "DOUBLE": "Float64",
+    "INTEGER": "Int64",
+    "BIGINT": "Int64",
+    "TIMESTAMP": "datetime64[us]",
+    "BOOLEAN": "boolean",
+}
 
 
 def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,11 +110,13 @@ def key_of(row: Mapping[str, Any]) -> CellKey:
     return CellKey(*(row[part] for part in CellKey._fields))
 
 
-def cell_of(row: Mapping[str, Any]) -> CellKey:
+def cell_of(name: str, study: str, row: Mapping[str, Any]) -> CellKey:
     """Reads which cell a number belongs to, also where it compares two sides.
 
     Args:
-        row: A row of any table of numbers.
+        name: Its table.
+        study: Its study, where the row does not say.
+        row: A row of that table.
 
     Returns:
         The cell's key.
@@ -116,11 +124,8 @@ def cell_of(row: Mapping[str, Any]) -> CellKey:
     Raises:
         ValueError: A part of the key is missing.
     """
-    parts = {part: row.get(part) for part in CellKey._fields}
-    for part in ("model", "checkpoint", "corpus"):
-        if row.get(f"{part}_a") is not None and row.get(f"{part}_b") is not None:
-            parts[part] = joined(row[f"{part}_a"], row[f"{part}_b"])
-    return key_of(parts)
+    parts = (part.of(row) for part in NUMBER_TABLES[name].parts)
+    return key_of(dict(zip(CellKey._fields, (row.get("study", study), *parts), strict=True)))
 
 
 def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -138,15 +143,16 @@ def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> li
         ValueError: A number comes twice, belongs to another cell or cannot be stored.
     """
     table = find_table(name)
-    columns = {column.name for column in table.columns}
-    own = {part: value for part, value in key._asdict().items() if part in columns}
+    parts = list(zip(NUMBER_TABLES[name].parts, key[1:], strict=True))
     told = [part for part in table.key if part not in CellKey._fields]
     rows: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
     for record in records:
-        row = own | clean_row(table, record)
-        if cell_of(row) != key:
-            raise ValueError(f"a number of {tuple(cell_of(row))} was given for cell {tuple(key)}")
+        row = {"study": key.study, **clean_row(table, record)}
+        for part, value in parts:
+            row |= part.fill(row, value)
+        if (cell := cell_of(name, key.study, row)) != key:
+            raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
         which = tuple(row.get(part) for part in told)
         if which in seen:
             raise ValueError(f"{dict(zip(told, which, strict=True))} comes twice in cell {tuple(key)}")
@@ -173,10 +179,18 @@ def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any])
             return int(value)
         if kind == "TIMESTAMP":
             return _utc(value)
+        if kind == "BOOLEAN":
+            return _truth(value)
         return _text(value)
     except (TypeError, ValueError) as problem:
         where = ", ".join(f"{k}={v!r}" for k, v in row.items() if isinstance(v, str | int) and k != name)
         raise ValueError(f"{table}.{name} = {value!r}: {problem} (row: {where[:300]})") from problem
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:  # NumPy's own, too
+        return bool(value)
+    raise TypeError("neither true nor false")
 
 
 def _utc(value: Any) -> datetime:

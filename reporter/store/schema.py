@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reporter.store.analysis_tables import ANALYSES
 from reporter.store.claim_table import CLAIMS
 from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
 from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
@@ -15,6 +16,7 @@ SCHEMA_VERSION = 3
 
 TABLES: tuple[Table, ...] = (
     *NUMBERS,
+    *ANALYSES,
     CLAIMS,
     Table(
         "models",

@@ -88,11 +88,21 @@ def shards(texts: Texts) -> list[Shard]:
 
 
 def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> list[TokenisedText]:
-    """Tokenise one shard as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
+    """Tokenise one shard; see :func:`tokenise_texts`."""
+    return tokenise_texts(texts.slice(shard.start, shard.stop), tokenizer, max_tokens, shard.start)
+
+
+def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int, first: int = 0) -> list[TokenisedText]:
+    """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
+
+    Args:
+        raw: the texts.
+        tokenizer: a transformers tokenizer.
+        max_tokens: the most tokens of a text.
+        first: the index of the first text.
     """
-    raw = texts.slice(shard.start, shard.stop)
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
     result = []
     for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
@@ -108,14 +118,8 @@ def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> lis
             )
             ids, special = short["input_ids"], short["special_tokens_mask"]
         if ids:
-            result.append(
-                TokenisedText(
-                    shard.start + offset,
-                    np.asarray(ids, dtype=np.int64),
-                    np.asarray(special, dtype=bool),
-                    cut,
-                )
-            )
+            found = (np.asarray(ids, dtype=np.int64), np.asarray(special, dtype=bool))
+            result.append(TokenisedText(first + offset, *found, cut))
     return result
 
 

@@ -14,7 +14,8 @@ RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c,
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
-    "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, claims, run"
+    "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, "
+    "journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
 )
 
 BROKEN = [
@@ -28,12 +29,8 @@ BROKEN = [
     ("# comment\n»models: {m: gpt2}\n", ["study: missing key"]),
     (MODEL + "»titel: x\n", ["titel: unknown key; did you mean 'title'?"]),
     (MODEL + "»Title: x\n", ["Title: unknown key; did you mean 'title'?"]),
-    (MODEL + "»pairs: {}\n", [f"pairs: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»probes: {}\n", [f"probes: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»groups: {}\n", [f"groups: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»clouds: {}\n", [f"clouds: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»journeys: {}\n", [f"journeys: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»vocabulary: [m]\n", [f"vocabulary: {UNKNOWN_AT_TOP}"]),
+    (MODEL + "»xyzzy: {}\n", [f"xyzzy: {UNKNOWN_AT_TOP}"]),
+    (MODEL + "»vocabulry: [m]\n", ["vocabulry: unknown key; did you mean 'vocabulary'?"]),
     (
         "study: s\nmodels:\n  a: {hub: gpt2, »dtyp: auto}\n",
         ["models.a.dtyp: unknown key; did you mean 'dtype'?"],
@@ -231,7 +228,7 @@ BROKEN = [
     ),
     (
         METRICS + "metrics: »anisotropy\n",
-        ["metrics: expected 'all' or a list such as [convergence, anisotropy], got text 'anisotropy'"],
+        ["metrics: expected 'all', 'none' or a list such as [convergence, motion], got text 'anisotropy'"],
     ),
     (METRICS + "metrics: »[]\n", ["metrics: must not be empty; leave it out to have all metrics"]),
     (METRICS + "metrics: [anisotropy, »anisotropy]\n", ["metrics[1]: metric 'anisotropy' is listed twice"]),

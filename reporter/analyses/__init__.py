@@ -1,0 +1,1 @@
+"""Analyses of single tokens, sentences and vocabularies: what a corpus average hides."""

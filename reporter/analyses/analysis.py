@@ -1,0 +1,108 @@
+"""What an analysis is: a definition that people read, the items of a study it looks at, and how it looks.
+
+A metric is a function of observables of a corpus. An analysis looks at what a study writes itself (a text, a group,
+pairs) or at the weights, so it gets the loaded model. Both yield rows, and both are cells: cached by a fingerprint,
+stored in one transaction, failing alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from reporter.metrics.base import Definition, Value
+
+if TYPE_CHECKING:
+    from reporter.analyses.results import Finding
+    from reporter.forward.places import Layout
+    from reporter.models.load import LoadedModel
+    from reporter.spec import Study
+    from reporter.texts import Texts
+
+Pooling = Literal["first", "mean", "last"]
+Tell = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that an item names.
+
+    Args:
+        texts: its texts.
+        max_tokens: where the study cuts them.
+    """
+
+    texts: Texts
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an analysis works with besides the item.
+
+    Args:
+        model: the loaded model; products are in the precision of its weights, float32 unless a study asks otherwise.
+        layout: the places that are read.
+        pooling: how a text becomes one vector.
+        corpora: the corpora that the item names, by name.
+        seed: the study's seed: of samples, permutations, controls.
+        batch_tokens: the most tokens in a batch, padding included; changes no number.
+        tell: told of progress.
+    """
+
+    model: LoadedModel
+    layout: Layout
+    pooling: Pooling
+    corpora: Mapping[str, Corpus]
+    seed: int
+    batch_tokens: int = 8192
+    tell: Tell = silent
+
+
+Compute = Callable[[Any, Context], Iterator["Value | Finding"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Definition):
+    """An analysis; its ``name`` stands where cells of metrics have the metric.
+
+    Args:
+        items: what of a study it looks at, by the name that stands where other cells have their corpus.
+        resolve: turns an item into everything that the numbers depend on besides weights, corpora, seed and pooling: a
+            value that JSON can write, with the contents of files that the item names (relative to the folder). Raises
+            ``ReporterError`` where such a file is wrong. ``compute`` gets what it returns.
+        compute: yields values and findings of one item.
+        corpora: the corpora that an item reads.
+        models: names of the models of a study that are looked at; all of them by default.
+        pooled: whether it reads one vector for each text, so that ``pooling`` matters.
+        last_only: whether of a model with several checkpoints only the last one is looked at.
+        baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
+    """
+
+    items: Callable[[Study], Mapping[str, Any]]
+    resolve: Callable[[Any, Path], Any]
+    compute: Compute = field(repr=False)
+    corpora: Callable[[Any], tuple[str, ...]] = lambda item: ()
+    models: Callable[[Study], tuple[str, ...]] = lambda study: tuple(study.models)
+    pooled: bool = False
+    last_only: bool = False
+    baselines: bool = False
+
+
+def default_pooling(role: str) -> Pooling:
+    """Return how a text becomes one vector by default.
+
+    The mean for encoders: the first token of one that was never trained on sentences says little. The last token for
+    decoders: it alone has seen the whole text.
+
+    Args:
+        role: ``encoder`` or ``decoder``.
+    """
+    return "last" if role == "decoder" else "mean"

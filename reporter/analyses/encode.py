@@ -1,0 +1,77 @@
+"""Sends texts that a study writes itself through a model and gives back every token's state at every place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from reporter.errors import ReporterError
+from reporter.forward.measure import longest, pad_id
+from reporter.forward.places import Place
+from reporter.forward.strata import SINK, SPECIAL, strata
+from reporter.texts.tokens import batches, tokenise_texts
+
+if TYPE_CHECKING:
+    from reporter.analyses.analysis import Context
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """One text as the model saw it.
+
+    Args:
+        index: which text.
+        ids: token ids, (tokens,), special tokens included.
+        special: True where the tokenizer added the token, (tokens,).
+        sink: True for sinks (position 0 of a decoder, or a massive norm), (tokens,).
+        states: at each place (tokens, width) in float32, on the CPU.
+    """
+
+    index: int
+    ids: NDArray[np.int64]
+    special: NDArray[np.bool_]
+    sink: NDArray[np.bool_]
+    states: Mapping[Place, torch.Tensor]
+
+
+def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None) -> Iterator[EncodedText]:
+    """Yield each text with its states, in the order in which they were batched (by length, longest first).
+
+    Args:
+        texts: what to read.
+        context: model, places, batch size.
+        max_tokens: where texts are cut; the model's own limit if None.
+
+    Raises:
+        ReporterError: if a text gives no token, or states are not finite.
+    """
+    model, layout = context.model, context.layout
+    limit = longest(max_tokens or 10**9, model)
+    tokens = tokenise_texts(list(texts), model.tokenizer, limit)
+    missing = set(range(len(texts))) - {text.index for text in tokens}
+    if missing:
+        raise ReporterError(f"its tokenizer finds no token in {texts[min(missing)]!r}")
+    for batch in batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens):
+        ids = torch.as_tensor(batch.ids, device=model.device)
+        mask = torch.as_tensor(batch.mask, device=model.device)
+        with torch.inference_mode():
+            captured = model.run(ids, mask, attention=layout.attention)
+            states = list(captured.path)
+            if layout.final_width is not None and captured.final is not None:
+                states.append(captured.final)
+            states += captured.attention or []
+            states = [x.float().cpu() for x in states]
+            norms = torch.stack([x.norm(dim=-1) for x in states[1 : layout.layers + 1]])
+        kinds = strata(norms, batch.mask, batch.special, model.anatomy.role == "decoder")
+        for row, index in enumerate(batch.texts.tolist()):
+            n = int(batch.mask[row].sum())
+            found = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
+            if not all(bool(x.isfinite().all()) for x in found.values()):
+                raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
+            kind = kinds[row, :n]
+            yield EncodedText(index, batch.ids[row, :n], kind == SPECIAL, kind == SINK, found)

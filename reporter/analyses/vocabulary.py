@@ -1,0 +1,227 @@
+"""Static embeddings: the token, position and token-type vectors of a model, from its weights alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.results import Explained, Finding, HistogramBin, Point
+from reporter.analyses.static_results import (
+    PositionCosine,
+    PositionOffset,
+    PositionVector,
+    VocabularyExtreme,
+    VocabularyFact,
+    VocabularyShare,
+    VocabularyToken,
+)
+
+if TYPE_CHECKING:
+    from reporter.spec import Study
+    from reporter.weights.analyse import StaticReport
+    from reporter.weights.positions import PositionReport
+
+WEIGHTS = "(weights)"
+"""What stands in the place of a corpus."""
+MOST_COMPONENTS = 512  # of the curves of explained variance that are kept
+
+
+def _items(study: Study) -> Mapping[str, Any]:
+    return {} if study.vocabulary is None else {WEIGHTS: study.vocabulary}
+
+
+def _models(study: Study) -> tuple[str, ...]:
+    wanted = study.vocabulary
+    return tuple(study.models) if wanted is None or wanted.models == "all" else wanted.models
+
+
+def _resolve(item: Any, folder: Path) -> Any:
+    return item.model_dump(mode="json", exclude={"models"})
+
+
+def _compute(item: Any, context: Context) -> Iterator[Finding]:
+    from reporter.weights.analyse import StaticOptions, analyse
+
+    options = StaticOptions(
+        extremes=item["extremes"],
+        outlier_threshold=item["outlier_threshold"],
+        points=item["points"],
+        methods=tuple(item["maps"]),
+        seed=context.seed,
+    )
+    report = analyse(context.model, options, context.tell)
+    yield from _vocabulary(report)
+    yield from _extremes(report)
+    yield from _facts(report)
+    yield from _pictures(report)
+    if report.positions is not None:
+        yield from _positions(report.positions)
+
+
+def _number(value: Any) -> float | None:
+    """Return a number, or None where it is not one."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _coordinates(pc: Any) -> tuple[float | None, float | None, float | None]:
+    found = [_number(value) for value in pc[:3]]
+    found += [None] * (3 - len(found))
+    return found[0], found[1], found[2]
+
+
+def _vocabulary(report: StaticReport) -> Iterator[Finding]:
+    table = report.vocabulary
+    for row, described in enumerate(table.described):
+        yield VocabularyToken(
+            int(table.token_id[row]),
+            table.token[row],
+            described.kind,
+            described.subword,
+            described.script or None,
+            described.length,
+            float(table.norm[row]),
+            _number(table.mean_cosine[row]),
+            float(table.mean_distance[row]),
+            bool(table.repeated[row]),
+            *_coordinates(table.pc[row]),
+        )
+    for share in report.shares:
+        yield VocabularyShare(share.by, share.name, share.count, share.share)
+
+
+def _extremes(report: StaticReport) -> Iterator[Finding]:
+    token = report.vocabulary.token
+    for end in report.ranked:
+        yield VocabularyExtreme(
+            *(end.among, "token", end.by, end.end, end.rank, end.token_id),
+            token[end.token_id],
+            None,
+            None,
+            end.value,
+            None,
+        )
+    for pair in report.pairs:
+        yield VocabularyExtreme(
+            *(pair.among, "token–token", pair.measure, pair.end, pair.rank),
+            *(pair.token_id_a, token[pair.token_id_a], pair.token_id_b, token[pair.token_id_b]),
+            *(pair.value, pair.certain),
+        )
+    for one in report.outliers.listed if report.outliers else ():
+        yield VocabularyExtreme(
+            *("all", "token–position", "cosine", "outlier", one.rank, one.token_id),
+            token[one.token_id],
+            one.position,
+            str(one.position),
+            one.cosine,
+            None,
+        )
+
+
+def _facts(report: StaticReport) -> Iterator[Finding]:
+    vectors = report.vectors
+    yield VocabularyFact("positions", None, vectors.position_kind)
+    for number, other in enumerate(vectors.also, 1):
+        yield VocabularyFact(f"positions, too {number}", None, other)
+    for number, note in enumerate(vectors.notes, 1):
+        yield VocabularyFact(f"note {number}", None, note)
+    for kind, table in vectors.kinds.items():
+        yield VocabularyFact(f"{kind} vectors", float(len(table)), f"{table.shape[1]} dimensions")
+    yield VocabularyFact("zero vectors", float(len(report.zero)), None)
+    if report.outliers is not None:
+        found = report.outliers
+        yield VocabularyFact("outlier threshold", found.threshold, "|cosine| of a token and a position")
+        yield VocabularyFact("outliers", float(found.count), f"of {found.pairs:,} pairs")
+        yield VocabularyFact("outliers by chance", found.by_chance, "if one side's directions were random")
+    if report.positions is not None:
+        period = report.positions.period
+        said = period.reason or "positions in one turn of the path in the first three components"
+        yield VocabularyFact("period", period.positions, said)
+        for name, value in (("period turns", period.turns), ("period share", period.share), ("period p", period.p)):
+            if value is not None:
+                yield VocabularyFact(name, _number(value), None)
+        for change in report.positions.changes:
+            said = f"norm {_from_to(change.norm)}, step {_from_to(change.step)}"
+            yield VocabularyFact(f"change at position {change.position}", change.p, said)
+    for distribution in report.distributions:
+        name = _part(distribution.kind_a, distribution.kind_b)
+        summary, exact = distribution.summary, "" if distribution.exact else f", of {distribution.drawn:,} rows drawn"
+        for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
+            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}{exact}")
+    for what, why in report.reasons.items():
+        yield VocabularyFact(f"missing: {what}", None, why)
+
+
+def _from_to(log: tuple[float, float]) -> str:
+    return f"{np.exp(log[0]):.3g} → {np.exp(log[1]):.3g}"
+
+
+def _part(kind_a: str, kind_b: str | None) -> str:
+    return kind_a if kind_b is None else f"{kind_a}–{kind_b}"
+
+
+def _pictures(report: StaticReport) -> Iterator[Finding]:
+    strings = report.vectors.strings
+    for point in report.points:
+        method = point.method if len(point.kinds) > 1 else f"{point.method} of {point.kinds[0]}"
+        label = strings[point.row] if point.kind == "token" else str(point.row)
+        yield Point(None, method, point.kind, point.row, label, point.x, point.y, point.z)
+    for found in report.distributions:
+        for one in found.summary.bins:
+            yield HistogramBin(
+                None, found.measure, _part(found.kind_a, found.kind_b), float(one.low), float(one.high), one.count
+            )
+    for spectrum in report.spectra:
+        part = " and ".join(spectrum.kinds)
+        for components, share in enumerate(spectrum.explained[:MOST_COMPONENTS].tolist(), 1):
+            yield Explained(None, part, components, share, spectrum.n)
+
+
+def _positions(report: PositionReport) -> Iterator[Finding]:
+    table, changes = report.table, {change.position: change.p for change in report.changes}
+    for row in range(len(table.position)):
+        yield PositionVector(
+            int(table.position[row]),
+            float(table.norm[row]),
+            _number(table.step[row]),
+            _number(table.mean_cosine[row]),
+            float(table.mean_distance[row]),
+            *_coordinates(table.pc[row]),
+            changes.get(int(table.position[row])),
+        )
+    for i, a in enumerate(report.heat.positions.tolist()):
+        for j, b in enumerate(report.heat.positions.tolist()):
+            yield PositionCosine(a, b, _number(report.heat.cosines[i, j]))
+    for offset in report.offsets:
+        if offset.n:
+            yield PositionOffset(offset.offset, offset.mean, offset.sd, offset.n)
+
+
+VOCABULARY = Analysis(
+    name="vocabulary",
+    title="Static embeddings",
+    summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
+    "what the positions' path looks like.",
+    statistics=(),
+    cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
+    tables=(
+        "vocabulary",
+        "vocabulary_shares",
+        "vocabulary_extremes",
+        "vocabulary_facts",
+        "positions",
+        "position_cosines",
+        "position_offsets",
+        "projections",
+        "histograms",
+        "explained_variance",
+    ),
+    items=_items,
+    resolve=_resolve,
+    compute=_compute,
+    models=_models,
+    last_only=True,
+)
