@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 
 from reporter.store.schema import find_table
 
@@ -28,7 +28,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Compared:
-    """A column of numbers with the columns of its interval, and where a number of it stands."""
+    """A column of numbers with the columns of its interval (empty without one), and where a number of it stands."""
 
     table: str
     place: Place
@@ -38,7 +38,16 @@ class Compared:
 
 
 PLACE = tuple(field.name for field in fields(Place))
-COMPARED = (
+
+
+def _columns(table: str, metric: str, corpus: str, values: Sequence[str]) -> tuple[Compared, ...]:
+    """Columns of numbers without intervals, each of which is a statistic by its own name."""
+    return tuple(
+        Compared(table, Place(metric, f"'{value}'", corpus=corpus, view="NULL"), value, "", "") for value in values
+    )
+
+
+_METRICS = (
     Compared("layer_metrics", Place()),
     Compared(
         "layer_pairs",
@@ -65,6 +74,43 @@ COMPARED = (
         ),
     ),
 )
+# Analyses name what they look at in their own ways: it stands where the corpus of a metric stands.
+_GROUP = "if(control = 'none', text_group, text_group || ', ' || control)"
+_CONCEPTS = "pairs || ': ' || concept_a || ' | ' || concept_b"
+_TOKEN = "journey || ', text ' || text || ', position ' || position || ', ' || positions || ' positions'"
+_ANALYSES = (
+    *_columns("groups", "'groups'", _GROUP, ("silhouette", "within", "between", "ratio")),
+    *_columns("pair_directions", "'pairs'", "pairs || ': ' || concept", ("norm", "relative_norm")),
+    replace(
+        _columns("pair_directions", "'pairs'", "pairs || ': ' || concept", ("consistency",))[0],
+        low="ci_low",
+        high="ci_high",
+    ),
+    *_columns("direction_cosines", "'pairs'", _CONCEPTS, ("cosine",)),
+    *_columns("journeys", "'journeys'", _TOKEN, ("cosine", "distance", "rank_cosine", "rank_distance", "norm")),
+    Compared(
+        "explained_variance",
+        Place("analysis", "'share of ' || components", corpus="item || ': ' || part", view="NULL"),
+        "share",
+        "",
+        "",
+    ),
+    Compared(
+        "vocabulary_facts",
+        Place("'vocabulary'", "fact", corpus="NULL", view="NULL", site="NULL", layer="NULL"),
+        "value",
+        "",
+        "",
+    ),
+    Compared(
+        "vocabulary_shares",
+        Place("'vocabulary'", "'share of ' || sort", corpus="NULL", view="NULL", site="NULL", layer="NULL"),
+        "share",
+        "",
+        "",
+    ),
+)
+COMPARED = (*_METRICS, *_ANALYSES)
 
 
 def paired() -> str:

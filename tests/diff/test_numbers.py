@@ -129,3 +129,35 @@ def test_two_studies_of_one_file(folder: Folder) -> None:
     folder("results", [("norm", 1, 2.0, None, None)], study="t")
     found = compare("s", "t", out)
     assert [(row["a"], row["b"], row["delta"]) for row in records(found.numbers)] == [(1.0, 2.0, 1.0)]
+
+
+def test_analyses_are_compared_under_the_names_of_what_they_look_at(folder: Folder) -> None:
+    where: dict[str, dict[str, Any]] = {
+        "groups": {"text_group": "hello", "control": "random-words", "silhouette": 0.5},
+        "pair_directions": {"pairs": "p", "concept": "age", "consistency": 0.5, "ci_low": 0.4, "ci_high": 0.6},
+        "direction_cosines": {"pairs": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
+        "journeys": {"journey": "mouse", "text": 0, "position": 3, "positions": "with", "rank_cosine": 7},
+        "explained_variance": {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5, "share": 0.5},
+        "vocabulary_facts": {"fact": "period", "value": 12.0},
+    }
+    sides = [folder(name) for name in ("old", "new")]
+    for side in sides:
+        with duckdb.connect(str(side / "results.duckdb")) as connection:
+            for table, row in where.items():
+                row = {"study": "s", "model": "bert", "checkpoint": "final"} | row
+                names, marks = ", ".join(row), ", ".join("?" * len(row))
+                connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+                if side.name == "new" and table != "pair_directions":
+                    name = list(row)[-1]
+                    connection.execute(f"UPDATE {table} SET {name} = 2 * {name}")
+            if side.name == "new":
+                connection.execute("UPDATE pair_directions SET consistency = 0.6, ci_low = 0.5, ci_high = 0.7")
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    assert {(row["metric"], row["statistic"], row["corpus"]) for row in records(found.numbers)} == {
+        ("groups", "silhouette", "hello, random-words"),
+        ("pairs", "cosine", "p: age | tense"),
+        ("journeys", "rank_cosine", "mouse, text 0, position 3, with positions"),
+        ("clouds", "share of 5", "c: wiki"),
+        ("vocabulary", "period", None),
+    }
+    assert {row["metric"]: row["within interval"] for row in records(found.summary)}["pairs"] == 1
