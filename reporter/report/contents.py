@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.metrics.base import Metric, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
+from reporter.report.claims import CLAIMS, Claims, read_claims
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
 from reporter.report.scene import ATTENTION, PATH, Scene
@@ -62,6 +63,7 @@ class Contents:
     models: list[Row]
     corpora: list[Row]
     cells: list[Row]
+    claims: Claims
 
     @property
     def figures(self) -> list[Figure]:
@@ -116,7 +118,14 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         models=models,
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
+        claims=_claims(read, name),
     )
+
+
+def _claims(read: Read, study: str) -> Claims:
+    sql = CLAIMS.fill(study=study)
+    frame = read(sql)
+    return read_claims(frame, rows_of(frame), sql)
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:

@@ -101,6 +101,8 @@ def _write_data(folder: Path, contents: Contents) -> None:
             (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+    if contents.claims.all:
+        contents.claims.frame.to_csv(fresh / "claims.csv", index=False, lineterminator="\n")
     if data.exists():
         data.rename(old)
     fresh.rename(data)
@@ -121,5 +123,6 @@ def _card(out: Path, contents: Contents) -> Row:
         "status": "unfinished" if unfinished else f"{failed} failed" if failed else "complete",
         "good": not failed and not unfinished,
         "page": (out / str(study["study"]) / "index.html").exists(),
+        "claims": contents.claims,
         "spark": sparkline(contents),
     }
