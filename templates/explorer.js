@@ -82,7 +82,7 @@ function tokenNode(token, most = 24) {
   for (const [text, mark] of pieces(token)) {
     if (left <= 0) { node.append(make("i", { class: "mark", text: "…" })); break; }
     const signs = mark ? [text] : [...segments.segment(text)].map(one => one.segment);
-    node.append(mark ? make("i", { class: text.length > 1 ? "mark code" : "mark", text }) : signs.slice(0, left).join(""));
+    node.append(mark ? make("i", { class: /^(U\+|empty$|no token$)/.test(text) ? "mark code" : "mark", text }) : signs.slice(0, left).join(""));
     left -= mark ? Math.min(text.length, 3) : signs.length;
     if (left < 0) { node.append(make("i", { class: "mark", text: "…" })); break; }
   }

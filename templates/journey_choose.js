@@ -66,14 +66,17 @@ journeyViews.choose = (slot, side, app, name) => {
     const acts = { ArrowRight: () => go(1), ArrowLeft: () => go(-1), ArrowDown: () => layer(1), ArrowUp: () => layer(-1), Home: () => go(-tokens.length), End: () => go(tokens.length) };
     if (acts[event.key] && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); acts[event.key](); }
   };
+  // pieces of one word stand close together, where the tokenizer marks which begin a word or which go on
+  const marks = tokens.some(token => /^[Ġ▁]/.test(token.token ?? ""));
+  const glued = (token, i) => i > 0 && !token.special && !/^[Ġ▁ ]/.test(token.token ?? "") && (marks ? !tokens[i - 1].special : (token.token ?? "").startsWith("##"));
   const some = tokens.some(token => !token.followed);
   const words = make("div", { class: "texts", role: "radiogroup", "aria-label": "Token: left and right choose a token, up and down a layer", onkeydown: keys }, [...data.texts.keys()].map((text, number) =>
     make("p", { class: `text text-${number % 2}` },
       data.texts.size > 1 ? make("span", { class: "text-name", text: `Text ${number + 1}` }) : "",
-      data.tokens(text).map(token => {
+      data.tokens(text).map((token, i) => {
         const chosenNow = token === side.token;
         return make("button", {
-          type: "button", role: "radio", class: `word${token.special ? " special" : ""}${some && token.followed ? " followed" : ""}`,
+          type: "button", role: "radio", class: `word${glued(token, i) ? " glued" : ""}${token.special ? " special" : ""}${some && token.followed ? " followed" : ""}`,
           "aria-checked": String(chosenNow), tabindex: chosenNow ? 0 : -1, "data-key": key(`token.${token.text}.${token.position}`),
           title: `${plain(token.token)} · position ${token.position}, id ${token.id}${token.followed ? "" : " · its nearest tokens are not listed"}`,
           onclick: () => app.choose({ token }, name, key(`token.${token.text}.${token.position}`)),
@@ -119,5 +122,6 @@ journeyViews.own = app => {
   document.querySelector("[data-control=heat]").replaceChildren(segmented("heat", "Shows", { rank: "rank", value: shared.measure }, shared.heat, heat => app.choose({ heat })));
   document.querySelector("[data-control=path]").replaceChildren(
     segmented("last", "Plane", { with: "all layers", without: "without the last" }, shared.last, last => app.choose({ last }), { without: "The last layer often lies far off and takes the plane for itself" }),
+    segmented("zoom", "Frame", { all: "all tokens", chosen: "the chosen one" }, shared.zoom, zoom => app.choose({ zoom })),
     several ? segmented("texts", "Texts", { over: "in one", beside: "side by side" }, shared.texts, texts => app.choose({ texts })) : "");
 };

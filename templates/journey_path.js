@@ -17,7 +17,11 @@ journeyViews.path = (slot, side, app, name) => {
   const list = [...ways.values()];
   const texts = [...new Set(list.map(way => way.text))];
   const apart = app.comparing ? [[token.text]] : shared.texts === "over" || texts.length === 1 ? [texts] : texts.map(text => [text]);
-  const points = list.flatMap(way => way.points);
+  // the frame holds all ways, or the chosen token's and those of the same word in the other texts
+  const chosen = Object.values(app.sides).filter(one => one?.data === data).map(one => one.token);
+  const isFramed = way => chosen.some(one => way.own === one || (way.text !== one.text && bareToken(way.own?.token) === bareToken(one.token)));
+  const framed = shared.zoom === "chosen" ? list.filter(isFramed) : list;
+  const points = (framed.length ? framed : list).flatMap(way => way.points);
   const box = [Math.min(...points.map(p => p.x)), Math.max(...points.map(p => p.x)), Math.min(...points.map(p => p.y)), Math.max(...points.map(p => p.y))];
   const holder = make("div", { class: `planes planes-${apart.length}` });
   slot.replaceChildren(holder);
@@ -37,6 +41,7 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
   const y = point => height / 2 - (point.y - (y0 + y1) / 2) * scale;
   const svg = make("svg:svg", { class: "plane", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Paths of ${ways.length} tokens through the layers; chosen: ${plain(side.token.token, 60)}` });
   const zero = { x: 0, y: 0 };
+  svg.style.overflow = "hidden";
   svg.append(make("svg:line", { class: "rule", x1: 0, x2: width, y1: y(zero), y2: y(zero) }), make("svg:line", { class: "rule", x1: x(zero), x2: x(zero), y1: 0, y2: height }),
     make("svg:text", { class: "tick end", x: width - 4, y: y(zero) - 5, text: "PC 1" }), make("svg:text", { class: "tick", x: x(zero) + 5, y: 12, text: "PC 2" }));
   const isChosen = way => way.own === side.token;
@@ -64,7 +69,7 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
     });
     svg.append(group);
     const end = way.points.at(-1);
-    labels.push({ way, x: x(end), y: y(end), strong });
+    if (x(end) >= 0 && x(end) <= width && y(end) >= 0 && y(end) <= height) labels.push({ way, x: x(end), y: y(end), strong });
   }
   // names of the ways at their ends, the strong ones first; one that would cover another is left to the pointer
   for (const label of labels.reverse()) {

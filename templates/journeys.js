@@ -59,8 +59,8 @@ class Journey {
 
 explorers.journeys = async () => {
   const sides = { a: {}, b: null };
-  const shared = { site: "path", measure: "cosine", positions: "without", layer: "", heat: "rank", last: "with", texts: "over" };
-  const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"] };
+  const shared = { site: "path", measure: "cosine", positions: "without", layer: "", heat: "rank", last: "with", texts: "over", zoom: "all" };
+  const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
   const loaded = new Map();
   const entriesOf = (journey, model) => explorer.entries.filter(entry => entry.journey === journey && (!model || entry.model === model));
   const load = async entry => {
@@ -101,7 +101,8 @@ explorers.journeys = async () => {
     if (side.token) side.token = side.data.texts.get(side.token.text)?.get(side.token.position);
     if (!side.token) {
       const all = [...side.data.texts.keys()].flatMap(text => side.data.tokens(text));
-      side.token = all.find(one => one.followed && !one.special) ?? all.find(one => !one.special) ?? all[0];
+      const words = all.filter(one => !one.special);
+      side.token = words.find(one => one.followed && /\p{L}{3}/u.test(one.token)) ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }
 
@@ -117,7 +118,8 @@ explorers.journeys = async () => {
     if (!data.positions.includes(shared.positions) && !sides.b?.data.positions.includes(shared.positions)) shared.positions = data.positions[0];
     const places = data.stretch(shared.site).length ? data.stretch(shared.site) : data.stretch("path");
     if (!places.some(place => place.key === shared.layer)) {
-      shared.layer = places.filter(place => place.key !== "final" && place.layer <= Number(shared.layer || 1e9)).at(-1)?.key ?? places[0].key;
+      const blocks = places.filter(place => place.key !== "final");
+      shared.layer = (blocks.filter(place => place.layer <= Number(shared.layer || NaN)).at(-1) ?? (shared.layer === "0" ? blocks[0] : blocks.at(-1)) ?? places[0]).key;
     }
     const models = [...new Set(entriesOf(sides.a.journey).map(entry => entry.model))];
     app.others = await Promise.all(models.map(model => {
