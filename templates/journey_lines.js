@@ -6,7 +6,7 @@ journeyViews.followed = app => {
   if (app.comparing) {
     return Object.entries(sides).map(([name, side]) => ({ data: side.data, token: side.token, label: `${name.toUpperCase()} · ${side.model}`, side: name, style: null }));
   }
-  return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data.tokens(sides.a.token.text)), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
+  return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
 };
 
 journeyViews.lines = (holder, app) => {
@@ -14,7 +14,7 @@ journeyViews.lines = (holder, app) => {
   const lines = journeyViews.followed(app);
   const missing = app.comparing ? [] : app.others.filter(data => !lines.some(line => line.data === data));
   document.getElementById("profile-title").textContent = app.comparing ? "The two chosen tokens" : "The chosen token in every model";
-  document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same token of the same text wherever a model has it whole. Press a point to choose its layer.";
+  document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same place of the same text in each model of the study. Press a point to choose its layer.";
   const one = lines.every(line => line.data.stretch("path").length === lines[0].data.stretch("path").length);
   const charts = [
     { column: shared.measure, title: shared.measure === "cosine" ? "Cosine to its own vocabulary vector" : "Distance to its own vocabulary vector", wide: true },
@@ -24,8 +24,8 @@ journeyViews.lines = (holder, app) => {
     { column: "step_cosine", title: "Cosine of state and state before" },
   ];
   const legend = make("p", { class: "line-names" }, lines.map(line => make("span", { class: line.side ? `line-${line.side}` : undefined },
-    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}` }))),
-    missing.map(data => make("span", { class: "missing" }, swatch(app.styleOf(data.model)), make("b", { text: data.model }), make("small", { text: " writes this word in other tokens, or not in this text" }))));
+    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}${!app.comparing && bareToken(line.token.token) !== bareToken(sides.a.token.token) ? ", the piece in which it ends" : ""}` }))),
+    missing.map(data => make("span", { class: "missing" }, swatch(app.styleOf(data.model)), make("b", { text: data.model }), make("small", { text: " has no such token in this text" }))));
   const grid = make("div", { class: "line-charts" });
   holder.replaceChildren(legend, grid);
   for (const chart of charts) {

@@ -34,7 +34,7 @@ journeyViews.path = (slot, side, app, name) => {
 
 function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
   const { shared } = app;
-  const width = Math.max(240, figure.clientWidth), height = Math.round(Math.min(520, Math.max(300, width * 0.8)));
+  const width = Math.max(240, figure.clientWidth), height = Math.round(Math.min(520, Math.max(320, width * 0.8)));
   const margin = 26;
   const scale = Math.min((width - 2 * margin) / (x1 - x0 || 1), (height - 2 * margin) / (y1 - y0 || 1));
   const x = point => width / 2 + (point.x - (x0 + x1) / 2) * scale;
@@ -54,17 +54,23 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
     const strong = weight(way) >= 2;
     const group = make("svg:g", { class: `way text-${texts.indexOf(way.text) % 2} weight-${weight(way)}` });
     group.append(make("svg:path", { class: "course", d: way.points.map((point, i) => `${i ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}`).join("") }));
+    // numbers where they have room: at the chosen layer, at the ends, and then at those between
+    const numbered = [];
+    const rank = (point, i) => (point.key === shared.layer ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
+    for (const [, point] of way.points.map((point, i) => [rank(point, i), point]).sort((a, b) => a[0] - b[0])) {
+      if (strong && numbered.every(other => Math.hypot(x(point) - x(other), y(point) - y(other)) > 12)) numbered.push(point);
+    }
     way.points.forEach((point, i) => {
       const here = point.key === shared.layer;
       const last = i === way.points.length - 1;
-      if (strong) {
+      if (numbered.includes(point)) {
         group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: here ? 9 : 7, class: here ? "here" : undefined }), make("svg:text", { class: "number", x: x(point).toFixed(1), y: (y(point) + 3.2).toFixed(1), text: point.key === "final" ? "n" : point.key }));
-      } else if (last && way.points.length > 1) {
+      } else if (last && !strong && way.points.length > 1) {
         const from = way.points[i - 1];
         const turn = Math.atan2(y(point) - y(from), x(point) - x(from)) * 180 / Math.PI;
         group.append(make("svg:path", { class: "head", d: "M0 0L-7 -3.2L-7 3.2z", transform: `translate(${x(point).toFixed(1)} ${y(point).toFixed(1)}) rotate(${turn.toFixed(1)})` }));
       } else {
-        group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: here ? 3.2 : i ? 1.3 : 2 }));
+        group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: strong ? 2.5 : here ? 3.2 : i ? 1.3 : 2 }));
       }
     });
     svg.append(group);

@@ -6,7 +6,7 @@ const journeyViews = {};
 const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
 const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
 const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
-const bareToken = token => (token ?? "").replace(/^(Ġ|▁|##)/, "").normalize("NFKC").toLowerCase();
+const bareToken = token => (token ?? "").replace(/^##|[Ġ▁ ]/g, "").normalize("NFKC").toLowerCase();
 
 // One journey in one checkpoint: its texts, its places, and rows by what is chosen.
 class Journey {
@@ -49,11 +49,27 @@ class Journey {
   nearest(token, positions, site, key, measure) {
     return this.listed.get(`${token.text}|${token.position}|${positions}|${site}|${key}|${measure}`) ?? [];
   }
-  // The same token of the same text as another model writes it: by its bare text and how many such came before.
-  twin(token, tokens) {
-    const same = tokens.filter(one => bareToken(one.token) === bareToken(token.token));
-    const own = this.tokens(token.text).filter(one => bareToken(one.token) === bareToken(token.token));
-    return own[same.findIndex(one => one.position === token.position)] ?? null;
+  // Where each token of a text ends in the text without spaces and special tokens.
+  ends(text) {
+    let written = "";
+    const ends = new Map();
+    for (const token of this.tokens(text)) {
+      if (token.special) continue;
+      written += bareToken(token.token);
+      ends.set(token.position, written.length);
+    }
+    return { written, ends };
+  }
+  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
+  // the two do not write the text alike, the one with the same letters, if there is one.
+  twin(token, other) {
+    const [own, its] = [this.ends(token.text), other.ends(token.text)];
+    const end = its.ends.get(token.position);
+    if (bareToken(token.token) && end !== undefined && own.written.slice(0, end) === its.written.slice(0, end)) {
+      return this.tokens(token.text).find(one => own.ends.get(one.position) >= end) ?? null;
+    }
+    const alike = journey => journey.tokens(token.text).filter(one => one.special === token.special && bareToken(one.token) === bareToken(token.token));
+    return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
   }
 }
 
@@ -94,7 +110,7 @@ explorers.journeys = async () => {
     side.checkpoint = entry.checkpoint;
     side.data = await load(entry);
     if (before?.token && before.journey === side.journey) {
-      side.token = side.data.twin(before.token, before.data.tokens(before.token.text)) ?? undefined;
+      side.token = side.data.twin(before.token, before.data) ?? undefined;
     } else if (before) {
       side.token = undefined;
     }
