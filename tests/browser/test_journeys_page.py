@@ -109,6 +109,10 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path
     tab.browser.refresh()
     tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
     assert tab.run(both) == [one, other]
+    click(tab, "[data-side=b] .chip input[value=gpt2]")
+    tab.until("return location.hash.includes('b.model=gpt2')")
+    assert tab.run(both)[0] == one and "␣mouse" in tab.run(both)[1], "A stays; B has the same word of its own text"
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "1")
     assert tab.complaints() == []
 
 
