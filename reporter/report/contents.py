@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reporter.metrics.base import Metric, Statistic
+from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
 from reporter.report.claims import CLAIMS, Claims, read_claims
+from reporter.report.explorer import Explorer
+from reporter.report.explorers import read_explorers
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
 from reporter.report.scene import ATTENTION, PATH, Scene
@@ -64,6 +66,7 @@ class Contents:
     corpora: list[Row]
     cells: list[Row]
     claims: Claims
+    explorers: tuple[Explorer, ...] = ()
 
     @property
     def figures(self) -> list[Figure]:
@@ -84,14 +87,16 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False) -> Contents:
+def read_contents(
+    read: Read, study: Row, catalogue: Mapping[str, Definition], headlines_only: bool = False
+) -> Contents:
     """Read one study.
 
     Args:
         read: runs a query.
         study: its row of ``studies``.
-        catalogue: the metrics that are installed; numbers of others are shown under their bare names.
-        headlines_only: leave out all other figures; enough for the list of studies.
+        catalogue: the metrics and analyses that are installed; numbers of others are shown under their bare names.
+        headlines_only: leave out all other figures and the explorers; enough for the list of studies.
     """
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
@@ -111,6 +116,8 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
+    # models that only an explorer shows come last, so that the others look the same on every page
+    loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     return Contents(
         study=study,
         scene=scene,
@@ -119,6 +126,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
         claims=_claims(read, name),
+        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
     )
 
 
@@ -146,7 +154,7 @@ def _views(study: Row, found: list[str]) -> list[str]:
 
 
 def _sections(
-    read: Read, study: str, catalogue: Mapping[str, Metric], tried: Sequence[str], headlines_only: bool
+    read: Read, study: str, catalogue: Mapping[str, Definition], tried: Sequence[str], headlines_only: bool
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none."""
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
@@ -168,7 +176,7 @@ def _section(
     name: str,
     rows: dict[str, Row],
     tables: set[str],
-    metric: Metric | None,
+    metric: Definition | None,
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()
