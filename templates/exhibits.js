@@ -1,0 +1,332 @@
+// ---------------------------------------------------------------- exhibits: the pages where a reader chooses and compares
+
+const hallElement = document.getElementById("exhibits");
+const hall = hallElement ? JSON.parse(hallElement.textContent) : null;
+
+// A token is shown as it is, but so that every part of it is seen: control characters have pictures, marks that turn
+// the direction of a line are named, long ones are cut.
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+function visible(text, most = 48) {
+  if (text === null || text === undefined) return "(no token)";
+  const plain = String(text);
+  if (plain === "") return "(empty)";
+  const shown = plain.replace(HIDDEN, c => {
+    const code = c.codePointAt(0);
+    return code < 32 ? String.fromCodePoint(0x2400 + code) : code === 127 ? "\u2421" : `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
+  });
+  const pieces = [...shown];
+  const cut = pieces.length > most ? `${pieces.slice(0, most).join("")}… (${[...plain].length} characters)` : shown;
+  return cut.trim() === "" ? `“${cut}”` : cut;
+}
+function isolated(text, most) {
+  return Object.assign(document.createElement("bdi"), { textContent: visible(text, most), className: "token" });
+}
+const element = (tag, className = "", text = "") => Object.assign(document.createElement(tag), { className, textContent: text });
+const number = value => (value === null || value === undefined ? "–" : Math.abs(value) >= 9999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)))).replace(/^-/, "−");
+const twin = colour => (drawTheme() === "dark" ? hall.dark[colour] ?? colour : colour);
+
+// ---------------------------------------------------------------- what is chosen
+
+// slots: which model stands in each column; place: which stop of the slider.
+const asked = { slots: [0, null], site: "path", stop: 0 };
+const stops = who => (hall.who[who] ? hall.who[who][asked.site === "attention" ? "attention" : "path"] : []);
+// Two models need not have as many layers: the second one stands at the same relative depth.
+function stopOf(slot) {
+  const own = stops(asked.slots[slot]);
+  const lead = stops(asked.slots[0]);
+  if (slot === 0 || own.length === lead.length) return own[Math.min(asked.stop, own.length - 1)];
+  return own[Math.round((asked.stop / Math.max(1, lead.length - 1)) * (own.length - 1))];
+}
+
+const dataOf = new Map();
+const waiting = new Map();
+window.reporterExhibit = parsed => waiting.get(`${parsed.id}|${parsed.number}`)?.(parsed.data);
+function rowsOf(id, who) {
+  const { files, together } = hall.exhibits[id];
+  const slot = together ? 0 : who;
+  const key = `${id}|${slot}`;
+  if (!files[slot]) return Promise.resolve(null);
+  if (!dataOf.has(key)) {
+    dataOf.set(key, new Promise((resolve, reject) => {
+      waiting.set(key, data => {
+        const columns = Object.fromEntries(Object.entries(data.columns).map(([name, column]) => [name, unpack(column)]));
+        const names = Object.keys(columns);
+        resolve(Array.from({ length: data.rows }, (_, i) => Object.fromEntries(names.map(name => [name, columns[name][i]]))));
+      });
+      const script = Object.assign(document.createElement("script"), { src: files[slot] });
+      script.addEventListener("error", () => { dataOf.delete(key); reject(new Error(`${files[slot]} is not beside this page.`)); });
+      script.addEventListener("load", () => script.remove());
+      document.head.append(script);
+    }));
+  }
+  return dataOf.get(key);
+}
+
+// ---------------------------------------------------------------- panes
+
+// A pane shows one exhibit for one model. It draws when it comes near the window.
+class Pane {
+  constructor(exhibit, slot) {
+    Object.assign(this, { exhibit, slot, view: null, theme: null, variant: null });
+    this.element = element("div", "pane");
+    this.name = element("p", "pane-name");
+    this.plot = element("div", `plot ${exhibit.drawing}`);
+    this.reading = element("p", "reading");
+    this.element.append(this.name, this.plot, this.reading);
+  }
+
+  get who() { return asked.slots[this.slot]; }
+
+  async show() {
+    const { exhibit } = this;
+    const who = hall.who[this.who];
+    const stop = exhibit.byLayer ? stopOf(this.slot) : null;
+    this.name.replaceChildren(...(exhibit.together ? [] : [swatchOf(who), element("span", "", who.label + (stop ? ` · ${stop.label}` : ""))]));
+    const found = await rowsOf(exhibit.id, this.who);
+    const rows = found === null ? [] : found.filter(row => this.wanted(row, stop));
+    this.reading.replaceChildren(...(exhibit.readings[exhibit.together ? 0 : this.who] || "").split(" · ").map(part => element("span", "", part)));
+    this.plot.classList.toggle("void", rows.length === 0);
+    this.plot.dataset.void = found === null ? "this model has no such numbers" : "no numbers for this choice";
+    if (rows.length === 0 && exhibit.drawing === "chart") return;
+    if (exhibit.drawing === "points") this.points(rows);
+    else if (exhibit.drawing === "table") this.plot.replaceChildren(...tables(rows, exhibit));
+    else await this.chart(rows, who, stop);
+  }
+
+  wanted(row, stop) {
+    if (stop && (row.site !== stop.site || row.layer !== stop.layer)) return false;
+    return Object.entries(this.exhibit.picked).every(([name, value]) => {
+      const columns = name.split("|");
+      return !columns.every(column => column in row) || columns.map(column => row[column] ?? "").join("|") === value;
+    });
+  }
+
+  points(rows) {
+    this.view ??= new Points(this.plot, this.reading, this.exhibit);
+    this.view.set(rows);
+  }
+
+  async chart(rows, who, stop) {
+    const { exhibit } = this;
+    const label = `${exhibit.title}, ${exhibit.together ? "all models" : who.label}`;
+    const variant = exhibit.picked.variant && exhibit.specs[exhibit.picked.variant] ? exhibit.picked.variant : Object.keys(exhibit.specs)[0];
+    const signals = { at: stopOf(this.slot)?.layer ?? 0, bring: exhibit.picked.bring ?? "" };
+    if (this.view && this.theme === drawTheme() && this.variant === variant) {
+      for (const [name, value] of Object.entries(signals)) if (this.params.includes(name)) this.view.signal(name, value);
+      await this.view.data("rows", rows).runAsync();
+      return;
+    }
+    Object.assign(this, { theme: drawTheme(), variant });
+    const dark = this.theme === "dark" ? hall.dark : {};
+    const spec = JSON.parse(JSON.stringify(exhibit.specs[variant]), (_, value) => (typeof value === "string" && Object.hasOwn(dark, value) ? dark[value] : value));
+    this.params = (spec.params ?? []).map(param => param.name);
+    for (const param of spec.params ?? []) if (param.name in signals) param.value = signals[param.name];
+    spec.description = label;
+    spec.datasets = { ...spec.datasets, rows };
+    this.view?.finalize();
+    const embedded = await window.vegaEmbed(this.plot, spec, {
+      mode: "vega-lite", renderer: rows.length > 1500 ? "canvas" : "svg", config: THEMES[this.theme],
+      actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
+      downloadFileName: exhibit.id, tooltip: { theme: this.theme }, logLevel: 1,
+    });
+    this.view = embedded.view;
+    this.plot.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
+  }
+
+  drop() {
+    this.view?.finalize?.();
+    this.element.remove();
+  }
+}
+
+function swatchOf(who) {
+  const mark = element("i", "who");
+  mark.style.setProperty("--light", who.light);
+  mark.style.setProperty("--dark", who.dark);
+  return mark;
+}
+
+class Exhibit {
+  constructor(article) {
+    this.id = article.dataset.exhibit;
+    Object.assign(this, hall.exhibits[this.id], { id: this.id, article, picked: {}, near: false, stale: true, busy: false, panes: [] });
+    this.place = article.querySelector(".panes");
+    this.key = article.querySelector(".key");
+    for (const select of all("select[data-pick]", article)) {
+      const take = () => { this.picked[select.dataset.pick] = select.value; };
+      take();
+      select.addEventListener("change", () => { take(); this.refresh(); });
+    }
+    article.exhibit = this;
+  }
+
+  async refresh() {
+    this.stale = true;
+    if (!(this.near || printing) || this.busy) return;
+    this.busy = true;
+    try {
+      while (this.stale) {
+        this.stale = false;
+        this.arrange();
+        for (const pane of this.panes) await this.draw(pane);
+      }
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async draw(pane) {
+    try {
+      await pane.show();
+    } catch (error) {
+      pane.view?.finalize?.();
+      pane.view = null;
+      pane.plot.replaceChildren(element("p", "broken", `This could not be drawn. ${error}`));
+    }
+  }
+
+  // one pane for each model that is chosen; a single one for all
+  arrange() {
+    const wanted = this.together || asked.slots[1] === null ? 1 : 2;
+    while (this.panes.length > wanted) this.panes.pop().drop();
+    while (this.panes.length < wanted) {
+      const pane = new Pane(this, this.panes.length);
+      this.panes.push(pane);
+      this.place.append(pane.element);
+    }
+    this.place.classList.toggle("two", wanted === 2);
+    if (this.key && this.options.legend) this.legend();
+  }
+
+  legend() {
+    const spec = Object.values(this.specs)[0];
+    const scale = spec && findScale(spec, this.options.legend);
+    if (!scale) return;
+    const colours = all("i", this.key);
+    if (colours.length === 0) {
+      this.key.replaceChildren(...scale.domain.map((name, i) => {
+        const entry = element("span", "entry");
+        entry.append(element("i", ""), isolated(name));
+        entry.firstChild.dataset.colour = scale.range[i];
+        return entry;
+      }));
+    }
+    for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
+  }
+}
+
+function findScale(spec, field) {
+  if (!spec || typeof spec !== "object") return null;
+  if (spec.field === field && spec.scale?.domain && spec.scale?.range) return spec.scale;
+  for (const value of Object.values(spec)) {
+    const found = findScale(value, field);
+    if (found) return found;
+  }
+  return null;
+}
+
+// ---------------------------------------------------------------- tables
+
+function tables(rows, { options, id, title }) {
+  const split = options.split ? [...new Set(rows.map(row => row[options.split]))] : [null];
+  const made = element("div", split.length > 1 ? "ends" : "");
+  for (const end of split) {
+    const own = end === null ? rows : rows.filter(row => row[options.split] === end);
+    const columns = options.columns.filter(([name]) => own.some(row => row[name] !== null && row[name] !== undefined));
+    const table = element("table");
+    const head = table.createTHead().insertRow();
+    for (const [name, text, kind] of columns) {
+      const cell = element("th", kind === "token" ? "" : "n", name === "value" && options.valueName ? String(own[0][options.valueName]).replaceAll("_", " ") : text);
+      cell.scope = "col";
+      head.append(cell);
+    }
+    const body = table.createTBody();
+    for (const row of own) {
+      const line = body.insertRow();
+      for (const [name, , kind] of columns) {
+        const cell = line.insertCell();
+        if (kind === "token") {
+          cell.append(isolated(row[name], 40));
+          const key = options.ids?.[name];
+          if (key && row[key] !== null) cell.append(element("small", "id", String(row[key])));
+        } else {
+          cell.className = "n";
+          cell.textContent = kind === "whole" ? (row[name] ?? "–") : number(row[name]);
+          if (name === "value" && row.certain === false) cell.append(element("small", "warning", "up to rounding"));
+        }
+      }
+    }
+    const block = element("div", "end");
+    if (end !== null) block.append(element("h4", "", options.names?.[end] ?? String(end)));
+    const scroll = element("div", "scroll tall");
+    Object.assign(scroll, { tabIndex: 0 });
+    scroll.setAttribute("role", "region");
+    scroll.setAttribute("aria-label", end === null ? title : `${title}: ${options.names?.[end] ?? end}`);
+    scroll.append(table);
+    block.append(scroll);
+    made.append(block);
+  }
+  return [made];
+}
+
+// ---------------------------------------------------------------- controls
+
+const exhibits = hall ? all("[data-exhibit]").map(article => new Exhibit(article)) : [];
+const refreshExhibits = () => Promise.all(exhibits.map(exhibit => exhibit.refresh()));
+
+function watchExhibits() {
+  const watcher = new IntersectionObserver(entries => {
+    for (const entry of entries) {
+      const { exhibit } = entry.target;
+      exhibit.near = entry.isIntersecting;
+      if (exhibit.near && exhibit.stale) exhibit.refresh();
+    }
+  }, { rootMargin: "500px 0px" });
+  for (const exhibit of exhibits) watcher.observe(exhibit.article);
+  themeListeners.push(refreshExhibits);
+  addEventListener("beforeprint", refreshExhibits);
+}
+
+function setSlider() {
+  const slider = document.getElementById("stop");
+  if (!slider) return;
+  const own = stops(asked.slots[0]);
+  asked.stop = Math.max(0, Math.min(asked.stop, own.length - 1));
+  Object.assign(slider, { max: Math.max(0, own.length - 1), value: asked.stop });
+  const said = [0, 1].filter(slot => asked.slots[slot] !== null).map(slot => stopOf(slot)?.label ?? "–");
+  const text = said.length === 2 && said[0] !== said[1] ? `${said[0]} | ${said[1]}` : said[0];
+  document.getElementById("stop-label").textContent = text;
+  slider.setAttribute("aria-valuetext", text);
+}
+
+function chooseStop(stop) {
+  asked.stop = stop;
+  setSlider();
+  return Promise.all(exhibits.filter(exhibit => exhibit.byLayer || exhibit.options.at).map(exhibit => exhibit.refresh()));
+}
+
+if (hall) {
+  asked.stop = Math.floor((stops(0).length - 1) / 2);
+  for (const slot of [0, 1]) {
+    const select = document.getElementById(`slot-${slot}`);
+    select?.addEventListener("change", () => {
+      const depth = asked.stop / Math.max(1, stops(asked.slots[0]).length - 1);
+      asked.slots[slot] = select.value === "" ? null : Number(select.value);
+      if (slot === 0) asked.stop = Math.round(depth * Math.max(0, stops(asked.slots[0]).length - 1));
+      setSlider();
+      refreshExhibits();
+    });
+  }
+  for (const radio of all("input[name=stop-site]")) {
+    radio.addEventListener("change", () => { asked.site = radio.value; setSlider(); refreshExhibits(); });
+  }
+  const slider = document.getElementById("stop");
+  slider?.addEventListener("input", () => chooseStop(Number(slider.value)));
+  addEventListener("keydown", event => {
+    const step = { ",": -1, ".": 1 }[event.key];
+    if (!slider || !step || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=range]), select, textarea")) return;
+    chooseStop(Math.max(0, Math.min(Number(slider.max), asked.stop + step)));
+  });
+  setSlider();
+  watchExhibits();
+}
