@@ -14,7 +14,16 @@ from reporter.report.templating import folder
 
 VEGA_LITE = "6.4"
 """The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
-SOURCES = ("page.js", "charts.js", "points.js", "exhibits.js", "controls.js")
+SOURCES = (
+    "page.js",
+    "charts.js",
+    "controls.js",
+    "explorer.js",
+    "journeys.js",
+    "points.js",
+    "exhibits.js",
+    "explore.js",
+)
 """The page's own script, in the order in which its parts need each other."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
 

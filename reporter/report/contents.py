@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from reporter.metrics.base import Metric, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
+from reporter.report.explorer import Explorer
+from reporter.report.explorers import read_explorers
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
 from reporter.report.scene import ATTENTION, PATH, Scene
@@ -62,6 +64,7 @@ class Contents:
     models: list[Row]
     corpora: list[Row]
     cells: list[Row]
+    explorers: tuple[Explorer, ...] = ()
 
     @property
     def figures(self) -> list[Figure]:
@@ -89,7 +92,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         read: runs a query.
         study: its row of ``studies``.
         catalogue: the metrics that are installed; numbers of others are shown under their bare names.
-        headlines_only: leave out all other figures; enough for the list of studies.
+        headlines_only: leave out all other figures and the explorers; enough for the list of studies.
     """
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
@@ -109,6 +112,8 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
+    # models that only an explorer shows come last, so that the others look the same on every page
+    loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     return Contents(
         study=study,
         scene=scene,
@@ -116,6 +121,7 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         models=models,
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
+        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
     )
 
 
