@@ -1,28 +1,18 @@
 // ---------------------------------------------------------------- exhibits: the pages where a reader chooses and compares
 
-const hallElement = document.getElementById("exhibits");
-const hall = hallElement ? JSON.parse(hallElement.textContent) : null;
+// What the page has to show; other pages have nothing of it.
+const hall = explorer?.exhibits ? explorer : null;
 
-// A token is shown as it is, but so that every part of it is seen: control characters have pictures, marks that turn
-// the direction of a line are named, long ones are cut.
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
-function visible(text, most = 48) {
-  if (text === null || text === undefined) return "(no token)";
-  const plain = String(text);
-  if (plain === "") return "(empty)";
-  const shown = plain.replace(HIDDEN, c => {
-    const code = c.codePointAt(0);
-    return code < 32 ? String.fromCodePoint(0x2400 + code) : code === 127 ? "\u2421" : `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
-  });
-  const pieces = [...shown];
-  const cut = pieces.length > most ? `${pieces.slice(0, most).join("")}… (${[...plain].length} characters)` : shown;
-  return cut.trim() === "" ? `“${cut}”` : cut;
+// A text that is no token: its spaces stay spaces.
+function phrase(text, most = 90) {
+  if (text === null || text === undefined || text === "") return plain(text);
+  const shown = String(text).split(" ").map(word => (word === "" ? "" : plain(word, Infinity))).join(" ");
+  const signs = [...segments.segment(shown)];
+  return signs.length > most ? `${signs.slice(0, most).map(one => one.segment).join("")}…` : shown;
 }
-function isolated(text, most) {
-  return Object.assign(document.createElement("bdi"), { textContent: visible(text, most), className: "token" });
-}
+const isolated = text => make("bdi", { text: phrase(text, 60) });
 const element = (tag, className = "", text = "") => Object.assign(document.createElement(tag), { className, textContent: text });
-const number = value => (value === null || value === undefined ? "–" : Math.abs(value) >= 9999.5 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)))).replace(/^-/, "−");
+const number = value => short(value, 4);
 const twin = colour => (drawTheme() === "dark" ? hall.dark[colour] ?? colour : colour);
 
 // ---------------------------------------------------------------- what is chosen
@@ -38,28 +28,16 @@ function stopOf(slot) {
   return own[Math.round((asked.stop / Math.max(1, lead.length - 1)) * (own.length - 1))];
 }
 
-const dataOf = new Map();
-const waiting = new Map();
-window.reporterExhibit = parsed => waiting.get(`${parsed.id}|${parsed.number}`)?.(parsed.data);
-function rowsOf(id, who) {
-  const { files, together } = hall.exhibits[id];
-  const slot = together ? 0 : who;
-  const key = `${id}|${slot}`;
-  if (!files[slot]) return Promise.resolve(null);
-  if (!dataOf.has(key)) {
-    dataOf.set(key, new Promise((resolve, reject) => {
-      waiting.set(key, data => {
-        const columns = Object.fromEntries(Object.entries(data.columns).map(([name, column]) => [name, unpack(column)]));
-        const names = Object.keys(columns);
-        resolve(Array.from({ length: data.rows }, (_, i) => Object.fromEntries(names.map(name => [name, columns[name][i]]))));
-      });
-      const script = Object.assign(document.createElement("script"), { src: files[slot] });
-      script.addEventListener("error", () => { dataOf.delete(key); reject(new Error(`${files[slot]} is not beside this page.`)); });
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    }));
+const unpacked = new Map();
+async function rowsOf(id, who) {
+  const { parts: names, together } = hall.exhibits[id];
+  const name = names[together ? 0 : who];
+  if (!name) return null;
+  if (!unpacked.has(name)) {
+    const { rows, ...columns } = columnsOf(await part(name));
+    unpacked.set(name, Array.from({ length: rows }, (_, i) => Object.fromEntries(Object.entries(columns).map(([column, values]) => [column, values[i]]))));
   }
-  return dataOf.get(key);
+  return unpacked.get(name);
 }
 
 // ---------------------------------------------------------------- panes
@@ -246,7 +224,7 @@ function tables(rows, { options, id, title }) {
       for (const [name, , kind] of columns) {
         const cell = line.insertCell();
         if (kind === "token") {
-          cell.append(isolated(row[name], 40));
+          cell.append(tokenNode(row[name], 40));
           const key = options.ids?.[name];
           if (key && row[key] !== null) cell.append(element("small", "id", String(row[key])));
         } else {
@@ -271,7 +249,7 @@ function tables(rows, { options, id, title }) {
 
 // ---------------------------------------------------------------- controls
 
-const exhibits = hall ? all("[data-exhibit]").map(article => new Exhibit(article)) : [];
+let exhibits = [];
 const refreshExhibits = () => Promise.all(exhibits.map(exhibit => exhibit.refresh()));
 
 function watchExhibits() {
@@ -305,7 +283,8 @@ function chooseStop(stop) {
   return Promise.all(exhibits.filter(exhibit => exhibit.byLayer || exhibit.options.at).map(exhibit => exhibit.refresh()));
 }
 
-if (hall) {
+explorers.vocabulary = explorers.sentences = () => {
+  exhibits = all("[data-exhibit]").map(article => new Exhibit(article));
   asked.stop = Math.floor((stops(0).length - 1) / 2);
   for (const slot of [0, 1]) {
     const select = document.getElementById(`slot-${slot}`);
@@ -329,4 +308,4 @@ if (hall) {
   });
   setSlider();
   watchExhibits();
-}
+};

@@ -70,6 +70,10 @@ class Points {
     this.draw();
   }
 
+  // tokens show their spaces, texts do not
+  node(text, most) { return this.options.search ? tokenNode(text, most) : make("bdi", { text: phrase(text, most) }); }
+  label(point, most) { return this.options.search ? plain(point.row.label, most) : phrase(point.row.label, most); }
+
   // ------------------------------------------------------------ rows
 
   set(rows) {
@@ -271,7 +275,7 @@ class Points {
       pen.fill();
       pen.fillStyle = ink;
       pen.textAlign = x < ox ? "right" : "left";
-      pen.fillText(visible(part, 30), x + (x < ox ? -9 : 9), y + 4);
+      pen.fillText(phrase(part, 30), x + (x < ox ? -9 : 9), y + 4);
       pen.textAlign = "left";
     }
   }
@@ -287,7 +291,7 @@ class Points {
   }
 
   name(pen, point, ink) {
-    const text = `\u2068${visible(point.row.label, 32)}\u2069`;
+    const text = `\u2068${this.label(point, 32)}\u2069`;
     const width = pen.measureText(text).width;
     const right = point.seen[0] + 10 + width > this.width;
     const x = right ? point.seen[0] - 10 - width : point.seen[0] + 9;
@@ -308,7 +312,7 @@ class Points {
     const facts = (this.options.tell ?? []).filter(name => row[name] !== null && row[name] !== undefined)
       .map(name => `${name.replaceAll("_", " ")} ${typeof row[name] === "number" ? number(row[name]) : row[name]}`);
     const at = this.names.map((name, i) => number(point.at[i])).join(", ");
-    this.told.replaceChildren(isolated(row.label, 160), element("span", "", ` ${[...facts, `at ${at}`].map(fact => visible(fact, 80)).join(" · ")}`));
+    this.told.replaceChildren(this.node(row.label, 160), element("span", "", ` ${[...facts, `at ${at}`].map(fact => phrase(fact, 80)).join(" · ")}`));
   }
 
   move(event) {
@@ -370,7 +374,7 @@ class Points {
   sayFound() {
     const wanted = this.input?.value ?? "";
     if (wanted === "") return [];
-    if (this.found.length) return [element("span", "", `${this.found.length} marked: `), ...this.found.slice(0, 12).flatMap(point => [isolated(point.row.label, 30), " "])];
+    if (this.found.length) return [element("span", "", `${this.found.length} marked: `), ...this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "])];
     return [element("span", "", "Not among the points that are drawn. The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
   }
 }

@@ -1,20 +1,19 @@
-"""An exhibit: what is shown, the query behind it, its rows, and the files in which a page finds them."""
+"""An exhibit: what is shown, the query behind it, its rows, and the parts in which a page finds them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from altair.utils.schemapi import debug_mode
 
 from reporter.report.columns import pack
-from reporter.report.figures import Read, bare_spec
+from reporter.report.explorer import Read, Source
+from reporter.report.figures import bare_spec
 from reporter.report.queries import Query
 from reporter.report.scene import Pick
 from reporter.report.styles import Styles
-from reporter.report.templating import inline_json
 from reporter.store.schema import find_table
 
 if TYPE_CHECKING:
@@ -127,8 +126,6 @@ class Hung:
         Args:
             who: the models and checkpoints of the page, in its order.
         """
-        own = set(self.who)
-        files = [f"data/{self.id}.{number}.js" if one in own else None for number, one in enumerate(who)]
         return {
             "title": self.exhibit.title,
             "drawing": self.exhibit.drawing,
@@ -137,28 +134,34 @@ class Hung:
             "byLayer": self.exhibit.by_layer,
             "specs": dict(self.specs),
             "readings": [self.readings.get(one, "") for one in who],
-            "files": [f"data/{self.id}.js"] if self.exhibit.together else files,
+            "parts": self._names(who),
         }
 
-    def write(self, folder: Path, who: Sequence[Who]) -> None:
-        """Write its CSV, and its rows as scripts: one for each model, or one for all.
+    def parts(self, who: Sequence[Who]) -> dict[str, Any]:
+        """Return its rows as the page fetches them: a part for each model and checkpoint, or one for all.
 
         Args:
-            folder: the folder ``data`` of a study.
             who: the models and checkpoints of the page, in its order.
         """
-        if self.frame is None:
-            return
-        self.frame.to_csv(folder / f"{self.id}.csv", index=False, lineterminator="\n")
-        if self.frame.empty:
-            return
+        if self.frame is None or self.frame.empty:
+            return {}
         if self.exhibit.together:
-            _script(folder / f"{self.id}.js", self.id, 0, self.frame)
-            return
-        parts = dict(list(self.frame.groupby(WHO, sort=False)))
-        for number, one in enumerate(who):
-            if one in parts:
-                _script(folder / f"{self.id}.{number}.js", self.id, number, parts[one].drop(columns=WHO))
+            return {self.id: pack(self.frame)}
+        own = dict(list(self.frame.groupby(WHO, sort=False)))
+        names = zip(who, self._names(who), strict=True)
+        return {name: pack(own[one].drop(columns=WHO)) for one, name in names if name is not None}
+
+    @property
+    def source(self) -> Source | None:
+        """What becomes its CSV."""
+        own = self.exhibit
+        return None if self.frame is None else Source(self.id, own.title, own.table, self.sql, self.frame)
+
+    def _names(self, who: Sequence[Who]) -> list[str | None]:
+        if self.exhibit.together:
+            return [self.id]
+        own = set(self.who)
+        return [f"{self.id}.{number}" if one in own else None for number, one in enumerate(who)]
 
 
 def hang(read: Read, study: str, exhibit: Exhibit) -> Hung:
@@ -214,8 +217,3 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
 def variants(**names: str) -> Pick:
     """Return a selector of charts: from the name of a variant to what is said."""
     return Pick(VARIANT, "Scale", names)
-
-
-def _script(path: Path, name: str, number: int, frame: pd.DataFrame) -> None:
-    packed = inline_json({"id": name, "number": number, "data": pack(frame)})
-    path.write_text(f"reporterExhibit({packed});\n", encoding="utf-8")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from reporter.report import queries
 from reporter.report.exhibits.exhibit import Exhibit, Hung, Who, draw, hang
 from reporter.report.exhibits.palette import CATEGORIES, TWINS
-from reporter.report.figures import Read
+from reporter.report.explorer import Explorer, Read, Source
+from reporter.report.numbers import is_null
 from reporter.report.styles import FLOOR_GREY, RAMP, Styles
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SITES = ("embedding", "block", "final", "attention")
 
@@ -59,17 +63,11 @@ class Page:
         sections = {name: tuple(draw(hung, styles) for hung in own) for name, own in self.sections.items()}
         return replace(self, sections=sections)
 
-    def write(self, folder: Path) -> None:
-        """Write the rows of all exhibits into a folder."""
-        for hung in self.hung:
-            hung.write(folder, [one.key for one in self.who])
-
     def for_script(self, styles: Styles) -> dict[str, Any]:
         """Return what the page's script needs before any rows."""
         twins = {style.model: (style.light, style.dark) for style in styles.models}
         keys = [one.key for one in self.who]
         return {
-            "study": self.study,
             "who": [
                 {
                     "label": one.label,
@@ -111,34 +109,63 @@ class Page:
         return {place for place in found if place[0] in SITES}
 
 
-def read_page(
-    read: Read,
-    study: str,
-    exhibits: Mapping[str, Sequence[Exhibit]],
-    models: Sequence[Mapping[str, Any]],
-    styles: Styles,
-) -> Page | None:
+@dataclass(frozen=True)
+class ExhibitExplorer(Explorer):
+    """An explorer of exhibits.
+
+    Args:
+        shown: its exhibits.
+        headings: heading and lead of each section.
+        more: what its template shows besides.
+    """
+
+    shown: Page | None = None
+    headings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def explorer_of(page: Page, styles: Styles, **given: Any) -> ExhibitExplorer:
+    """Return a page as an explorer.
+
+    Args:
+        page: as it was read.
+        styles: the models of the study.
+        **given: name, title, about, headings and more.
+    """
+    drawn = page.drawn(styles)
+    keys = [one.key for one in drawn.who]
+    parts: dict[str, Any] = {}
+    for hung in drawn.hung:
+        parts |= hung.parts(keys)
+    sources: list[Source] = [hung.source for hung in drawn.hung if hung.source is not None]
+    return ExhibitExplorer(
+        data=drawn.for_script(styles), parts=parts, sources=tuple(sources), shown=drawn, **given
+    )
+
+
+def read_page(read: Read, study: str, exhibits: Mapping[str, Sequence[Exhibit]], styles: Styles) -> Page | None:
     """Read a page, or return None where a study has nothing to show on it.
 
     Args:
         read: runs a query.
         study: id of the study.
         exhibits: what may be shown, by section.
-        models: rows of ``models``: they say the steps of checkpoints.
         styles: give the order of the models.
     """
     hung = {name: tuple(hang(read, study, one) for one in own) for name, own in exhibits.items()}
     sections = {name: tuple(one for one in own if not one.empty) for name, own in hung.items()}
     sections = {name: own for name, own in sections.items() if own}
-    who = _who([one for own in sections.values() for one in own], models, styles)
+    steps = read(queries.MODELS.fill(study=study))
+    who = _who([one for own in sections.values() for one in own], steps, styles)
     if not who:
         return None
     return Page(study, sections, tuple(who))
 
 
-def _who(hung: Sequence[Hung], models: Sequence[Mapping[str, Any]], styles: Styles) -> list[Chosen]:
+def _who(hung: Sequence[Hung], models: pd.DataFrame, styles: Styles) -> list[Chosen]:
     found = {key for one in hung for key in one.who}
-    steps = {(str(row["model"]), str(row["checkpoint"])): row.get("step") for row in models}
+    columns = (models[name] for name in ("model", "checkpoint", "step"))
+    steps = {(model, checkpoint): None if is_null(step) else int(step) for model, checkpoint, step in zip(*columns, strict=True)}
     order = {name: place for place, name in enumerate(styles.names)}
     keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], -(steps.get(key) or 0), key[1]))
     many = {model for model, _ in keys if sum(model == other for other, _ in keys) > 1}

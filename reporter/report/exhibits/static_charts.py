@@ -49,7 +49,7 @@ def _histogram(frame: pd.DataFrame, y: Any, shown: str = "") -> Any:
         scale=alt.Scale(domain=parts, range=colours(len(parts))),
         legend=None,
     )
-    chart = alt.Chart(frame)
+    chart = alt.Chart()
     if shown:
         chart = chart.transform_calculate(shown=shown)
     base = chart.encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True)), color=color)
@@ -88,8 +88,8 @@ def explained(frame: pd.DataFrame, styles: Styles) -> Any:
     )
     color = alt.Color("part:N", scale=alt.Scale(domain=parts, range=colours(len(parts))), legend=None)
     rules = alt.Chart(alt.InlineData(values=[{"share": 0.5}, {"share": 0.9}]))
-    line = alt.Chart(frame).mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
-    points = alt.Chart(frame).mark_point(size=60, filled=True, opacity=0)
+    line = alt.Chart().mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
+    points = alt.Chart().mark_point(size=60, filled=True, opacity=0)
     points = points.encode(x=x, y=y, color=color, tooltip=tips("part", "components", "share", "n"))
     dashes = rules.mark_rule(strokeDash=[3, 3], color=FLOOR_GREY, strokeWidth=1).encode(y="share:Q")
     return alt.layer(dashes, line, points, data=frame).properties(width="container", height=240)
@@ -104,7 +104,7 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
     """
     axis = alt.Axis(labelOverlap="greedy", labelSeparation=14, grid=False, ticks=False, domain=False, labelAngle=0)
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
-    chart = alt.Chart(frame).mark_rect()
+    chart = alt.Chart().mark_rect()
     return chart.encode(
         x=alt.X("position_b:O", title="position", axis=axis, scale=scale),
         y=alt.Y("position_a:O", title="position", axis=axis, scale=scale),
@@ -128,7 +128,7 @@ def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
     x = alt.X("distance:Q", title="positions apart", scale=alt.Scale(nice=False))
     low, high = min(0.0, float(frame["low"].min())), max(0.0, float(frame["high"].max()))
     y = alt.Y("cosine:Q", title="cosine", scale=alt.Scale(domain=[max(-1.0, low), min(1.0, high)]))
-    chart = alt.Chart(frame)
+    chart = alt.Chart()
     band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2="high:Q")
     line = chart.mark_line(color=BLUE, strokeWidth=1.8).encode(x=x, y=y)
     points = chart.mark_point(size=70, filled=True, opacity=0, color=BLUE)
@@ -151,7 +151,7 @@ def by_position(column: str) -> Any:
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         x = alt.X("position:Q", title="position", scale=alt.Scale(nice=False))
         y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False))
-        chart = alt.Chart(frame)
+        chart = alt.Chart()
         line = chart.mark_line(color=BLUE, strokeWidth=1.2).encode(x=x, y=y)
         points = chart.mark_point(size=40, filled=True, opacity=0, color=BLUE)
         points = points.encode(x=x, y=y, tooltip=tips("position", "norm", "step_length", "mean_cosine"))
@@ -175,7 +175,7 @@ def shares(frame: pd.DataFrame, styles: Styles) -> Any:
     models = [name for name in styles.names if name in set(frame["model"])]
     sorts = list(dict.fromkeys(frame["sort"]))
     color = alt.Color("sort:N", scale=alt.Scale(domain=sorts, range=colours(len(sorts))), legend=None)
-    chart = alt.Chart(frame).mark_bar(height=20, stroke="#ffffff", strokeWidth=0.4)
+    chart = alt.Chart().mark_bar(height=20, stroke="#ffffff", strokeWidth=0.4)
     return chart.encode(
         y=alt.Y("model:N", sort=models, title=None, axis=alt.Axis(labelLimit=220, domain=False, grid=False)),
         x=alt.X(

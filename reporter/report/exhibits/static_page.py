@@ -46,6 +46,8 @@ HEADINGS = {
     "positions": ("Positions", "The vectors that are added for places."),
 }
 """Heading and lead of each section."""
+WHOSE = ("study", "model", "checkpoint", "step", "role")
+"""Columns that say whose a row is."""
 
 
 def _components(frame: pd.DataFrame) -> dict[Who, str]:
@@ -95,7 +97,7 @@ def _pictures(frame: pd.DataFrame) -> list[Pick]:
 
 
 HISTOGRAMS = Exhibit(
-    "vocabulary.histograms",
+    "static.histograms",
     "Distributions",
     "Norms of each kind of vector, and cosine, distance and dot product of pairs within a kind and between two.",
     "histograms",
@@ -110,7 +112,7 @@ HISTOGRAMS = Exhibit(
 )
 
 EXPLAINED = Exhibit(
-    "vocabulary.explained",
+    "static.explained",
     "Explained variance",
     "How many directions the vectors really use. The dashed lines are half and 90 % of the variance.",
     "explained_variance",
@@ -122,7 +124,7 @@ EXPLAINED = Exhibit(
 )
 
 POINTS = Exhibit(
-    "vocabulary.points",
+    "static.points",
     "Tokens, positions and token types",
     "A point is a vector. Point at it, or move with the arrow keys, to read it; search to mark tokens.",
     "projections",
@@ -144,7 +146,7 @@ POINTS = Exhibit(
 )
 
 EXTREMES = Exhibit(
-    "vocabulary.extremes",
+    "static.extremes",
     "Ends of the scale",
     "Exact over the whole vocabulary: every token, every pair.",
     "vocabulary_extremes",
@@ -162,7 +164,7 @@ EXTREMES = Exhibit(
 )
 
 OUTLIERS = Exhibit(
-    "vocabulary.outliers",
+    "static.outliers",
     "Tokens that point where a position points",
     "Token and position vectors are added before the first block. A token in the direction of a position is hard to "
     "tell from that place.",
@@ -182,7 +184,7 @@ OUTLIERS = Exhibit(
 )
 
 PATH = Exhibit(
-    "positions.path",
+    "static.path",
     "The path of the positions",
     "Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with the arrow keys.",
     "positions",
@@ -197,7 +199,7 @@ PATH = Exhibit(
 )  # fmt: skip
 
 HEAT = Exhibit(
-    "positions.cosines",
+    "static.position-cosines",
     "Cosine of each two positions",
     "Stripes beside the diagonal are a period.",
     "position_cosines",
@@ -209,7 +211,7 @@ HEAT = Exhibit(
 )
 
 OFFSETS = Exhibit(
-    "positions.offsets",
+    "static.position-offsets",
     "Cosine by distance",
     "How alike two positions are that are so far apart, and one standard deviation around it.",
     "position_offsets",
@@ -219,7 +221,7 @@ OFFSETS = Exhibit(
 )
 
 BY_POSITION = Exhibit(
-    "positions.norms",
+    "static.position-norms",
     "Along the positions",
     "Dashed lines: where the vectors change character, as trained and hardly trained positions do.",
     "positions",
@@ -231,7 +233,7 @@ BY_POSITION = Exhibit(
 )
 
 SHARES = Exhibit(
-    "vocabulary.shares",
+    "static.shares",
     "What the vocabularies are made of",
     "All models together. A sort is found by the tokenizer's own marks.",
     "vocabulary_shares",
