@@ -19,6 +19,7 @@ from reporter.errors import ReporterError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from reporter.metrics.base import Definition
     from reporter.spec import Problem
 
 
@@ -111,6 +112,7 @@ def validate(specs: Specs) -> None:
             _count(len(study.models), "model", "models"),
             _count(len(study.corpora), "corpus", "corpora"),
             _count(len(study.metrics), "metric", "metrics"),
+            *(_count(len(getattr(study, noun)), *one) for noun, one in _ITEMS.items() if getattr(study, noun)),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
     if problems:
@@ -133,7 +135,7 @@ def run(
     out: Out = Path("results"),
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this model, corpus or metric; may be repeated."),
+        typer.Option(metavar="NAME", help="Run only this model, corpus, metric, analysis or item; may be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
     offline: Offline = False,
@@ -181,10 +183,11 @@ def sql(
 def metrics(
     name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
 ) -> None:
-    """Explain the metrics: definition, source, options, columns."""
+    """Explain the metrics and analyses: definition, source, options, columns."""
+    from reporter.analyses.registry import analyses
     from reporter.metrics.registry import catalogue
 
-    found = catalogue()
+    found: dict[str, Definition] = {**catalogue(), **analyses()}
     if name is None:
         for metric in found.values():
             typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})")
@@ -213,6 +216,15 @@ def _metric_options() -> dict[str, type[BaseModel]]:
     from reporter.metrics.registry import catalogue
 
     return {name: metric.options for name, metric in catalogue().items()}
+
+
+_ITEMS = {
+    "journeys": ("journey", "journeys"),
+    "groups": ("group", "groups"),
+    "pairs": ("set of pairs", "sets of pairs"),
+    "clouds": ("cloud", "clouds"),
+    "probes": ("probe", "probes"),
+}
 
 
 def _count(number: int, one: str, many: str) -> str:

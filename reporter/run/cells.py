@@ -75,16 +75,17 @@ def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tup
         views: under which views.
         seed: the study's seed.
     """
-    began = time.perf_counter()
+    began, options = time.perf_counter(), cell.options
+    assert options is not None  # the planner gives them to each cell of a metric that can run
     rows = Rows(_names(metric.name, sides))
     layers = sides[0].measured.facts.layout.layers
     for view in views:
         seen = [side.seen(view, seed) for side in sides]
         if len(seen) == 1:
-            results = metric.compute(seen[0], cell.options)
+            results = metric.compute(seen[0], options)
         else:
             assert metric.between is not None  # the planner compares for no other metric
-            results = metric.between.compare(seen[0], seen[1], cell.options)
+            results = metric.between.compare(seen[0], seen[1], options)
         rows.add(quiet(results), view, layers)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
@@ -125,7 +126,7 @@ def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Row:
         "checkpoint": cell.key.checkpoint,
         "corpus": cell.key.corpus,
         "metric": cell.key.metric,
-        "options": json.dumps(cell.options.model_dump(mode="json")),
+        "options": json.dumps(cell.settings),
         "fingerprint": cell.fingerprint,
         "inputs": json.dumps(dict(cell.inputs)),
         "status": status,

@@ -56,7 +56,7 @@ def estimate(plan: Plan) -> Estimate:
     passes: dict[tuple[str, str, str], int] = {}
     for cell in plan.cells:
         texts = plan.texts.get(cell.key.corpus)
-        if cell.state == "run" and texts is not None and not isinstance(texts, Exception):
+        if cell.state == "run" and cell.asked is None and texts is not None and not isinstance(texts, Exception):
             limit = plan.file.study.corpora[cell.key.corpus].max_tokens
             passes[cell.key[:3]] = min(int(texts.words * TOKENS_PER_WORD), len(texts) * limit)
     memory: list[int] = []
@@ -73,7 +73,7 @@ def estimate(plan: Plan) -> Estimate:
         sampled = sum(
             cell.options.sample_size()
             for cell in {cell.key.metric: cell for cell in plan.cells}.values()
-            if SAMPLES & set(plan.metrics[cell.key.metric].needs)
+            if cell.options is not None and SAMPLES & set(plan.metrics[cell.key.metric].needs)
         )
         states = (layers + 1) * width * 4
         memory.append(

@@ -62,6 +62,41 @@ def cell_inputs(
     }
 
 
+def analysis_inputs(
+    *,
+    weights: str,
+    corpora: Mapping[str, Any],
+    analysis: str,
+    version: int,
+    item: Any,
+    sites: Sequence[str],
+    pooling: str | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Return what the numbers of one analysis cell depend on.
+
+    Args:
+        weights: fingerprint of the checkpoint.
+        corpora: content hash and limit of each corpus that it reads.
+        analysis: its name.
+        version: of its definitions.
+        item: what it looks at, with the contents of files that it names.
+        sites: where states are read.
+        pooling: how texts become vectors, as the study asks for it; None where that does not matter.
+        seed: the study's seed.
+    """
+    return {
+        "weights": weights,
+        "texts": dict(corpora),
+        "analysis": analysis,
+        "analysis version": version,
+        "item": item,
+        "sites": sorted(sites),
+        "pooling": pooling,
+        "seed": seed,
+    }
+
+
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Say in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
     said = []
@@ -69,12 +104,12 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if isinstance(before, dict) and isinstance(after, dict):
+        if part in ("texts", "item", "weights", "texts of the second", "weights of the second"):
+            said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
+        elif isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
             detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
             said.append(f"{part} changed ({detail})")
-        elif part.startswith(("weights", "texts")):  # hashes tell a reader nothing
-            said.append(f"{part} changed")
         else:
             said.append(f"{part} changed ({before} → {after})")
     return ", ".join(said)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from reporter.run.estimate import estimate
 
 if TYPE_CHECKING:
+    from reporter.analyses.analysis import Analysis
     from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import StudyFile
@@ -57,8 +58,21 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What an analysis looks at.
+
+    Args:
+        item: the item of the study as the analysis resolved it; a value that JSON can write.
+        corpora: the corpora that it reads.
+    """
+
+    item: Any
+    corpora: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Cell:
-    """One metric of one checkpoint on one corpus, or of two such sides that it compares.
+    """One metric of one checkpoint on one corpus, or of two such sides that it compares; or one item of an analysis.
 
     Args:
         key: its names.
@@ -67,7 +81,8 @@ class Cell:
         inputs: what its numbers depend on; empty when failed.
         fingerprint: hash of the inputs.
         sides: one, or the two that are compared; none when failed.
-        options: the metric's options.
+        options: the metric's options; None for an analysis.
+        asked: what an analysis looks at; None for a metric, and when failed.
     """
 
     key: CellKey
@@ -76,7 +91,15 @@ class Cell:
     inputs: Mapping[str, Any]
     fingerprint: str
     sides: tuple[Side, ...]
-    options: Options
+    options: Options | None
+    asked: Asked | None = None
+
+    @property
+    def settings(self) -> Any:
+        """What the study says of it, as JSON: the metric's options, or the analysis' item."""
+        if self.options is not None:
+            return self.options.model_dump(mode="json")
+        return self.asked.item if self.asked else {}
 
     @property
     def compares(self) -> bool:
@@ -110,6 +133,7 @@ class Plan:
     Args:
         file: the study.
         metrics: the metrics it asks for, by name.
+        analyses: the analyses it asks for, by name.
         texts: each corpus, or why it cannot be had.
         checkpoints: the checkpoints of each model and baseline, or why they cannot be had.
         baselines: the baselines by name.
@@ -119,6 +143,7 @@ class Plan:
 
     file: StudyFile
     metrics: Mapping[str, Metric]
+    analyses: Mapping[str, Analysis]
     texts: Mapping[str, Texts | Exception]
     checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
     baselines: Mapping[str, Baseline]

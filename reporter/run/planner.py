@@ -11,12 +11,14 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.models.checkpoint import FINAL
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
+from reporter.run.analysis_cells import AnalysisGrid
 from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
 from reporter.run.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
 from reporter.store import CellName, Store, joined
@@ -41,7 +43,8 @@ def plan_study(
         out: the results folder.
         offline: never ask a hub.
         force: run cells that are done, too.
-        only: names of models, corpora or metrics; a cell is planned if each kind that is named names it.
+        only: names of models, of corpora or items, of metrics or analyses; a cell is planned if each of these three
+            kinds that is named names it.
 
     Raises:
         UsageError: if ``only`` names nothing in the study.
@@ -50,16 +53,24 @@ def plan_study(
     wanted = _Only(study, only)
     inputs = _Inputs(file, out / "cache", offline)
     models = [name for name in study.models if wanted.model(name)]
-    texts = {name: inputs.texts(name) for name in study.corpora if wanted.corpus(name)}
+    read = wanted.read_besides(study)
+    texts = {name: inputs.texts(name) for name in study.corpora if wanted.corpus(name) or name in read}
     checkpoints = {name: inputs.checkpoints(name) for name in models}
     baselines = [Baseline(name, kind) for name in models for kind in study.baselines]
     checkpoints |= {baseline.name: _of_baseline(baseline, checkpoints, study) for baseline in baselines}
     known = catalogue()
     metrics = {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)}
     done = Store(out / "results.duckdb").cells(study.study)
-    grid = _Grid(file, metrics, texts, checkpoints, {b.name: b for b in baselines}, done, force)
-    cells = (*grid.single(), *grid.compared(models))
-    return Plan(file, metrics, texts, checkpoints, grid.baselines, cells, partial=bool(only))
+    on = {name: found for name, found in texts.items() if wanted.corpus(name)}
+    grid = _Grid(file, metrics, on, checkpoints, {b.name: b for b in baselines}, done, force)
+
+    def judge(key: CellKey, fingerprint: str, inputs: Mapping[str, Any]) -> tuple[State, str]:
+        return _state(done, key, fingerprint, inputs, force)
+
+    looked_at = {name: analysis for name, analysis in analyses().items() if wanted.metric(name)}
+    items = AnalysisGrid(file, looked_at, texts, checkpoints, grid.baselines, wanted.corpus, judge)
+    cells = (*grid.single(), *grid.compared(models), *items.cells())
+    return Plan(file, metrics, looked_at, texts, checkpoints, grid.baselines, cells, partial=bool(only))
 
 
 def _of_baseline(
@@ -141,7 +152,7 @@ class _Grid:
             views=study.views,
         )
         fingerprint = digest(inputs)
-        state, why = _state(self.done.get(CellName(*key)), fingerprint, inputs, self.force)
+        state, why = _state(self.done, key, fingerprint, inputs, self.force)
         return Cell(key, state, why, inputs, fingerprint, sides, options)
 
     def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> dict[str, Any]:
@@ -157,7 +168,10 @@ class _Grid:
         )
 
 
-def _state(record: CellRecord | None, fingerprint: str, inputs: dict[str, object], force: bool) -> tuple[State, str]:
+def _state(
+    done: Mapping[CellName, CellRecord], key: CellKey, fingerprint: str, inputs: Mapping[str, object], force: bool
+) -> tuple[State, str]:
+    record = done.get(CellName(*key))
     if record is None:
         return "run", "new"
     if record.status != "done":
@@ -210,13 +224,16 @@ class _Only:
     """Which cells ``--only`` asks for."""
 
     def __init__(self, study: Study, names: Sequence[str]) -> None:
-        kinds = (set(study.models), set(study.corpora), {choice.name for choice in study.metrics})
+        items = {name: analysis.items(study) for name, analysis in analyses().items()}
+        named = {item for found in items.values() for item in found}
+        asked = {name for name, found in items.items() if found}
+        kinds = (set(study.models), set(study.corpora) | named, {choice.name for choice in study.metrics} | asked)
         everything = set().union(*kinds)
         for name in names:
             if name not in everything:
                 meant = get_close_matches(name, everything, 1)
                 hint = f"; did you mean {meant[0]!r}?" if meant else f"; there are {', '.join(sorted(everything))}"
-                raise UsageError(f"--only {name}: no model, corpus or metric of study {study.study!r}{hint}")
+                raise UsageError(f"--only {name}: nothing of study {study.study!r} is called so{hint}")
         self._kept = [kind & set(names) or kind for kind in kinds]
 
     def model(self, name: str) -> bool:
@@ -224,6 +241,18 @@ class _Only:
 
     def corpus(self, name: str) -> bool:
         return name in self._kept[1]
+
+    def read_besides(self, study: Study) -> set[str]:
+        """Return the corpora that models are trained on, and those that planned items of analyses read."""
+        recipes = (getattr(study.models[name], "recipe", None) for name in study.models if self.model(name))
+        return {recipe.train_on for recipe in recipes if recipe is not None} | {
+            corpus
+            for name, analysis in analyses().items()
+            if self.metric(name)
+            for item, value in analysis.items(study).items()
+            if self.corpus(item)
+            for corpus in analysis.corpora(value)
+        }
 
     def metric(self, name: str) -> bool:
         return name in self._kept[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
@@ -45,6 +45,42 @@ class Progress:
         else:
             yield _Silent()
         self.note(f"  {name}: {total:,} {unit} in {time.perf_counter() - began:.1f} s")
+
+    @contextmanager
+    def telling(self, name: str) -> Iterator[Callable[[str, int, int], None]]:
+        """Show work whose parts are found out on the way; yields what is told part, amount done, amount in all.
+
+        On success the duration of the whole is printed.
+        """
+        began = time.perf_counter()
+        if self.stream.isatty():
+            with _parts(name, self.stream) as tell:
+                yield tell
+        else:
+            yield lambda what, done, total: None
+        self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
+
+
+@contextmanager
+def _parts(name: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None]]:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(file=stream), transient=True) as bars:
+        task = bars.add_task(escape(name), total=None)
+        said = ""
+
+        def tell(what: str, done: int, total: int) -> None:
+            nonlocal said
+            if what != said:
+                said = what
+                bars.reset(task, description=f"{escape(name)}: {escape(what)}")
+            bars.update(task, completed=done, total=total)
+
+        yield tell
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.metrics.base import Difference, Eigenvalue, PairValue, Result, TokenType, Value
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reporter.forward.places import Place
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 TABLES: dict[type, str] = {
     Value: "layer_metrics",
@@ -91,7 +92,7 @@ def _statistic(result: Result) -> str:
     return getattr(result, "statistic", "")
 
 
-def quiet(results: Iterable[Result]) -> Iterator[Result]:
+def quiet(results: Iterable[T]) -> Iterator[T]:
     """Yield the results with warnings off: metrics say by a reason, not by a warning, what could not be computed."""
     import warnings
 

@@ -15,7 +15,8 @@ from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.observables.kinds import KINDS
-from reporter.run.cells import Measurement, cell_row, compared_columns, compute, describe, pass_columns
+from reporter.run.analysis_cells import analyse, model_columns
+from reporter.run.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
 from reporter.run.machine import pick_device
 from reporter.run.passes import Measured, measured
 from reporter.run.plan import FORCED, or_raise
@@ -122,6 +123,10 @@ class _Worker:
                 self._put_failed_model(checkpoint, error)
                 return error
 
+        for cell in todo:
+            if cell.asked is not None and not self._taken_over(cell, checkpoint):
+                self._analyse(cell, checkpoint, lambda: or_raise(model()))
+        todo = [cell for cell in todo if cell.asked is None]
         for corpus, group in groupby(todo, key=lambda cell: cell.key.corpus):
             cells = [cell for cell in group if not self._taken_over(cell, checkpoint)]
             if not cells:
@@ -135,6 +140,28 @@ class _Worker:
             side = Measurement(checkpoint, corpus, result, {})
             for place, cell in enumerate(cells):
                 self._compute(cell, [side], pass_columns(result, caused=place == 0))
+
+    def _analyse(self, cell: Cell, checkpoint: Checkpoint, model: Callable[[], LoadedModel]) -> None:
+        """Compute a cell of an analysis."""
+        try:
+            loaded = model()
+            self.store.put("models", _MODEL_KEY, self._model_row(checkpoint) | self._loaded_columns(loaded))
+            with self.progress.telling(str(cell.key)) as tell:
+                analysis = self.plan.analyses[cell.key.metric]
+                self._put_computed(cell, analyse(cell, analysis, checkpoint, loaded, self.plan, tell), {})
+        except Exception as error:  # an analysis that fails must not take the others down
+            self._fail([cell], describe(error))
+
+    def _loaded_columns(self, model: LoadedModel) -> dict[str, Any]:
+        return model_columns(model, self.study) | {"status": "done", "error": None}
+
+    def _put_computed(self, cell: Cell, done: Computed, columns: Mapping[str, Any]) -> None:
+        row = cell_row(
+            cell, self.study.study, "done", reasons=json.dumps(done.reasons), seconds=done.seconds, **columns
+        )
+        numbers = dict(done.tables)
+        self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
+        self.computed += 1
 
     def _compare(self, cell: Cell) -> None:
         """Compute a cell that compares two sides; their observables are kept since their own cells were computed."""
@@ -174,7 +201,7 @@ class _Worker:
         wanted: dict[str, int] = {}
         for cell in cells:
             for name in self.plan.metrics[cell.key.metric].needs:
-                size = cell.options.sample_size() if KINDS[name].bounded != "no" else 0
+                size = cell.options.sample_size() if cell.options and KINDS[name].bounded != "no" else 0
                 wanted[name] = max(wanted.get(name, 0), size)
         return measured(
             side,
@@ -192,16 +219,9 @@ class _Worker:
     def _compute(self, cell: Cell, sides: list[Measurement], columns: Mapping[str, Any]) -> None:
         metric = self.plan.metrics[cell.key.metric]
         try:
-            done = compute(cell, metric, sides, self.study.views, self.study.run.seed)
-            row = cell_row(
-                cell, self.study.study, "done", reasons=json.dumps(done.reasons), seconds=done.seconds, **columns
-            )
-            numbers = dict(done.tables)
-            self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
+            self._put_computed(cell, compute(cell, metric, sides, self.study.views, self.study.run.seed), columns)
         except Exception as error:  # a metric that fails must not take the others down
             self._fail([cell], describe(error), columns)
-        else:
-            self.computed += 1
 
     def _fail(self, cells: list[Cell], error: str, columns: Mapping[str, Any] | None = None) -> None:
         """Store cells that failed for one reason, and say so once."""

@@ -55,9 +55,9 @@ class Document:
         Parts of the location that the file does not have (the study says ``gpt2: some-id`` where the model
         has a field ``hub``) are left out.
         """
-        known = complaint.location
-        while known and known not in self.places:
-            known = known[:-1]
+        known: Location = ()
+        for part in complaint.location:
+            known = (*known, part) if (*known, part) in self.places else known
         key, value = self.places.get(known, ((1, 1), (1, 1)))
         exists = known == complaint.location
         if complaint.anchor == "parent":

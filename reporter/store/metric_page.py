@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from reporter.metrics.base import Metric
+from reporter.metrics.base import Definition, Metric
 from reporter.store.schema import find_table
 
 _PER = {
@@ -15,11 +15,11 @@ _PER = {
 }
 
 
-def metric_page(metric: Metric) -> str:
-    """Return everything there is to know about a metric, as text.
+def metric_page(metric: Definition) -> str:
+    """Return everything there is to know about a metric or an analysis, as text.
 
     Args:
-        metric: the metric.
+        metric: the metric, or the analysis.
     """
     lines = [f"{metric.name}: {metric.title}", "", *_wrapped(metric.summary)]
     for statistic in metric.statistics:
@@ -43,10 +43,12 @@ def metric_page(metric: Metric) -> str:
             if fact:
                 lines += _wrapped(f"{label}: {fact}", "    ")
     lines += ["", "options"]
+    if not isinstance(metric, Metric):
+        lines += _wrapped(f"what a study writes under '{metric.name}': see `reporter schema`", "    ")
     for option, field in metric.options.model_fields.items():
         default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
         lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
-    if not metric.options.model_fields:
+    if isinstance(metric, Metric) and not metric.options.model_fields:
         lines += ["    none"]
     lines += ["", "columns"]
     for name in tables_of(metric):
@@ -54,14 +56,15 @@ def metric_page(metric: Metric) -> str:
         lines += _wrapped(f"{name}: {table.comment}", "    ")
         for column in table.columns:
             lines += _wrapped(f"{column.name}: {column.comment}", "      ")
-    lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
+    if isinstance(metric, Metric):
+        lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
     lines += ["", "cost", *_wrapped(metric.cost or "not stated", "    ")]
-    if metric.optional:
+    if isinstance(metric, Metric) and metric.optional:
         lines += ["", *_wrapped("`metrics: all` leaves it out: list it to have it.")]
     return "\n".join(lines)
 
 
-def tables_of(metric: Metric) -> tuple[str, ...]:
+def tables_of(metric: Definition) -> tuple[str, ...]:
     """Return the tables that a metric writes."""
     own = () if all(statistic.per == "pair" for statistic in metric.statistics) else ("layer_metrics",)
     return (*own, *metric.tables)

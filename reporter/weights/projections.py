@@ -110,10 +110,8 @@ def of_neighbours(
 
 
 def _require(method: Literal["tsne", "umap"]) -> None:
-    library, extra = {"tsne": ("sklearn", "projections"), "umap": ("umap", "umap")}[method]
-    if find_spec(library) is None:
-        name = {"sklearn": "scikit-learn", "umap": "umap-learn"}[library]
-        raise ReporterError(f"{method} needs {name}: pip install 'reporter[{extra}]'")
+    if method == "umap" and find_spec("umap") is None:
+        raise ReporterError("umap needs umap-learn: pip install 'reporter[umap]'")
 
 
 def _tsne(x: Floats, seed: int) -> Any:

@@ -33,7 +33,7 @@ BAD = [
     "study: s\nmodels: {m: 5}\n",
     "study: s\nmodels: {m: {hub: gpt2, dtyp: auto}}\n",
     "study: s\nmodels: {m: {hub: gpt2, dtype: float23}}\n",
-    "study: s\nmodels: {m: gpt2}\npairs: {}\n",
+    "study: s\nmodels: {m: gpt2}\nxyzzy: {}\n",
     "study: s\nmodels: {m: gpt2}\nviews: [sinks]\n",
     "study: s\nmodels: {m: gpt2}\nrun: {device: gpu}\n",
     "study: s\nmodels: {m: gpt2}\nrun: {batch_tokens: 0}\n",

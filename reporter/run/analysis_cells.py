@@ -1,0 +1,163 @@
+"""Cells of analyses: which there are, and what one of them yields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from reporter.analyses.analysis import Analysis, Context, Corpus, default_pooling
+from reporter.errors import ReporterError
+from reporter.metrics.base import Value
+from reporter.models.checkpoint import FINAL
+from reporter.run.cells import Computed
+from reporter.run.fingerprint import analysis_inputs, digest
+from reporter.run.plan import Asked, Baseline, Cell, CellKey, State, or_raise
+from reporter.run.rows import Row, Rows, quiet, where
+
+if TYPE_CHECKING:
+    from reporter.analyses.results import Finding
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.models.load import LoadedModel
+    from reporter.run.plan import Plan
+    from reporter.spec import Study, StudyFile
+    from reporter.texts import Texts
+
+VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
+
+Checkpoints = Mapping[str, "tuple[Checkpoint, ...] | Exception"]
+Judge = Callable[[CellKey, str, Mapping[str, Any]], "tuple[State, str]"]
+
+
+@dataclass(frozen=True)
+class AnalysisGrid:
+    """All analysis cells of a study.
+
+    Args:
+        file: the study.
+        analyses: those that are planned, by name.
+        texts: the corpora, or why they cannot be had.
+        checkpoints: of each model and baseline that is planned, or why they cannot be had.
+        baselines: the baselines by name.
+        wanted: whether an item of that name is planned.
+        judge: tells from key, fingerprint and inputs whether a cell must run, and why.
+    """
+
+    file: StudyFile
+    analyses: Mapping[str, Analysis]
+    texts: Mapping[str, Texts | Exception]
+    checkpoints: Checkpoints
+    baselines: Mapping[str, Baseline]
+    wanted: Callable[[str], bool]
+    judge: Judge
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield each item of each checkpoint, model by model."""
+        items = [
+            (analysis, name, item)
+            for analysis in self.analyses.values()
+            for name, item in analysis.items(self.file.study).items()
+            if self.wanted(name)
+        ]
+        for model, found in self.checkpoints.items():
+            for analysis, name, item in items:
+                if not self._looked_at(analysis, model):
+                    continue
+                chosen = found if isinstance(found, tuple) else (found,)
+                for checkpoint in chosen[-1:] if analysis.last_only else chosen:
+                    yield self._cell(analysis, name, item, model, checkpoint)
+
+    def _looked_at(self, analysis: Analysis, model: str) -> bool:
+        baseline = self.baselines.get(model)
+        if baseline is None:
+            return model in analysis.models(self.file.study)
+        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, baseline.base)
+
+    def _cell(self, analysis: Analysis, name: str, item: Any, model: str, checkpoint: Checkpoint | Exception) -> Cell:
+        study = self.file.study
+        named = FINAL if isinstance(checkpoint, Exception) else checkpoint.name
+        key = CellKey(model, named, name, analysis.name)
+        try:
+            resolved = analysis.resolve(item, self.file.folder)
+            corpora = {corpus: or_raise(self.texts[corpus]) for corpus in analysis.corpora(item)}
+            weights = or_raise(checkpoint).fingerprint
+        except ReporterError as error:
+            return Cell(key, "failed", str(error), {}, "", (), None)
+        asked = Asked(resolved, tuple(corpora))
+        inputs = analysis_inputs(
+            weights=weights,
+            corpora={corpus: [texts.hash, study.corpora[corpus].max_tokens] for corpus, texts in corpora.items()},
+            analysis=analysis.name,
+            version=analysis.version,
+            item=resolved,
+            sites=study.sites,
+            pooling=study.pooling if analysis.pooled else None,
+            seed=study.run.seed,
+        )
+        fingerprint = digest(inputs)
+        state, why = self.judge(key, fingerprint, inputs)
+        return Cell(key, state, why, inputs, fingerprint, (), None, asked)
+
+
+def analyse(
+    cell: Cell, analysis: Analysis, checkpoint: Checkpoint, model: LoadedModel, plan: Plan, tell: Any
+) -> Computed:
+    """Return the rows of one analysis cell.
+
+    Args:
+        cell: what to compute.
+        analysis: how.
+        checkpoint: of which model.
+        model: the same, loaded.
+        plan: the study's plan.
+        tell: told of progress.
+    """
+    from reporter.forward.places import Layout
+
+    study, began = plan.file.study, time.perf_counter()
+    assert cell.asked is not None  # the grid asks in every cell that can run
+    context = Context(
+        model=model,
+        layout=Layout.of(model.anatomy, study.sites),
+        pooling=default_pooling(model.anatomy.role) if study.pooling == "auto" else study.pooling,
+        corpora={
+            name: Corpus(or_raise(plan.texts[name]), study.corpora[name].max_tokens) for name in cell.asked.corpora
+        },
+        seed=study.run.seed,
+        batch_tokens=study.run.batch_tokens,
+        tell=tell,
+    )
+    who = {
+        "model": checkpoint.model,
+        "checkpoint": checkpoint.name,
+        "step": checkpoint.step,
+        "role": model.anatomy.role,
+    }
+    rows = Rows({"layer_metrics": {**who, "corpus": cell.key.corpus, "metric": analysis.name}})
+    layers = model.anatomy.layers
+    for result in quiet(analysis.compute(cell.asked.item, context)):
+        if isinstance(result, Value):
+            rows.add([result], VIEW, layers)
+        else:
+            rows.tables.setdefault(result.table, []).append(who | columns(result, layers))
+    return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
+
+
+def columns(finding: Finding, layers: int) -> Row:
+    """Return the columns of its table that a finding fills.
+
+    Args:
+        finding: a row.
+        layers: blocks of the model, for the depth.
+    """
+    row = {finding.renamed.get(name, name): value for name, value in vars(finding).items() if name != "place"}
+    if any(field.name == "place" for field in fields(finding)):
+        row |= where(finding.place, layers)  # type: ignore[attr-defined]  # it has the field
+    return row
+
+
+def model_columns(model: LoadedModel, study: Study) -> Row:
+    """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
+    row: Row = asdict(model.anatomy) | {"device": str(model.device)}
+    return row if study.metrics and study.corpora else row | {"precision": "float32"}

@@ -1,0 +1,117 @@
+"""Cells of analyses: they run once, are kept, are taken over, fail alone and go when the study drops them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from reporter.analyses import registry
+from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.pooled import pooled
+from reporter.analyses.results import Finding, Point
+from reporter.errors import ReporterError
+from reporter.metrics.base import Statistic, Value
+
+METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
+JOURNEYS = (METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}, k: {text: broken}}")
+
+
+def _look(item: Any, context: Context) -> Iterator[Value | Finding]:
+    """Yield something of each kind: a number, one that is missing, and a point."""
+    if item["text"] == "broken":
+        raise ReporterError("this one cannot be looked at")
+    vectors = pooled([item["text"], item["text"]], context)
+    for place, x in vectors.items():
+        yield Value("size", place, float(abs(x).sum()), len(x))
+        yield Point(place, "pca", "text", 0, "<script>", float(x[0, 0]), 0.0)
+    yield Value("lost", None, None, 0, reason="nothing to see")
+
+
+@pytest.fixture(autouse=True)
+def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
+    """Put a small analysis of journeys in the place of the real one."""
+    analysis = Analysis(
+        name="journeys",
+        title="Made up",
+        summary="",
+        statistics=(Statistic("size", "", "", ()), Statistic("lost", "", "", ())),
+        items=lambda study: study.journeys,
+        resolve=lambda item, folder: item.model_dump(mode="json"),
+        compute=_look,
+        pooled=True,
+        baselines=True,
+    )
+    found = {**registry.analyses(), "journeys": analysis}
+    for module in ("planner", "analysis_cells"):
+        monkeypatch.setattr(f"reporter.run.{module}.analyses", lambda: found, raising=False)
+    return analysis
+
+
+def test_each_item_of_each_checkpoint_is_a_cell_that_fails_alone(study, run, store):
+    outcome, said = run(study(JOURNEYS))
+    assert (outcome.computed, outcome.failed) == (3, 3)
+    assert "this one cannot be looked at" in said
+    cells = store.frame("SELECT model, checkpoint, corpus, metric, status, error, reasons, options FROM cells")
+    assert set(cells["metric"]) == {"journeys"} and set(cells["corpus"]) == {"j", "k"}
+    done = cells.query("status == 'done'")
+    assert json.loads(done["reasons"].iloc[0])[0]["reason"] == "nothing to see"
+    assert json.loads(done["options"].iloc[0])["text"] == "the cat sleeps"
+    points = store.frame("SELECT DISTINCT model, checkpoint, item, analysis, label FROM projections")
+    assert len(points) == 3 and set(points["label"]) == {"<script>"}
+    numbers = store.frame("SELECT * FROM layer_metrics WHERE statistic = 'size' AND model = 'dec'")
+    assert set(numbers["site"]) == {"embedding", "block", "final"} and set(numbers["view"]) == {"words"}
+    assert store.frame("SELECT role, status FROM models WHERE model = 'dec'").values.tolist() == [["decoder", "done"]]
+
+
+def test_what_is_done_is_kept_and_what_changed_runs_again(study, run, store):
+    run(study(JOURNEYS))
+    outcome, _ = run(study((JOURNEYS[0], JOURNEYS[1].replace("broken", "a dog"))))
+    assert (outcome.computed, outcome.cached, outcome.failed) == (3, 3, 0)
+    outcome, _ = run(study((JOURNEYS[0], JOURNEYS[1].replace("broken", "a dog") + "\npooling: first")))
+    assert outcome.computed == 6
+    why = store.frame("SELECT DISTINCT why FROM cells")["why"].tolist()
+    assert why == ["pooling changed (auto → first)"]
+
+
+def test_another_study_takes_numbers_over(study, run, store):
+    fine = (JOURNEYS[0], JOURNEYS[1].replace(", k: {text: broken}", ""))
+    run(study(fine))
+    renamed = (JOURNEYS[0], fine[1].replace("{j:", "{other:"))
+    outcome, _ = run(study(renamed, ("study: tiny", "study: second"), name="second"))
+    assert outcome.computed == 3
+    found = store.frame("SELECT study, item, count(*) AS n FROM projections GROUP BY ALL ORDER BY ALL")
+    assert found[["study", "item"]].values.tolist() == [["second", "other"], ["tiny", "j"]]
+    assert found["n"].nunique() == 1
+    assert store.frame("SELECT DISTINCT why FROM cells WHERE study = 'second'")["why"].str.contains("taken over").all()
+
+
+def test_what_the_study_drops_goes(study, run, store):
+    run(study(JOURNEYS))
+    run(study((JOURNEYS[0], "metrics: [motion]")))
+    assert store.frame("SELECT count(*) AS n FROM projections")["n"][0] == 0
+    assert set(store.frame("SELECT DISTINCT metric FROM cells")["metric"]) == {"motion"}
+
+
+def test_only_names_items_and_analyses_and_random_weights_are_looked_at(study, run, store):
+    file = study((JOURNEYS[0], JOURNEYS[1] + "\nbaselines: [random-init, shuffled]"))
+    outcome, _ = run(file, only=("j", "journeys", "dec"))
+    assert (outcome.computed, outcome.failed) == (2, 0)
+    assert set(store.frame("SELECT DISTINCT model FROM cells")["model"]) == {"dec", "dec (random-init)"}
+
+
+def test_vocabulary_of_the_last_checkpoint(study, run, store):
+    outcome, _ = run(study((METRICS, "metrics: none\nvocabulary: {models: [enc], points: 20}")))
+    assert (outcome.computed, outcome.failed) == (1, 0)
+    tokens = store.frame("SELECT token_id, token, class, norm FROM vocabulary ORDER BY token_id")
+    assert len(tokens) == store.frame("SELECT vocabulary_size AS v FROM models")["v"][0]
+    assert tokens["norm"].notna().all() and "[CLS]" in set(tokens["token"])
+    facts = store.frame("SELECT said FROM vocabulary_facts WHERE fact = 'positions'")["said"].tolist()
+    assert facts == ["learned"]
+    assert store.frame("SELECT count(*) AS n FROM positions")["n"][0] == 16
+    assert set(store.frame("SELECT DISTINCT analysis, item FROM projections").values.tolist()[0]) == {
+        "vocabulary",
+        "(weights)",
+    }
