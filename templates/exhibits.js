@@ -62,6 +62,7 @@ class Pane {
     this.name.replaceChildren(...(exhibit.together ? [] : [swatchOf(who), element("span", "", who.label + (stop ? ` · ${stop.label}` : ""))]));
     const found = await rowsOf(exhibit.id, this.who);
     const rows = found === null ? [] : found.filter(row => this.wanted(row, stop));
+    this.rows = rows;
     this.reading.replaceChildren(...(exhibit.readings[exhibit.together ? 0 : this.who] || "").split(" · ").map(part => element("span", "", part)));
     this.plot.classList.toggle("void", rows.length === 0);
     this.plot.dataset.void = found === null ? "this model has no such numbers" : "no numbers for this choice";
@@ -88,7 +89,8 @@ class Pane {
     const { exhibit } = this;
     const label = `${exhibit.title}, ${exhibit.together ? "all models" : who.label}`;
     const variant = exhibit.picked.variant && exhibit.specs[exhibit.picked.variant] ? exhibit.picked.variant : Object.keys(exhibit.specs)[0];
-    const signals = { at: stopOf(this.slot)?.layer ?? 0, bring: exhibit.picked.bring ?? "" };
+    const signals = { at: stopOf(this.slot)?.layer ?? 0 };
+    for (const [name, value] of Object.entries(exhibit.picked)) if (name.startsWith("$")) signals[name.slice(1)] = value;
     if (this.view && this.theme === drawTheme() && this.variant === variant) {
       for (const [name, value] of Object.entries(signals)) if (this.params.includes(name)) this.view.signal(name, value);
       await this.view.data("rows", rows).runAsync();
@@ -147,6 +149,7 @@ class Exhibit {
         this.stale = false;
         this.arrange();
         for (const pane of this.panes) await this.draw(pane);
+        if (this.key) this.legend();
       }
     } finally {
       this.busy = false;
@@ -173,23 +176,20 @@ class Exhibit {
       this.place.append(pane.element);
     }
     this.place.classList.toggle("two", wanted === 2);
-    if (this.key && this.options.legend) this.legend();
+    root.classList.toggle("comparing", asked.slots[1] !== null);
   }
 
+  // the colours of what is drawn
   legend() {
     const spec = Object.values(this.specs)[0];
     const scale = spec && findScale(spec, this.options.legend);
     if (!scale) return;
-    const colours = all("i", this.key);
-    if (colours.length === 0) {
-      this.key.replaceChildren(...scale.domain.map((name, i) => {
-        const entry = element("span", "entry");
-        entry.append(element("i", ""), isolated(name));
-        entry.firstChild.dataset.colour = scale.range[i];
-        return entry;
-      }));
-    }
-    for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
+    const present = new Set(this.panes.flatMap(pane => (pane.rows ?? []).map(row => row[this.options.legend])));
+    this.key.replaceChildren(...scale.domain.map((name, i) => [name, scale.range[i]]).filter(([name]) => present.has(name)).map(([name, colour]) => {
+      const mark = element("i");
+      mark.style.background = twin(colour);
+      return make("span", { class: "entry" }, mark, isolated(name));
+    }));
   }
 }
 

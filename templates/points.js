@@ -82,7 +82,8 @@ class Points {
     const field = { x: options.x ?? "x", y: options.y ?? "y", z: options.z ?? "z" };
     this.names = names;
     this.dims = names.length;
-    const usable = rows.filter(row => names.every(name => row[field[name]] !== null && row[field[name]] !== undefined));
+    this.means = rows.filter(row => row.mean);
+    const usable = rows.filter(row => !row.mean && names.every(name => row[field[name]] !== null && row[field[name]] !== undefined));
     const points = usable.map(row => ({ row, at: names.map(name => row[field[name]]) }));
     const size = Math.max(1e-12, ...[0, 1, 2].slice(0, this.dims).map(k => {
       const values = points.map(point => point.at[k]);
@@ -137,7 +138,9 @@ class Points {
   }
 
   legendRamp(some) {
-    const bar = element("span", "ramp depth");
+    const bar = element("span", "ramp");
+    const stops = Object.keys(hall.ramp);
+    bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
     this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
   }
 
@@ -168,7 +171,7 @@ class Points {
       [x, z] = [x * Math.cos(a) - z * Math.sin(a), x * Math.sin(a) + z * Math.cos(a)];
       [y, z] = [y * Math.cos(b) - z * Math.sin(b), y * Math.sin(b) + z * Math.cos(b)];
     }
-    const span = Math.min(this.width - 40, this.height - 40) * (this.dims === 3 ? 0.85 : 1) * this.zoom;
+    const span = Math.min(this.width - 40, this.height - 40) * (this.dims === 3 ? 1.1 : 1) * this.zoom;
     const wide = this.dims === 2 ? Math.min((this.width - 60) / Math.max(1, this.height - 40), 1.9) : 1;
     const near = this.dims === 3 ? 1 / (1 + 0.35 * z) : 1;
     return [this.width / 2 + this.shift[0] + x * span * near * (this.options.square ? 1 : wide), this.height / 2 + this.shift[1] - y * span * near, z];
@@ -257,11 +260,10 @@ class Points {
 
   // from the origin to the mean of each part
   arrows(pen, points, ink) {
-    const parts = new Map();
-    for (const point of points) parts.set(point.part, [...(parts.get(point.part) ?? []), point]);
     const [ox, oy] = this.project([0, 1, 2].map(k => -this.middle[k] / this.size));
-    for (const [part, own] of parts) {
-      const [x, y] = this.project([0, 1, 2].map(k => own.reduce((sum, point) => sum + point.unit[k], 0) / own.length));
+    for (const row of this.means.filter(row => !this.hidden.has(String(row[this.by])))) {
+      const part = String(row[this.by]);
+      const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
       const angle = Math.atan2(y - oy, x - ox);
       pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? hall.grey);
       pen.lineWidth = 2.2;

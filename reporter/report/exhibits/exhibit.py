@@ -47,6 +47,7 @@ class Exhibit:
         by_layer: whether it shows one place (a layer of a site) at a time.
         read_off: a sentence for each model and checkpoint.
         mind: what a reader must know not to be misled.
+        half: whether it takes half of a wide page, beside another one.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Exhibit:
     by_layer: bool = False
     read_off: Callable[[pd.DataFrame], dict[Who, str]] = lambda frame: {}
     mind: str = ""
+    half: bool = False
 
     @property
     def definition(self) -> str:

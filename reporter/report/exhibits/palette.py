@@ -41,5 +41,7 @@ def ordered(values: Sequence[str], first: Sequence[str] = ()) -> list[str]:
     return [*(value for value in first if value in values), *dict.fromkeys(v for v in values if v not in first)]
 
 
-TWINS = {**CATEGORIES, **DIVERGING, **MUTED, **NEUTRAL, **RAMP}
+DARK_ON_LIGHT = "#fffffe"
+"""Ink on the strong ends of a diverging scale: white on the light theme's, black on the dark one's."""
+TWINS = {DARK_ON_LIGHT: "#0f1217", **CATEGORIES, **DIVERGING, **MUTED, **NEUTRAL, **RAMP}
 """From each light colour to its dark twin."""

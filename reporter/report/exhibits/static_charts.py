@@ -115,7 +115,7 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
 
 def cosine_colour(field: str = "cosine:Q") -> Any:
     """Return the colours of a cosine from −1 to 1; the legend is part of the page."""
-    return alt.Color(field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING)), legend=None)
+    return alt.Color(field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb"), legend=None)
 
 
 def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -173,8 +173,10 @@ def shares(frame: pd.DataFrame, styles: Styles) -> Any:
         styles: gives the order of the models.
     """
     models = [name for name in styles.names if name in set(frame["model"])]
-    sorts = list(dict.fromkeys(frame["sort"]))
-    color = alt.Color("sort:N", scale=alt.Scale(domain=sorts, range=colours(len(sorts))), legend=None)
+    own = [list(dict.fromkeys(rows["sort"])) for _, rows in frame.groupby("sorted_by", sort=False)]
+    coloured = {sort: colour for sorts in own for sort, colour in zip(sorts, colours(len(sorts)), strict=True)}
+    scale = alt.Scale(domain=list(coloured), range=list(coloured.values()))
+    color = alt.Color("sort:N", scale=scale, legend=None)
     chart = alt.Chart().mark_bar(height=20, stroke="#ffffff", strokeWidth=0.4)
     return chart.encode(
         y=alt.Y("model:N", sort=models, title=None, axis=alt.Axis(labelLimit=220, domain=False, grid=False)),
@@ -183,7 +185,7 @@ def shares(frame: pd.DataFrame, styles: Styles) -> Any:
             stack="zero",
             title="share of the vocabulary",
             scale=alt.Scale(domain=[0, 1]),
-            axis=alt.Axis(format="%"),
+            axis=alt.Axis(format="%", tickCount=5),
         ),
         color=color,
         order=alt.Order("share:Q", sort="descending"),
@@ -193,9 +195,12 @@ def shares(frame: pd.DataFrame, styles: Styles) -> Any:
 
 FORMATS = {
     "count": ",", "n": ",", "components": "d", "position": "d", "position_a": "d", "position_b": "d", "distance": "d",
-    "layer": "d",
+    "layer": "d", "n_a": ",", "n_b": ",",
 }  # fmt: skip
-TEXTS = {"part", "model", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group", "control", "item"}
+TEXTS = {
+    "part", "model", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group", "control", "classifier",
+    "kind",
+}  # fmt: skip
 
 
 def tips(*columns: str) -> list[Any]:

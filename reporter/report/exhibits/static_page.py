@@ -109,6 +109,7 @@ HISTOGRAMS = Exhibit(
         variants(height="shape (peak = 1)", count="count (logarithmic)"),
     ],
     options={"legend": "part"},
+    half=True,
 )
 
 EXPLAINED = Exhibit(
@@ -121,6 +122,7 @@ EXPLAINED = Exhibit(
     charts={"share": charts.explained},
     read_off=_components,
     options={"legend": "part"},
+    half=True,
 )
 
 POINTS = Exhibit(
@@ -147,7 +149,7 @@ POINTS = Exhibit(
 
 EXTREMES = Exhibit(
     "static.extremes",
-    "Ends of the scale",
+    "Tokens and pairs at the ends",
     "Exact over the whole vocabulary: every token, every pair.",
     "vocabulary_extremes",
     ("among", "measure", "end_of_scale", "value", "certain"),
@@ -207,7 +209,8 @@ HEAT = Exhibit(
     queries.HEAT,
     charts={"cosine": charts.heat},
     options={"scale": "cosine", "square": True},
-    mind="at most 64 positions each way, spread evenly, are drawn.",
+    mind="at most 64 positions each way, spread evenly, are drawn: what repeats within their spacing is not seen as it is.",
+    half=True,
 )
 
 OFFSETS = Exhibit(
@@ -218,6 +221,7 @@ OFFSETS = Exhibit(
     ("cosine", "sd", "n"),
     queries.OFFSETS,
     charts={"cosine": charts.offsets},
+    half=True,
 )
 
 BY_POSITION = Exhibit(
@@ -234,7 +238,7 @@ BY_POSITION = Exhibit(
 
 SHARES = Exhibit(
     "static.shares",
-    "What the vocabularies are made of",
+    "Sorts of tokens",
     "All models together. A sort is found by the tokenizer's own marks.",
     "vocabulary_shares",
     ("sorted_by", "sort", "share"),
@@ -269,7 +273,7 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
                 "plain": PLAIN.get(kind, kind),
                 "notes": [said for fact, (_, said) in rows.items() if fact.startswith("note ")],
                 "lacks": [(fact[9:], said) for fact, (_, said) in rows.items() if fact.startswith("missing: ")],
-                "rows": [(fact, whole(value), said) for fact, value, said in plain],
+                "rows": [(fact, whole(value), "" if is_null(said) else said) for fact, value, said in plain],
                 "outliers": _outliers(rows),
                 "period": _period(rows),
                 **_spreads(rows),
