@@ -29,7 +29,7 @@ def _layers(frame: pd.DataFrame) -> Any:
 def _here() -> Any:
     """A line at the layer of the page's slider."""
     rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
-    return rule.encode(x=alt.XDatum(alt.ExprRef("at")))
+    return rule.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative"))
 
 
 def _params(**values: Any) -> list[Any]:
