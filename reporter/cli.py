@@ -53,7 +53,7 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 
 def main() -> None:
-    """Run the command line and exit: 0 all done, 1 something failed, 2 the study or the call is wrong."""
+    """Run the command line; exit with 0 all done, 1 something failed, 2 a wrong study or call, 3 a claim refuted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -104,7 +104,7 @@ def validate(specs: Specs) -> None:
     problems: list[Problem] = []
     for path in specs:
         try:
-            study = load_study(path, _metric_options()).study
+            study = load_study(path, *_known()).study
         except SpecError as error:
             problems += error.problems
             continue
@@ -113,6 +113,7 @@ def validate(specs: Specs) -> None:
             _count(len(study.corpora), "corpus", "corpora"),
             _count(len(study.metrics), "metric", "metrics"),
             *(_count(len(getattr(study, noun)), *one) for noun, one in _ITEMS.items() if getattr(study, noun)),
+            *([_count(len(study.claims), "claim", "claims")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
     if problems:
@@ -125,7 +126,7 @@ def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> No
     from reporter.run.planner import plan_study
     from reporter.spec import load_study
 
-    for line in plan_study(load_study(spec, _metric_options()), out=out, offline=offline).lines():
+    for line in plan_study(load_study(spec, *_known()), out=out, offline=offline).lines():
         typer.echo(line)
 
 
@@ -139,15 +140,23 @@ def run(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
     offline: Offline = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 3 if a claim was refuted, with 1 if one could not be tested."),
+    ] = False,
 ) -> None:
-    """Measure, fill the database and write the report."""
+    """Measure, fill the database, test the claims and write the report.
+
+    Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
+    was given.
+    """
     from reporter.spec import load_studies
 
-    files = load_studies(specs, _metric_options())
+    files = load_studies(specs, *_known())
 
     from reporter.run.runner import run_studies
 
-    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline)
+    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -225,6 +234,17 @@ _ITEMS = {
     "clouds": ("cloud", "clouds"),
     "probes": ("probe", "probes"),
 }
+
+
+def _known() -> tuple[dict[str, type[BaseModel]], dict[str, dict[str, str]]]:
+    """Return what a study may ask for: the options of every metric, and the statistics of metrics and analyses."""
+    from reporter.analyses.registry import analyses
+    from reporter.metrics.registry import statistics
+
+    known = statistics()
+    for name, analysis in analyses().items():
+        known[name] = {statistic.name: statistic.per for statistic in analysis.statistics}
+    return _metric_options(), known
 
 
 def _count(number: int, one: str, many: str) -> str:

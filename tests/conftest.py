@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.
 @pytest.fixture
 def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""
-    from oracles.fake_model import FakeHead, FakeModel
+    from oracles.fake_model import FakeHead, FakeModel, fake_vocabulary
 
     from reporter.forward.measure import Counts, Settings, measure
     from reporter.forward.places import Layout
@@ -51,6 +51,7 @@ def observe(monkeypatch):
         settings = Settings(max_tokens, batch_tokens, seed, "float32", layout, counted.frequent)
         if isinstance(model, FakeModel):
             settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True)
+            settings = replace(settings, vocabulary=fake_vocabulary(model))
         steps = measure(model, texts, list(observables.values()), settings, first_shard)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more

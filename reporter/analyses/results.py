@@ -38,9 +38,9 @@ class JourneyStep(Finding):
     special: bool
     positions: WithPositions
     cosine: float | None
-    distance: float
+    distance: float | None
     rank_cosine: int | None
-    rank_distance: int
+    rank_distance: int | None
     norm: float
     step_length: float | None
     step_cosine: float | None
@@ -99,6 +99,7 @@ class PairDirection(Finding):
     norm: float
     relative_norm: float | None
     n: int
+    same: int
 
 
 @dataclass(frozen=True)

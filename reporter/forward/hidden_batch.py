@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from reporter.forward.readout import Readout
+    from reporter.forward.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class HiddenBatch:
         sizes: number of tokens in each stratum, in the order of ``STRATA``.
         losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
         readout: reads states with the language-model head; None where nobody asked, or the model has none.
+        vocabulary: the vector and kind of each token; None where nobody asked.
     """
 
     layout: Layout
@@ -53,6 +55,7 @@ class HiddenBatch:
     sizes: tuple[int, ...]
     losses: torch.Tensor | None = None
     readout: Readout | None = None
+    vocabulary: Vocabulary | None = None
 
     def __len__(self) -> int:
         return len(self.token_ids)

@@ -21,6 +21,7 @@ from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, sha
 
 if TYPE_CHECKING:
     from reporter.forward.readout import Readout
+    from reporter.forward.vocabulary import Vocabulary
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
 
@@ -69,6 +70,7 @@ class Settings:
         shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
         readout: the model with its language-model head, for watchers that read states with it.
         losses: whether the loss of each token is wanted.
+        vocabulary: the vector and kind of each token, for watchers that compare states with them.
     """
 
     max_tokens: int
@@ -80,6 +82,7 @@ class Settings:
     shuffled: bool = False
     readout: Readout | None = None
     losses: bool = False
+    vocabulary: Vocabulary | None = None
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -209,6 +212,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
         losses=losses,
         readout=settings.readout,
+        vocabulary=settings.vocabulary,
     )
 
 

@@ -119,3 +119,12 @@ SKEAN = Source(
     "Skean et al. 2025, 'Layer by Layer: Uncovering Hidden Representations in Language Models', ICML 2025, "
     "arXiv:2502.02013",
 )
+EXPLORER = Source(
+    "attention-encodings explorer",
+    "RoBERTa attention-encodings explorer: cosine, distance and rank of a token's state against the vocabulary",
+)
+PEDREGOSA = Source(
+    "Pedregosa et al. 2011",
+    "Pedregosa et al. 2011, 'Scikit-learn: Machine Learning in Python', Journal of Machine Learning Research "
+    "12:2825–2830: its list of English stop words",
+)

@@ -68,3 +68,11 @@ def catalogue() -> dict[str, Metric]:
         except Exception as error:  # whatever another package does wrong, say whose it is
             raise ReporterError(f"the metrics of {entry.value!r} cannot be loaded: {error}") from error
     return dict(sorted(_found.items()))
+
+
+def statistics() -> dict[str, dict[str, str]]:
+    """Return, by metric, the names of its statistics, floors among them, and what each has one number for."""
+    return {
+        name: {f"{s.name}{floor}": s.per for s in metric.statistics for floor in (("", "_floor") if s.floor else ("",))}
+        for name, metric in catalogue().items()
+    }

@@ -71,6 +71,11 @@ class LoadedModel:
     _capture: Capture = field(repr=False)
     _inputs: Inputs = field(repr=False)
 
+    @property
+    def vocabulary(self) -> Tensor:
+        """The input embedding, (vocabulary, d); d is not the width of the states where tokens are projected."""
+        return self._inputs.vocabulary.detach()
+
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model and return the residual stream: L + 1 tensors (texts, length, width).
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import tokenizer_folder
@@ -42,7 +46,42 @@ def whole_words(checkpoint: Checkpoint) -> list[str]:
     found = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
     if not found:
         raise ReporterError(f"{checkpoint.label}: its tokenizer has no token that is a whole word")
-    return found
+    return list(dict.fromkeys(found.values()))
+
+
+@dataclass(frozen=True)
+class WordTokens:
+    """Which tokens of a loaded tokenizer are words, and which belong together.
+
+    Args:
+        words: by id, what :func:`whole_words` counts as words.
+        goes_on: whether a token goes on with the word of the token before it, (V,).
+        unfinished: whether the token after it goes on with its word, (V,).
+    """
+
+    words: Mapping[int, str]
+    goes_on: NDArray[np.bool_]
+    unfinished: NDArray[np.bool_]
+
+
+def word_tokens(tokenizer: Any, size: int) -> WordTokens:
+    """Return the words among the tokens of a loaded tokenizer.
+
+    Args:
+        tokenizer: a transformers tokenizer.
+        size: V, rows of the model's embedding; tokens beyond it are left out.
+    """
+    vocabulary = {token: i for token, i in tokenizer.get_vocab().items() if i < size}
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    special = set(tokenizer.all_special_tokens) | {str(token) for token in added.values()}
+    words = _words(vocabulary, special)
+    mark = _mark(token for token in vocabulary if token not in special)
+    goes_on, unfinished = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    for token, i in vocabulary.items():
+        if token not in special:
+            goes_on[i] = _goes_on(token, mark)
+            unfinished[i] = mark == _ENDS and not token.endswith(_ENDS)
+    return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
 def _folder(checkpoint: Checkpoint) -> Path:
@@ -90,19 +129,38 @@ def _by_transformers(folder: Path) -> tuple[dict[str, int], set[str]]:
     return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)
 
 
-def _words(tokens: Iterable[str], special: set[str]) -> list[str]:
+def _words(tokens: Iterable[str], special: set[str]) -> dict[str, str]:
+    """Return the word that each token is, for those that are one."""
     tokens = [token for token in tokens if token not in special]
-    counts = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_SPACE, _PIECE_SPACE)}
-    mark = max(counts, key=lambda m: counts[m]) if any(counts.values()) else ""
-    if mark:
-        candidates = [token.removeprefix(mark) for token in tokens if token.startswith(mark)]
+    mark = _mark(tokens)
+    if mark == _ENDS:
+        candidates = {token: token.removesuffix(mark) for token in tokens if token.endswith(mark)}
+    elif mark in (_BYTE_SPACE, _PIECE_SPACE):
+        candidates = {token: token.removeprefix(mark) for token in tokens if token.startswith(mark)}
         if mark == _BYTE_SPACE:
-            candidates = [_from_bytes(word) for word in candidates]
-    elif any(token.endswith(_ENDS) for token in tokens):
-        candidates = [token.removesuffix(_ENDS) for token in tokens if token.endswith(_ENDS)]
+            candidates = {token: _from_bytes(word) for token, word in candidates.items()}
     else:
-        candidates = [token for token in tokens if not token.startswith(_CONTINUES)]
-    return list(dict.fromkeys(word for word in candidates if _is_word(word)))
+        candidates = {token: token for token in tokens if not token.startswith(_CONTINUES)}
+    return {token: word for token, word in candidates.items() if _is_word(word)}
+
+
+def _mark(tokens: Iterable[str]) -> str:
+    """Return how a tokenizer marks words: by the space before one, by its end, or by what goes on with one."""
+    tokens = list(tokens)
+    counts = {mark: sum(token.startswith(mark) for token in tokens) for mark in (_BYTE_SPACE, _PIECE_SPACE)}
+    if any(counts.values()):
+        return max(counts, key=lambda mark: counts[mark])
+    return _ENDS if any(token.endswith(_ENDS) for token in tokens) else _CONTINUES
+
+
+def _goes_on(token: str, mark: str) -> bool:
+    """Tell whether a token goes on with a word: by its mark, or, after none, by a letter, a digit or an apostrophe."""
+    if mark == _CONTINUES:
+        return token.startswith(_CONTINUES) and len(token) > len(_CONTINUES)
+    if mark == _ENDS or token.startswith(mark):
+        return False
+    text = _from_bytes(token) if mark == _BYTE_SPACE else token
+    return not text or text[0].isalnum() or text[0] in "'’"  # bytes that are no text are a part of a letter
 
 
 def _is_word(text: str) -> bool:

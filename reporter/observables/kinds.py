@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from reporter.observables.activations import Activations
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
+from reporter.observables.journey import Journey
 from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
@@ -30,6 +31,7 @@ KINDS: Mapping[str, type[Observable]] = {
         Contexts,
         Losses,
         Lens,
+        Journey,
         TypeMoments,
         TypeSample,
         IntraText,

@@ -31,6 +31,8 @@ class Observable(ABC):
     """Whether it keeps only as much as metrics ask for, and if so, whether one that keeps more will do as well."""
     reads_head: ClassVar[bool] = False
     """Whether it reads states with the model's language-model head, which then must be loaded."""
+    reads_vocabulary: ClassVar[bool] = False
+    """Whether it compares states with the model's input embedding."""
 
     @classmethod
     @abstractmethod

@@ -12,6 +12,7 @@ from reporter.forward.measure import Counts, Settings, measure, settle_precision
 from reporter.forward.places import Layout, Site
 from reporter.forward.readout import Readout
 from reporter.forward.type_counts import count_types
+from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
 from reporter.observables.kinds import KINDS
 from reporter.observables.setting import Setting
@@ -125,6 +126,7 @@ def _pass(
         shuffled=bool(side.of_pass["shuffled"]),
         readout=readout,
         losses="losses" in wanted,
+        vocabulary=Vocabulary.of(model) if any(KINDS[name].reads_vocabulary for name in wanted) else None,
     )
     saver = _Saver(kept, wanted)
     name = f"{side.model} {side.checkpoint} × {side.corpus}"

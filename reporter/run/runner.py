@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.run.claims import judge_claims
 from reporter.run.correlations import write_correlations
 from reporter.run.kept import make_room
 from reporter.run.plan import Plan
@@ -34,17 +35,25 @@ class Outcome:
         cached: cells that were done already.
         failed: cells that failed.
         pages: the report's pages that were written; empty if they were up to date.
+        refuted: claims that were refuted.
+        untested: claims that could not be tested.
+        strict: whether a claim that was refuted, or could not be tested, counts.
     """
 
     computed: int
     cached: int
     failed: int
     pages: tuple[Path, ...]
+    refuted: int = 0
+    untested: int = 0
+    strict: bool = False
 
     @property
     def exit_code(self) -> int:
-        """0 if every cell is done, 1 if some failed."""
-        return 1 if self.failed else 0
+        """0 if every cell is done, 1 if some failed; of a strict run 3 if a claim was refuted, 1 if one is untested."""
+        if self.strict and self.refuted:
+            return 3
+        return 1 if self.failed or (self.strict and self.untested) else 0
 
 
 def run_studies(
@@ -54,6 +63,7 @@ def run_studies(
     only: Sequence[str] = (),
     force: bool = False,
     offline: bool = False,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
     """Run studies one after the other and write their report.
@@ -64,6 +74,7 @@ def run_studies(
         only: names of models, corpora or metrics, to run a part of the studies.
         force: compute cells that are done, too.
         offline: never ask a hub.
+        strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested.
         progress: where progress is shown; standard error by default.
 
     Raises:
@@ -72,10 +83,13 @@ def run_studies(
     """
     progress = progress or Progress()
     plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
-    counts = [_run(plan, out, offline, progress) for plan in plans]
+    counts, words = [], []
+    for plan in plans:
+        counts.append(_run(plan, out, offline, progress))
+        words += judge_claims(plan, Store(out / "results.duckdb", waiting=progress.note), progress)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     pages = _report(out, [plan.file.study.study for plan in plans], progress)
-    return Outcome(computed, cached, failed, pages)
+    return Outcome(computed, cached, failed, pages, words.count("refuted"), words.count("failed"), strict)
 
 
 def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int, int, int]:

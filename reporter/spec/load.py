@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from reporter.spec.claim_parts import Statistics
 from reporter.spec.metrics import Catalogue
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
@@ -15,12 +16,14 @@ from reporter.spec.study import Study, StudyFile
 from reporter.spec.yaml_reader import Document, read_yaml
 
 
-def load_study(path: Path, metrics: Catalogue) -> StudyFile:
+def load_study(path: Path, metrics: Catalogue, statistics: Statistics | None = None) -> StudyFile:
     """Read and check a study.
 
     Args:
         path: the YAML file.
         metrics: each metric's name and the Pydantic model of its options.
+        statistics: each metric's statistics, and what each has one number for; without them, claims are not checked
+            for statistics that do not exist.
 
     Raises:
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
@@ -28,7 +31,7 @@ def load_study(path: Path, metrics: Catalogue) -> StudyFile:
     """
     text = _read_text(path)
     document = read_yaml(text)
-    study, complaints = _check(document, metrics)
+    study, complaints = _check(document, metrics, statistics or {})
     if study is not None:
         return StudyFile(study, path, text)
     problems = {Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems}
@@ -41,8 +44,8 @@ def load_study(path: Path, metrics: Catalogue) -> StudyFile:
     raise SpecError(sorted(problems, key=lambda p: (p.line, p.column, p.where, p.message)))
 
 
-def load_studies(paths: Sequence[Path], metrics: Catalogue) -> list[StudyFile]:
-    """Read and check several studies, all of them before any complaint.
+def load_studies(paths: Sequence[Path], metrics: Catalogue, statistics: Statistics | None = None) -> list[StudyFile]:
+    """Read and check several studies, as :func:`load_study` does, all of them before any complaint.
 
     Raises:
         SpecError: the problems of all files together; two studies with one id are a problem, too.
@@ -51,7 +54,7 @@ def load_studies(paths: Sequence[Path], metrics: Catalogue) -> list[StudyFile]:
     problems: list[Problem] = []
     for path in paths:
         try:
-            files.append(load_study(path, metrics))
+            files.append(load_study(path, metrics, statistics))
         except SpecError as error:
             problems += error.problems
     owners: dict[str, Path] = {}
@@ -66,14 +69,14 @@ def load_studies(paths: Sequence[Path], metrics: Catalogue) -> list[StudyFile]:
     return files
 
 
-def _check(document: Document, metrics: Catalogue) -> tuple[Study | None, list[Complaint]]:
+def _check(document: Document, metrics: Catalogue, statistics: Statistics) -> tuple[Study | None, list[Complaint]]:
     if document.data is None and document.problems:
         return None, []
     if not isinstance(document.data, dict):
         message = f"a study is a mapping that begins with 'study: <id>', got {show(document.data)}"
         return None, [Complaint(message)]
     try:
-        study = Study.model_validate(document.data, context={"metrics": metrics})
+        study = Study.model_validate(document.data, context={"metrics": metrics, "statistics": statistics})
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
         return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data)]))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, one_of
 from reporter.spec.problems import show
@@ -208,8 +208,8 @@ _KINDS: dict[str, type[Part]] = {"hub": HubModel, "path": PathModel, "recipe": R
 _read_mapping = one_of(_KINDS, "{hub: owner/name}")
 
 
-def _read_model(value: Any) -> Any:
-    return _read_mapping({"hub": value} if isinstance(value, str) else value)
+def _read_model(value: Any, info: ValidationInfo) -> Any:
+    return _read_mapping({"hub": value} if isinstance(value, str) else value, info)
 
 
 ModelSpec = Annotated[

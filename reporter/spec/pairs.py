@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 
 from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
@@ -56,7 +56,7 @@ _read_mapping = one_of(
 )
 
 
-def _read(value: Any) -> Any:
+def _read(value: Any, info: ValidationInfo) -> Any:
     if value == "shipped":
         value = {"shipped": "concepts"}
     if isinstance(value, dict) and not ({"file", "shipped"} & value.keys()):
@@ -64,7 +64,7 @@ def _read(value: Any) -> Any:
             return WrittenPairs.model_validate({"concepts": value})
         except ValidationError as error:  # 'concepts' is no key of the file
             raise failure(*(replace(c, location=c.location[1:]) for c in complaints_of(error))) from None
-    return _read_mapping(value)
+    return _read_mapping(value, info)
 
 
 PairsSpec = Annotated[

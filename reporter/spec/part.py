@@ -16,6 +16,7 @@ from pydantic import (
     ModelWrapValidatorHandler,
     Strict,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
@@ -81,10 +82,15 @@ class Part(BaseModel):
         try:
             return handler(value)
         except ValidationError as error:
-            raise failure(*complaints_of(error, list(cls.model_fields))) from None
+            raise failure(*complaints_of(error, keys_of(cls))) from None
 
 
-def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any], Any]:
+def keys_of(part: type[Part]) -> list[str]:
+    """Return the keys that a part of a study may have, as they are written there."""
+    return [field.alias or name for name, field in part.model_fields.items()]
+
+
+def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, ValidationInfo], Any]:
     """Return a validator that picks the kind of a part by the key that is present.
 
     It checks the value against that kind alone, so that no message speaks of the others.
@@ -94,7 +100,7 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any], Any
         example: what a correct value looks like, for the message.
     """
 
-    def read(value: Any) -> Any:
+    def read(value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, tuple(kinds.values())):
             return value
         if not isinstance(value, dict):
@@ -108,7 +114,7 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any], Any
             message = f"'{telling[0]}' and '{telling[1]}' exclude each other; keep one of them"
             raise failure(Complaint(message, (telling[1],), "key"))
         try:
-            return kinds[kind].model_validate(value)
+            return kinds[kind].model_validate(value, context=info.context)
         except ValidationError as error:
             raise failure(*(_of_other_kind(c, kind, kinds) for c in complaints_of(error))) from None
 
@@ -142,6 +148,14 @@ def check_prose(text: str) -> str:
     if not text.strip():
         raise failure(Complaint("must not be empty"))
     return text
+
+
+def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return ``names`` if none is listed twice."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
+    return names
 
 
 def _read_path(value: Any) -> Any:

@@ -1,9 +1,10 @@
-"""What must fit together across a study: recipes name corpora, corpora name models, metrics need texts."""
+"""What must fit together across a study: recipes name corpora, corpora name models, metrics need texts, claims both."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.part import Complaint
 from reporter.spec.problems import hint
 
@@ -57,6 +58,7 @@ def contradictions(study: Any) -> list[Complaint]:
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
+    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get))
     return complaints
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from reporter.spec.claims import ClaimSpec
 from reporter.spec.clouds import Cloud
 from reporter.spec.corpora import CorpusSpec
 from reporter.spec.groups import GroupSpec
@@ -16,18 +17,13 @@ from reporter.spec.journeys import JourneySpec
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
 from reporter.spec.pairs import PairsSpec
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
 from reporter.spec.probes import ProbeSpec
 from reporter.spec.problems import show
+from reporter.spec.reading import NullBaseline, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
 from reporter.spec.vocabulary import Vocabulary
-
-View = Literal["words", "all", "no-sinks"]
-"""Which tokens count: ordinary ones and sinks, every token, or ordinary ones alone."""
-
-Site = Literal["embedding", "block", "final", "attention"]
-"""Where in a model states are read."""
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -41,13 +37,6 @@ def _study_id(value: str) -> str:
     if value in RESERVED_IDS:
         raise failure(Complaint(f"'{value}' is the name of a folder that every run writes; choose another id"))
     return value
-
-
-def _no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
-    return names
 
 
 class Study(Part):
@@ -67,18 +56,18 @@ class Study(Part):
         description="'all', or a list of metrics (and 'all'); one with options is written {name: {option: value}}. "
         "Optional ones, which take more than one plain forward pass, are only there where they are listed.",
     )
-    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         ("words", "all", "no-sinks"),
         min_length=1,
         description="Which tokens count; metrics are computed for each view; the first is shown first.",
     )
-    sites: Annotated[tuple[Site, ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+    sites: Annotated[tuple[Site, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         ("embedding", "block", "final"),
         min_length=1,
         description="Where states are read: 'embedding' and 'block' (always), 'final' (after the closing norm), "
         "'attention' (after attention, before the feed-forward).",
     )
-    baselines: Annotated[tuple[Literal["random-init", "shuffled"], ...], AsTuple, AfterValidator(_no_repeats)] = Field(
+    baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
         description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
         "'shuffled' (the tokens of each text in random order).",
@@ -101,6 +90,9 @@ class Study(Part):
         "auto",
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
         "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
+    )
+    claims: dict[Name, ClaimSpec] = Field(
+        {}, description="Statements that are tested against the numbers of this study, by a short name."
     )
     run: RunSpec = Field(
         default_factory=RunSpec,

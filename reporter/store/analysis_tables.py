@@ -47,18 +47,28 @@ ANALYSES: tuple[Table, ...] = (
             Column("special", "BOOLEAN", "whether the tokenizer added it"),
             *HERE,
             WITH_POSITIONS,
-            Column("cosine", "DOUBLE", "cosine of its state and its own vocabulary vector"),
+            Column(
+                "cosine",
+                "DOUBLE",
+                "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where they have "
+                "another number of dimensions, and where one is zero",
+            ),
             Column("distance", "DOUBLE", "Euclidean distance of the two"),
             Column("rank_cosine", "INTEGER", "vocabulary vectors with a larger cosine than its own; 0 = still itself"),
             Column("rank_distance", "INTEGER", "vocabulary vectors that are nearer than its own"),
             Column("norm", "DOUBLE", "norm of its state"),
-            Column("step_length", "DOUBLE", "distance to its state at the place before on the same site"),
+            Column(
+                "step_length",
+                "DOUBLE",
+                "distance to its state at the place before: embedding and blocks are one path, attention 1..L another; "
+                "before 'final' is block L",
+            ),
             Column("step_cosine", "DOUBLE", "cosine of the two"),
             Column(
                 "turnover_cosine",
                 "DOUBLE",
                 "share of its nearest 100 vocabulary tokens, by cosine, that were not among the nearest 100 at the "
-                "layer before on the same site",
+                "place before; NULL in a vocabulary of at most 100",
             ),
             Column("turnover_distance", "DOUBLE", "the same, nearest by distance"),
         ),
@@ -114,10 +124,19 @@ ANALYSES: tuple[Table, ...] = (
             Column("consistency", "DOUBLE", "mean cosine of each difference with the mean of the others"),
             LOW,
             HIGH,
-            Column("p", "DOUBLE", "probability of such a consistency if each pair were turned round at random"),
+            Column(
+                "p",
+                "DOUBLE",
+                "probability of such a consistency, or a larger one, if each pair were turned round at random",
+            ),
             Column("norm", "DOUBLE", "norm of the mean difference"),
             Column("relative_norm", "DOUBLE", "that norm over the mean norm of the texts' vectors"),
             Column("n", "BIGINT", "pairs"),
+            Column(
+                "same",
+                "BIGINT",
+                "of them, those whose two texts have the same vector here; they have no part in the consistency",
+            ),
         ),
     ),
     Table(
@@ -133,7 +152,10 @@ ANALYSES: tuple[Table, ...] = (
             *HERE,
             Column("cosine", "DOUBLE", "cosine of the two mean differences"),
             Column(
-                "p", "DOUBLE", "probability of one at least as far from 0 if the pairs of one were turned at random"
+                "p",
+                "DOUBLE",
+                "probability of a mean projection of one concept's differences on the other's direction at least as "
+                "far from 0 if its pairs were turned round at random; the larger of the two, once for either concept",
             ),
             Column("n_a", "BIGINT", "pairs of the first"),
             Column("n_b", "BIGINT", "pairs of the second"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reporter.store.analysis_tables import ANALYSES
+from reporter.store.claim_table import CLAIMS
 from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
 from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
 
@@ -16,6 +17,7 @@ SCHEMA_VERSION = 3
 TABLES: tuple[Table, ...] = (
     *NUMBERS,
     *ANALYSES,
+    CLAIMS,
     Table(
         "models",
         "One checkpoint of one model: where it came from and what the self-test at load measured.",

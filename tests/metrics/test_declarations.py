@@ -76,6 +76,7 @@ def test_the_metrics_of_the_program():
             "duplicates",
             *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
         ],
+        "journey": ["rank_function", "rank_content", "cosine_function", "cosine_content"],
         "layer_pairs": ["cka", "knn"],
         "lens": ["entropy", "kl"],
         "loss": ["lm"],

@@ -14,6 +14,7 @@ from reporter.forward.measure import Settings, measure
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout
 from reporter.forward.type_counts import count_types
+from reporter.forward.vocabulary import Vocabulary
 from reporter.metrics.registry import catalogue
 from reporter.models.head import load_head
 from reporter.models.load import load
@@ -45,6 +46,7 @@ CHOSEN = [
     "bloom",
     "falcon",
 ]
+NARROW = ("albert", "electra", "opt, projected")  # their token vectors have fewer dimensions than their states
 SMALL = {
     "anisotropy": {"sample": 64, "batches": 2},
     "intrinsic_dimension": {"sample": 150, "batches": 1},
@@ -80,7 +82,7 @@ def test_every_metric_of_every_family(name, tmp_path, values):
     setting = Setting(layout, 0, len(corpus), 4096, types, {i: f"t{i}" for i in types}, in_all)
     observables = {kind: KINDS[kind].empty(setting) for kind in KINDS}
     settings = Settings(64, 256, 0, "float32", layout, counted.frequent)
-    settings = replace(settings, readout=readout, losses=True)
+    settings = replace(settings, readout=readout, losses=True, vocabulary=Vocabulary.of(model))
     for _ in measure(model, corpus, list(observables.values()), settings):
         pass
     for view in ("words", "all", "no-sinks"):
@@ -91,6 +93,8 @@ def test_every_metric_of_every_family(name, tmp_path, values):
             assert problem
         else:
             assert found["loss.lm", None].value > 0
+        compared = found["journey.rank_content", 0]
+        assert (compared.value is None) == (name in NARROW) == ("cannot be compared" in compared.reason)
         final = [key for key in found if str(key[1]).startswith("final")]
         assert bool(final) == (model.anatomy.final_width is not None)
     assert set(catalogue()) >= {"variance", "spectrum", "contextuality", "outliers", "entropy", "layer_pairs"}

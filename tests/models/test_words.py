@@ -10,7 +10,7 @@ import pytest
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
-from reporter.models.words import whole_words
+from reporter.models.words import whole_words, word_tokens
 
 
 def checkpoint(folder: Path) -> Checkpoint:
@@ -74,6 +74,38 @@ def test_a_damaged_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ReporterError, match=r"model 'm': its tokenizer in .* cannot be read"):
         whole_words(checkpoint(tmp_path))
+
+
+class Loaded:
+    """What is asked of a loaded tokenizer."""
+
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = tokens
+        self.all_special_tokens = [tokens[0]]
+        self.added_tokens_decoder: dict[int, str] = {}
+
+    def get_vocab(self) -> dict[str, int]:
+        return ids(*self.tokens)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words", "goes_on", "unfinished"),
+    [
+        (["[PAD]", "the", "##ing", "'", "2", "##", "it"], {1: "the", 6: "it"}, [2], []),
+        (["</s>", "Ġthe", "ing", "'s", ".", "Ġdog", "2", "Ã", "Ġ"], {1: "the", 5: "dog"}, [2, 3, 6, 7], []),
+        (["<s>", "▁the", "s", "’", ".", "▁12", "▁"], {1: "the"}, [2, 3], []),
+        (["<s>", "the</w>", "do", "x</w>", "."], {1: "the"}, [], [2, 4]),
+        (["<unk>", "cat", ".", "dogs"], {1: "cat", 3: "dogs"}, [], []),
+    ],
+)
+def test_tokens_that_belong_together(
+    tokens: list[str], words: dict[int, str], goes_on: list[int], unfinished: list[int]
+) -> None:
+    found = word_tokens(Loaded(*tokens), len(tokens))
+    assert found.words == words
+    assert found.goes_on.nonzero()[0].tolist() == goes_on
+    assert found.unfinished.nonzero()[0].tolist() == unfinished
+    assert len(word_tokens(Loaded(*tokens), 2).goes_on) == 2
 
 
 @pytest.mark.real

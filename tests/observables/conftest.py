@@ -16,6 +16,7 @@ def make_batch():
 
         from reporter.forward.hidden_batch import HiddenBatch
         from reporter.forward.places import Layout
+        from reporter.forward.vocabulary import Vocabulary
 
         texts = np.asarray(texts, dtype=np.int64)
         count = len(texts)
@@ -25,6 +26,9 @@ def make_batch():
         contexts = positions if contexts is None else np.asarray(contexts)
         order = np.argsort(strata, kind="stable")
         tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
+        size = max(40, int(token_ids.max(initial=0)) + 1)
+        none = np.zeros(size, dtype=bool)
+        table = torch.randn(size, tensors[0].shape[1], generator=torch.Generator().manual_seed(0))
         return HiddenBatch(
             layout=layout or Layout(len(tensors) - 1, tensors[0].shape[1]),
             states=tensors,
@@ -36,6 +40,7 @@ def make_batch():
             embedding_contexts=token_ids.astype(np.uint64)[order],
             frequent=token_ids[order] % 3 == 0,
             sizes=tuple(np.bincount(strata, minlength=3).tolist()),
+            vocabulary=Vocabulary(table, np.arange(size) % 3, none, none),
         )
 
     return make

@@ -155,6 +155,17 @@ class FakeHead:
         return states @ self._vectors
 
 
+def fake_vocabulary(model):
+    """Of the words one third each is none, a function word, a content word; every tenth goes on with the one before."""
+    import torch
+
+    from reporter.forward.vocabulary import Vocabulary
+
+    ids = np.arange(FIRST_WORD + WORDS)
+    kinds = np.where(ids < FIRST_WORD, 0, ids % 3)
+    return Vocabulary(torch.from_numpy(model.embeddings), kinds, ids % 10 == 9, np.zeros(len(ids), dtype=bool))
+
+
 class FakeTexts(list):
     """Texts with the face of ``reporter.texts.Texts``."""
 

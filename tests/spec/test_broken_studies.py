@@ -15,7 +15,7 @@ CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
     "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, "
-    "journeys, groups, pairs, clouds, probes, vocabulary, pooling, run"
+    "journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
 )
 
 BROKEN = [
@@ -30,7 +30,6 @@ BROKEN = [
     (MODEL + "»titel: x\n", ["titel: unknown key; did you mean 'title'?"]),
     (MODEL + "»Title: x\n", ["Title: unknown key; did you mean 'title'?"]),
     (MODEL + "»xyzzy: {}\n", [f"xyzzy: {UNKNOWN_AT_TOP}"]),
-    (MODEL + "»claims: {}\n", [f"claims: {UNKNOWN_AT_TOP}"]),
     (MODEL + "»vocabulry: [m]\n", ["vocabulry: unknown key; did you mean 'vocabulary'?"]),
     (
         "study: s\nmodels:\n  a: {hub: gpt2, »dtyp: auto}\n",

@@ -32,6 +32,12 @@ VALID: dict[str, Any] = {
     },
     "metrics": ["convergence", {"intrinsic_dimension": {"sample": 64, "scales": [1, 2]}}],
     "views": ["words", "all"],
+    "claims": {
+        "v": {"says": "x", "value": {"metric": "convergence.rate", "model": "a", "corpus": "f"}, "between": [0, 1]},
+        "s": {"says": "x", "shape": {"metric": "convergence.s", "is": "peak-at", "at": 0.5, "models": ["a", "all"]}},
+        "d": {"says": "x", "differ": {"metric": "convergence.s", "a": "a", "b": {"models": "b"}, "is": "above"}},
+        "r": {"says": "x", "relation": {"x": "count", "y": "variance", "over": "types", "is": "none", "by": 0.3}},
+    },
     "run": {"device": "cpu", "batch_tokens": 10, "seed": 0},
 }
 TEXT = yaml.safe_dump(VALID, sort_keys=False)
@@ -47,6 +53,10 @@ WORDS = [
     "words",
     "study",
     "models",
+    "claims",
+    "shape",
+    "metric",
+    "is",
 ]
 
 scalars = st.one_of(

@@ -1,0 +1,192 @@
+"""Do the differences of pairs of vectors point the same way? Numbers of one concept, and of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.analyses.distances import ROUNDING
+
+Floats = NDArray[np.float64]
+
+REPLICATES = 1000  # of the bootstrap
+TURNS = 999  # random signs: with what was seen, a thousand
+RANDOM_SETS = 100  # of randomly paired texts
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The differences of a concept's pairs at one place.
+
+    Args:
+        vectors: second minus first, (n, d); zero where both texts have the same vector but for rounding.
+        scale: mean norm of the 2n vectors of the texts.
+    """
+
+    vectors: Floats
+    scale: float
+
+    @property
+    def different(self) -> Floats:
+        """Those that are not zero, (m, d)."""
+        return self.vectors[np.any(self.vectors != 0, axis=1)]
+
+    @property
+    def mean(self) -> Floats:
+        """Their mean, (d,)."""
+        return np.asarray(self.vectors.mean(axis=0))
+
+    @property
+    def direction(self) -> Floats | None:
+        """Their mean made one long, (d,); None where the mean is zero but for rounding."""
+        norm = float(np.linalg.norm(self.mean))
+        return self.mean / norm if norm > ROUNDING * self.scale else None
+
+
+def differences(first: Floats, second: Floats) -> Differences:
+    """Return second minus first, row by row.
+
+    Args:
+        first: vectors of the first texts, (n, d).
+        second: of the second ones.
+    """
+    found = second - first
+    scale = float(np.linalg.norm(np.concatenate([first, second]), axis=1).mean())
+    return Differences(np.where(np.linalg.norm(found, axis=1, keepdims=True) > ROUNDING * scale, found, 0.0), scale)
+
+
+def consistency(x: Floats) -> float:
+    """Return the mean over i of cos(x_i, Σ_{j≠i} x_j); NaN for fewer than two rows.
+
+    Args:
+        x: differences, none of them zero, (m, d).
+    """
+    if len(x) < 2:
+        return float("nan")
+    others = x.sum(axis=0) - x
+    norms = np.linalg.norm(x, axis=1) * np.linalg.norm(others, axis=1)
+    return float(np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0).mean())
+
+
+def weighted_consistency(x: Floats, weights: Floats) -> Floats:
+    """Return the consistency under each set of weights, (r,): how often a row is there, or with which sign.
+
+    All copies of row i are left out of the sum that it is compared with: a copy would agree with itself.
+
+    Args:
+        x: differences, none of them zero, (m, d).
+        weights: one for each row, (r, m).
+    """
+    gram = x @ x.T
+    own = np.diag(gram)
+    to_all = weights @ gram
+    squares = (to_all * weights).sum(axis=1, keepdims=True) - 2 * weights * to_all + weights**2 * own
+    others = np.sqrt(np.maximum(squares, 0.0))
+    enough = others > 1e-7 * np.sqrt(own.sum())
+    cosines = np.divide(to_all - weights * own, others * np.sqrt(own), out=np.zeros_like(to_all), where=enough)
+    there = np.where(enough, np.abs(weights), 0.0).sum(axis=1)
+    none = np.full(len(weights), np.nan)
+    return np.asarray(np.divide((weights * cosines).sum(axis=1), there, out=none, where=there > 0))
+
+
+def resampled(x: Floats, rng: np.random.Generator) -> Floats:
+    """Return ``REPLICATES`` bootstrap replicates of the consistency, moved so that their mean is what was seen.
+
+    A replicate holds fewer distinct pairs than the sample, and the mean of fewer differences is a worse guess at the
+    direction: as they come, replicates read lower.
+
+    Args:
+        x: differences, none of them zero, (m, d) with m ≥ 2.
+        rng: draws the pairs.
+    """
+    found = weighted_consistency(x, rng.multinomial(len(x), [1 / len(x)] * len(x), REPLICATES).astype(np.float64))
+    return np.asarray(np.clip(found + consistency(x) - np.nanmean(found), -1.0, 1.0))
+
+
+def turned(n: int, rng: np.random.Generator) -> Floats:
+    """Return random signs of n pairs, (``TURNS``, n)."""
+    return rng.choice([-1.0, 1.0], (TURNS, n))
+
+
+def at_least(seen: float, others: Floats) -> float:
+    """Return (k + 1) / (B + 1), k the number of the B others that are as large as what was seen, or larger."""
+    return (int((others >= seen - 1e-12).sum()) + 1) / (len(others) + 1)
+
+
+def consistency_p(x: Floats, rng: np.random.Generator) -> float:
+    """Return how probable such a consistency is if each pair were turned round at random (one-sided)."""
+    return at_least(consistency(x), weighted_consistency(x, turned(len(x), rng)))
+
+
+def cosine_p(a: Floats, b: Floats, signs_a: Floats, signs_b: Floats) -> float:
+    """Return how probable a cosine of two means so far from 0 is if the pairs of one were turned round at random.
+
+    What is compared is |mean of x_i · u|, u the direction of the other concept: the cosine times the norm of the mean.
+    The cosine itself cannot be: differences that all point the same way keep its size however they are turned. Once
+    the pairs of the first are turned, once those of the second; the larger probability counts, so that the order of
+    the two does not matter.
+
+    Args:
+        a: differences of one concept, (m, d).
+        b: of the other, (n, d); neither mean is zero.
+        signs_a: for the pairs of the first, (B, m).
+        signs_b: for those of the second, (B, n).
+    """
+    return max(_one_side(a, b.mean(axis=0), signs_a), _one_side(b, a.mean(axis=0), signs_b))
+
+
+def _one_side(x: Floats, towards: Floats, signs: Floats) -> float:
+    along = x @ (towards / np.linalg.norm(towards))
+    along = along / max(float(np.abs(along).sum()), np.finfo(float).tiny)
+    return at_least(abs(float(along.sum())), np.abs(signs @ along))
+
+
+@dataclass(frozen=True)
+class ByChance:
+    """What the numbers of a set of concepts read on texts paired at random.
+
+    Args:
+        consistency: mean over concepts and random sets; None where all vectors are the same.
+        aligned: mean |cosine| of two mean differences; None for one concept, too.
+        relative_norm: mean norm of the mean difference over the mean norm of the texts.
+    """
+
+    consistency: float | None
+    aligned: float | None
+    relative_norm: float | None
+
+
+def by_chance(texts: Floats, sizes: list[int], rng: np.random.Generator) -> ByChance:
+    """Return the mean numbers of ``RANDOM_SETS`` sets of concepts whose pairs are texts drawn at random.
+
+    Args:
+        texts: vectors of all texts of the set, (t, d).
+        sizes: pairs of each concept; 2 · size ≤ t. Each text is drawn at most once for a concept.
+        rng: draws the texts.
+    """
+    found: dict[str, list[float]] = {"consistency": [], "aligned": [], "relative_norm": []}
+    for _ in range(RANDOM_SETS):
+        directions = []
+        for size in sizes:
+            drawn = rng.permutation(len(texts))[: 2 * size]
+            made = differences(texts[drawn[:size]], texts[drawn[size:]])
+            if len(made.different) > 1:
+                found["consistency"].append(consistency(made.different))
+            if made.scale > 0:
+                found["relative_norm"].append(float(np.linalg.norm(made.mean)) / made.scale)
+            if made.direction is not None:
+                directions.append(made.direction)
+        found["aligned"] += aligned(directions)
+    means = {name: float(np.mean(values)) if values else None for name, values in found.items()}
+    return ByChance(means["consistency"], means["aligned"], means["relative_norm"])
+
+
+def aligned(directions: list[Floats]) -> list[float]:
+    """Return |cosine| of every two directions, each one long."""
+    if len(directions) < 2:
+        return []
+    x = np.stack(directions)
+    found: list[float] = np.minimum(np.abs(x @ x.T), 1.0)[np.triu_indices(len(x), 1)].tolist()
+    return found

@@ -1,0 +1,180 @@
+"""Pairs: texts that differ in one concept. Is the difference a direction, and do two concepts share one?
+
+Points: the projection ``pca`` holds the differences of all concepts at a layer on their first two components, taken
+about the origin and not about their mean, so that (0, 0) is "no difference". A concept's differences are the part
+called like the concept; its mean difference is the one point of the part ``mean <concept>``, the end of an arrow from
+the origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.components import components
+from reporter.analyses.directions import (
+    ByChance,
+    Differences,
+    Floats,
+    aligned,
+    by_chance,
+    consistency,
+    consistency_p,
+    cosine_p,
+    differences,
+    resampled,
+    turned,
+)
+from reporter.analyses.pair_statistics import STATISTICS
+from reporter.analyses.results import DirectionCosine, Finding, PairDirection, Point
+from reporter.analyses.samples import evenly, label, stream
+from reporter.analyses.yaml_lists import LISTS, read_list
+from reporter.metrics._intervals import percentile_interval
+from reporter.metrics.base import Value
+
+if TYPE_CHECKING:
+    from reporter.forward.places import Place
+    from reporter.spec import Study
+
+MOST_POINTS = 300  # of a concept in the picture
+_SAME = "no concept has two pairs whose texts have different vectors here"
+
+Concepts = Mapping[str, list[list[str]]]
+
+
+def _items(study: Study) -> Mapping[str, Any]:
+    return study.pairs
+
+
+def _resolve(item: Any, folder: Path) -> Any:
+    from reporter.spec.pairs import PairsFile, WrittenPairs
+
+    if not isinstance(item, WrittenPairs):
+        path = folder / item.file if isinstance(item, PairsFile) else LISTS / f"{item.shipped}.yaml"
+        item = read_list(path, "{female-male: [[She left., He left.], …]}", _written)
+    return {"concepts": {name: [list(pair) for pair in pairs] for name, pairs in item.concepts.items()}}
+
+
+def _written(data: dict[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    from reporter.spec.pairs import WrittenPairs
+    from reporter.spec.part import Complaint, complaints_of, failure
+
+    try:
+        return WrittenPairs.model_validate({"concepts": data})
+    except ValidationError as error:  # 'concepts' is no key of the file
+        raise failure(*(Complaint(c.message, c.location[1:], c.anchor) for c in complaints_of(error))) from None
+
+
+def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+    from reporter.analyses.pooled import pooled
+
+    concepts: Concepts = item["concepts"]
+    texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
+    vectors = pooled(texts, context)
+    signs = {name: turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()}
+    for done, place in enumerate(context.layout.places, 1):
+        x = vectors[place]
+        found, start = {}, 0
+        for name, pairs in concepts.items():
+            of_concept = x[start : start + 2 * len(pairs)]
+            found[name] = differences(of_concept[::2], of_concept[1::2])
+            start += 2 * len(pairs)
+        rows = list(_at(place, found, signs, context))
+        yield from rows
+        sizes = [len(pairs) for pairs in concepts.values()]
+        chance = by_chance(x, sizes, stream(context.seed, "random pairs"))
+        yield from _floors([row for row in rows if isinstance(row, Value)], chance)
+        yield from _points(place, found, concepts)
+        context.tell("layers", done, len(context.layout.places))
+
+
+def _at(
+    place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], context: Context
+) -> Iterator[Value | Finding]:
+    consistent, replicates, norms, pairs = [], [], [], 0
+    for name, of in found.items():
+        x, value, low, high, p = of.different, None, None, None, None
+        if len(x) > 1:
+            value, p = consistency(x), consistency_p(x, stream(context.seed, "consistency", name))
+            replicates.append(resampled(x, stream(context.seed, "resampled", name)))
+            low, high = percentile_interval(replicates[-1], len(x))
+            consistent.append(value)
+            pairs += len(x)
+        norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
+        relative = norm / of.scale if of.scale > 0 else None
+        norms += [] if relative is None else [relative]
+        yield PairDirection(place, name, context.pooling, value, low, high, p, norm, relative, n, n - len(x))
+    whole = sum(len(of.vectors) for of in found.values())
+    if consistent:
+        ends = percentile_interval(np.mean(replicates, axis=0), pairs)
+        yield Value("consistency", place, float(np.mean(consistent)), pairs, *ends)
+    else:
+        yield Value("consistency", place, None, 0, reason=_SAME)
+    if norms:
+        yield Value("relative_norm", place, float(np.mean(norms)), whole)
+    else:
+        yield Value("relative_norm", place, None, 0, reason="all vectors are zero here")
+    yield from _between(place, found, signs, context.pooling)
+
+
+def _between(
+    place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], pooling: str
+) -> Iterator[Value | Finding]:
+    directions = {name: of.direction for name, of in found.items()}
+    for a, b in combinations(found, 2):
+        x, y, cosine, p = directions[a], directions[b], None, None
+        if x is not None and y is not None:
+            cosine = float(np.clip(x @ y, -1.0, 1.0))
+            p = cosine_p(found[a].vectors, found[b].vectors, signs[a], signs[b])
+        yield DirectionCosine(place, a, b, pooling, cosine, p, len(found[a].vectors), len(found[b].vectors))
+    cosines = aligned([x for x in directions.values() if x is not None])
+    if cosines:
+        yield Value("aligned", place, float(np.mean(cosines)), len(cosines))
+    else:
+        few = "there is one concept alone" if len(found) < 2 else "fewer than two concepts have a direction here"
+        yield Value("aligned", place, None, 0, reason=few)
+
+
+def _floors(values: Sequence[Value], chance: ByChance) -> Iterator[Value]:
+    """Yield the floor of each number that there is."""
+    for value in values:
+        floor: float | None = getattr(chance, value.statistic)
+        if value.value is not None and floor is not None:
+            yield Value(f"{value.statistic}_floor", value.place, floor, value.n)
+
+
+def _points(place: Place, found: Mapping[str, Differences], concepts: Concepts) -> Iterator[Finding]:
+    at = components(np.concatenate([of.vectors for of in found.values()]), 2, centred=False).coordinates
+    at = np.pad(at, ((0, 0), (0, 2 - at.shape[1])))
+    start = 0
+    for name, pairs in concepts.items():
+        own = at[start : start + len(pairs)]
+        start += len(pairs)
+        for row in evenly(len(pairs), MOST_POINTS):
+            first, second = pairs[row]
+            yield Point(place, "pca", name, row, f"{label(first)} → {label(second)}", *own[row].tolist())
+        yield Point(place, "pca", f"mean {name}", 0, f"mean of {name}", *own.mean(axis=0).tolist())
+
+
+PAIRS = Analysis(
+    name="pairs",
+    title="Pairs that differ in one concept",
+    summary="Whether the difference of two texts that differ in one concept is a direction that all its pairs share, "
+    "and how the directions of several concepts lie to each other.",
+    statistics=STATISTICS,
+    cost="a forward pass over the pairs; a thousand replicates and turns of each concept at each layer, on products "
+    "of its pairs alone",
+    tables=("pair_directions", "direction_cosines", "projections"),
+    items=_items,
+    resolve=_resolve,
+    compute=_compute,
+    pooled=True,
+    baselines=True,
+)

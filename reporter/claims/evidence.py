@@ -1,0 +1,93 @@
+"""What several kinds of claims share: which corpora, what is left out, and the SQL that shows the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from reporter.claims.missing import Missing
+from reporter.claims.numbers import PATH
+
+if TYPE_CHECKING:
+    from reporter.claims.numbers import Numbers
+
+T = TypeVar("T")
+
+
+def on_corpora(numbers: Numbers, named: Sequence[str] | None, measure: str, view: str) -> list[str]:
+    """Return the corpora that a claim is tested on: those it names, or all with numbers of the statistic.
+
+    Raises:
+        Missing: there are none.
+    """
+    if named is not None:
+        return list(named)
+    there = {row.corpus for row in numbers.rows(measure, view)}
+    found = [corpus for corpus in numbers.study.corpora if corpus in there]
+    if not found:
+        raise Missing(f"there are no numbers of {measure} under view '{view}'")
+    return found
+
+
+def left_out(models: Sequence[str], read: Callable[[str], T], strict: bool) -> tuple[list[T], list[str]]:
+    """Read something of each model; of a group, leave out those that lack it, with a note.
+
+    Args:
+        models: the models.
+        read: raises :class:`Missing` where something is not there.
+        strict: whether the models are named, so that none may be left out.
+
+    Raises:
+        Missing: a named model lacks it, or all do.
+    """
+    found, notes = [], []
+    last: Missing | None = None
+    for model in models:
+        try:
+            found.append(read(model))
+        except Missing as missing:
+            if strict:
+                raise
+            last = missing
+            notes.append(f"{model} is left out: {missing}")
+    if not found and last is not None:
+        raise last
+    return found, notes
+
+
+def quoted(text: str) -> str:
+    """Return text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def among(column: str, names: Sequence[str]) -> str:
+    """Return the condition that a column has one of the names."""
+    return f"{column} IN ({', '.join(map(quoted, dict.fromkeys(names)))})"
+
+
+def layer_sql(
+    numbers: Numbers,
+    measure: str,
+    view: str,
+    models: Sequence[str],
+    corpora: Sequence[str],
+    site: str | None = None,
+    layer: int | str | None = None,
+) -> str:
+    """Return a query that shows the numbers of a statistic that a claim rests on."""
+    metric, _, statistic = measure.partition(".")
+    sites = among("site", PATH if site is None else (site,))
+    where = [
+        f"study = {quoted(numbers.study.study)}",
+        f"metric = {quoted(metric)}",
+        f"statistic = {quoted(statistic)}",
+        f"view = {quoted(view)}",
+        among("model", models),
+        among("corpus", corpora),
+        f"(site IS NULL OR {sites})",
+        *([f"layer = {layer}"] if isinstance(layer, int) else []),
+    ]
+    return (
+        "SELECT model, checkpoint, step, corpus, site, layer, depth, value, ci_low, ci_high, n FROM layer_metrics "
+        f"WHERE {' AND '.join(where)} ORDER BY corpus, model, step, layer"
+    )

@@ -1,0 +1,86 @@
+"""What a test finds before the correction for the number of claims turns it into a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reporter.claims.verdict import Word
+
+LEVEL = 0.025  # one-sided: a 95 % interval that excludes the bound
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test of one claim.
+
+    Args:
+        holds: one-sided p-value that the claim is true; None where a number without an interval was compared.
+        fails: that it is false.
+        value: the number that decides.
+        low: lower end of its 95 % interval.
+        high: upper end.
+        plain: the verdict where there are no p-values.
+        detail: keys of :class:`~reporter.claims.verdict.Verdict`'s detail.
+    """
+
+    holds: float | None
+    fails: float | None
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    plain: Word = "inconclusive"
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tested(self) -> bool:
+        """Whether there are p-values."""
+        return self.holds is not None and self.fails is not None
+
+    @property
+    def p(self) -> float | None:
+        """Twice the smaller of both p-values; None without any."""
+        if self.holds is None or self.fails is None:
+            return None
+        return min(1.0, 2 * min(self.holds, self.fails))
+
+    def word(self, p: float | None) -> Word:
+        """Return the verdict at a two-sided p-value, corrected or not."""
+        if p is None or self.holds is None or self.fails is None:
+            return self.plain
+        if p > 2 * LEVEL:
+            return "inconclusive"
+        return "supported" if self.holds <= self.fails else "refuted"
+
+    def with_detail(self, **more: Any) -> Finding:
+        """Return the same with more to tell; notes are added to those that are there."""
+        notes = [*self.detail.get("notes", ()), *more.pop("notes", ())]
+        merged = self.detail | more | ({"notes": list(dict.fromkeys(notes))} if notes else {})
+        return replace(self, detail=merged)
+
+
+def every(findings: Sequence[Finding]) -> Finding:
+    """Join findings that must all hold, such as those on several corpora; the one that decides speaks for all.
+
+    The claim holds with the largest p-value (no correction is needed), and fails with the smallest times their number.
+    Where one has no uncertainty, so has the whole.
+    """
+    if len(findings) == 1:
+        return findings[0]
+    if not all(finding.tested for finding in findings):
+        return next(finding for finding in findings if not finding.tested)
+    holds = max(finding.holds or 0.0 for finding in findings)
+    fails = min(1.0, len(findings) * min(1.0 if f.fails is None else f.fails for f in findings))
+    if fails < holds:
+        decides = min(findings, key=lambda f: 1.0 if f.fails is None else f.fails)
+    else:
+        decides = max(findings, key=lambda f: f.holds or 0.0)
+    return replace(decides, holds=holds, fails=fails)
+
+
+def number(value: Any) -> float | None:
+    """Return a plain finite number, or None."""
+    found = None if value is None else float(value)
+    return found if found is not None and math.isfinite(found) else None

@@ -1,0 +1,254 @@
+"""Reads what a claim rests on: single numbers, profiles over depth or training, numbers of token types."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from reporter.claims.intervals import spread_of
+from reporter.claims.missing import Missing
+from reporter.claims.points import Array
+
+if TYPE_CHECKING:
+    from reporter.spec import Study
+    from reporter.store import Store
+
+PATH = ("embedding", "block")
+"""The sites that a profile over depth passes where a claim names none."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number with its interval.
+
+    Args:
+        value: the number.
+        low: lower end of its 95 % interval; None where it has none.
+        high: upper end.
+        notes: what a reader must know.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an interval."""
+        return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of ``layer_metrics``, with its uncertainty as the half-width of a 95 % interval.
+
+    Args:
+        model: the model.
+        checkpoint: its checkpoint.
+        step: training step; None where it is not known.
+        role: ``encoder`` or ``decoder``.
+        corpus: the corpus.
+        site: where it was read; None for a number of the whole model.
+        layer: the layer; None likewise.
+        depth: layer / L.
+        value: None where it could not be computed.
+        low: lower end of its 95 % interval.
+        high: upper end.
+    """
+
+    model: str
+    checkpoint: str
+    step: int | None
+    role: str | None
+    corpus: str
+    site: str | None
+    layer: int | None
+    depth: float | None
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class Numbers:
+    """The numbers of one study.
+
+    Args:
+        store: the database.
+        study: the study.
+    """
+
+    def __init__(self, store: Store, study: Study) -> None:
+        self.store, self.study = store, study
+        self.rows: Callable[[str, str], tuple[Row, ...]] = cache(self._rows)
+        self._options: Callable[[], dict[str, dict[str, Any]]] = cache(self._read_options)
+        self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
+        self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
+
+    def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
+        return self.store.frame(sql, {"study": self.study.study, **values}).to_dict("records")
+
+    def _rows(self, measure: str, view: str) -> tuple[Row, ...]:
+        """Return all numbers of a statistic under a view, by model, checkpoint, corpus and layer."""
+        metric, _, statistic = measure.partition(".")
+        found = self._records(
+            "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high, n "
+            "FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = $statistic AND view = $view "
+            "ORDER BY model, step NULLS FIRST, checkpoint, corpus, layer NULLS FIRST, site",
+            metric=metric,
+            statistic=statistic,
+            view=view,
+        )
+        options = self._options().get(metric, {})
+        rows = []
+        for row in found:
+            clean = {name: _plain(value) for name, value in row.items()}
+            low, high = spread_of(measure, clean, options)
+            whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
+            kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high", "n")}
+            rows.append(Row(**(kept | whole), low=low, high=high))
+        return tuple(rows)
+
+    def models(
+        self, names: Sequence[str], measure: str, view: str, baseline: str | None
+    ) -> tuple[list[str], list[str]]:
+        """Return the models that names and groups stand for, as the database calls them, and what is left out, and why.
+
+        Args:
+            names: models, ``encoders``, ``decoders``, ``all``.
+            measure: the statistic; a group has those models for which there are numbers of it.
+            view: the view.
+            baseline: a null baseline, to have it in place of each model.
+
+        Raises:
+            Missing: nothing is left.
+        """
+        rows = self.rows(measure, view)
+        roles = {row.model: row.role for row in rows}
+        wanted: dict[str, None] = {}
+        notes = []
+        for name in names:
+            if name in self.study.models:
+                wanted[name] = None
+                continue
+            members = [m for m in self.study.models if m in roles and (name == "all" or f"{roles[m]}s" == name)]
+            if not members:
+                what = "models" if name == "all" else name
+                raise Missing(f"there are no {what} with numbers of {measure} under view '{view}'")
+            wanted |= dict.fromkeys(members)
+            lost = [m for m in self.study.models if m not in roles]
+            notes += [f"{model} is not among them: {self.why_failed(model)}" for model in lost]
+        suffix = f" ({baseline})" if baseline else ""
+        return [model + suffix for model in wanted], list(dict.fromkeys(notes))
+
+    def pick(self, rows: Sequence[Row], model: str, checkpoint: str | None, step: int | None) -> list[Row]:
+        """Return the rows of one checkpoint of a model: the named one, that of a step, or the last.
+
+        Raises:
+            Missing: there is none.
+        """
+        own = [row for row in rows if row.model == model]
+        if not own:
+            raise Missing(f"there are no numbers of {model}: {self.why_failed(model)}")
+        if checkpoint is not None:
+            found = [row for row in own if row.checkpoint == checkpoint]
+            what = f"checkpoint '{checkpoint}'"
+        elif step is not None:
+            found, what = [row for row in own if row.step == step], f"checkpoint at step {step}"
+        else:
+            last = max(own, key=lambda row: (-1 if row.step is None else row.step, row.checkpoint)).checkpoint
+            return [row for row in own if row.checkpoint == last]
+        if not found:
+            there = ", ".join(dict.fromkeys(row.checkpoint for row in own))
+            raise Missing(f"{model} has no {what}; there are {there}")
+        return found
+
+    def types(
+        self, model: str, checkpoint: str, corpus: str, view: str, x: str, y: str
+    ) -> dict[tuple[str, int], tuple[Array, Array]]:
+        """Return two numbers of every token type that has both, by site and layer."""
+        frame = self.store.frame(
+            f"SELECT site, layer, {x} AS x, {y} AS y FROM token_types WHERE study = $study AND model = $model "
+            f"AND checkpoint = $checkpoint AND corpus = $corpus AND view = $view AND {x} IS NOT NULL "
+            f"AND {y} IS NOT NULL ORDER BY site, layer, token_id",
+            {"study": self.study.study, "model": model, "checkpoint": checkpoint, "corpus": corpus, "view": view},
+        )
+        return {
+            (str(site), int(str(layer))): (part["x"].to_numpy(float), part["y"].to_numpy(float))
+            for (site, layer), part in frame.groupby(["site", "layer"])
+        }
+
+    def why_failed(self, model: str) -> str:
+        """Say why there are no numbers of a model."""
+        return self.failed().get(model, "it was not measured")
+
+    def why_missing(self, measure: str, row: Row, view: str) -> str:
+        """Say why a number is NULL, as far as its cell tells."""
+        metric, _, statistic = measure.partition(".")
+        for model, checkpoint, corpus, of, reasons in self._reasons():
+            if (model, checkpoint, corpus, of) == (row.model, row.checkpoint, row.corpus, metric):
+                for entry in reasons:
+                    same = (entry.get("statistic"), entry.get("view")) == (statistic, view)
+                    if same and row.layer in entry.get("layers", ()):
+                        return str(entry.get("reason"))
+        return "it could not be computed"
+
+    def _read_options(self) -> dict[str, dict[str, Any]]:
+        found = self._records("SELECT DISTINCT metric, options FROM cells WHERE study = $study AND options IS NOT NULL")
+        return {row["metric"]: json.loads(row["options"]) for row in found}
+
+    def _read_reasons(self) -> list[tuple[str, str, str, str, Any]]:
+        found = self._records(
+            "SELECT model, checkpoint, corpus, metric, reasons FROM cells WHERE study = $study AND reasons IS NOT NULL"
+        )
+        return [
+            (*(row[k] for k in ("model", "checkpoint", "corpus", "metric")), json.loads(row["reasons"]))
+            for row in found
+        ]
+
+    def _read_failed(self) -> dict[str, str]:
+        found = self._records(
+            "SELECT model, min(error) AS error FROM ("
+            "SELECT model, error FROM models WHERE study = $study AND status = 'failed' UNION ALL "
+            "SELECT model, error FROM cells WHERE study = $study AND status = 'failed') GROUP BY model"
+        )
+        return {row["model"]: str(row["error"]) for row in found}
+
+
+def _plain(value: Any) -> Any:
+    """Return None for pandas' ways to write NULL."""
+    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value
+
+
+def at_layer(rows: Sequence[Row], layer: int | str | None, site: str | None) -> list[Row]:
+    """Return the rows at a layer; without one, all along the embedding and the blocks, or at the site.
+
+    A number of the whole model has no layer and no site: it is returned whatever is asked for.
+    """
+    if all(row.layer is None for row in rows):
+        return list(rows)
+    sites = PATH if site is None else (site,)
+    there = [row for row in rows if row.site in sites]
+    if layer is None or not there:
+        return there
+    wanted = max(row.layer or 0 for row in there) if layer == "last" else layer
+    return [row for row in there if row.layer == wanted]
+
+
+def finite(value: float | None) -> bool:
+    """Tell whether there is a number."""
+    return value is not None and math.isfinite(value)
+
+
+def by_checkpoint(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+    """Group rows by checkpoint, in their order."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.checkpoint, []).append(row)
+    return found

@@ -1,0 +1,148 @@
+"""``value:`` claims: a number against the published one, or against bounds that may be numbers of the study, too.
+
+The interval decides: the error towards a bound is that of the side of the interval that faces it, so that a bound just
+outside a 95 % interval has the one-sided p-value 0.025. Of two numbers the errors are joined as if independent, which
+overstates the error of a difference where they rest on the same texts. A number without an interval is compared as it
+stands; then there is no p-value, and the claim does not count among those that are corrected for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reporter.claims.evidence import layer_sql
+from reporter.claims.finding import Finding
+from reporter.claims.missing import Missing
+from reporter.claims.numbers import Number, at_layer
+from reporter.claims.scoped_sql import sql_number
+from reporter.spec.claim_parts import MetricNumber, SqlNumber
+
+if TYPE_CHECKING:
+    from reporter.claims.numbers import Numbers
+    from reporter.spec.claims import ValueClaim
+
+_Z = 1.959964
+
+
+def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baseline: str | None) -> Finding:
+    """Test a number against its bounds.
+
+    Args:
+        numbers: the study's numbers.
+        claim: what is claimed.
+        view: the view, for numbers that name none.
+        baseline: a null baseline to read in place of each model.
+
+    Raises:
+        Missing: a number is missing.
+    """
+
+    def read(source: MetricNumber | SqlNumber | float) -> Number:
+        if isinstance(source, float):
+            return Number(source, source, source)
+        if isinstance(source, SqlNumber):
+            return sql_number(numbers.store, numbers.study, source.sql)
+        return metric_number(numbers, source, view, baseline)
+
+    value = read(claim.value)
+    low: Number | None
+    high: Number | None
+    if claim.within is not None and claim.paper is not None:
+        low, high = read(claim.paper - claim.within), read(claim.paper + claim.within)
+        shown = f"{claim.paper:g} ± {claim.within:g}"
+    else:
+        low, high = (None if at is None else read(at) for at in _bounds(claim))
+        shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
+    exact = not value.known and not any(at is not None and _uncertain(at) for at in (low, high))
+    inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
+    if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
+        inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
+    tails = [(0.0, 0.0)]
+    if low is not None:
+        tails.append(_above(value, low))
+    if high is not None:
+        tails.append(_above(high, value))
+    holds = max(tail[0] for tail in tails[1:])
+    fails = min(1.0, sum(tail[1] for tail in tails[1:]))
+    notes = list(value.notes)
+    for at in (low, high):
+        notes += [] if at is None else at.notes
+    if exact:
+        notes.append("the number has no interval; it is compared as it stands")
+    detail = {
+        "statistic": claim.value.sql if isinstance(claim.value, SqlNumber) else claim.value.metric,
+        "definition": f"the 95 % interval of the number lies wholly where it is {shown}; wholly outside refutes it",
+        "bound": shown,
+        "notes": notes,
+        "sql": _sql(numbers, claim.value, view, baseline),
+    }
+    if exact:
+        return Finding(None, None, value.value, value.low, value.high, "supported" if inside else "refuted", detail)
+    return Finding(holds, fails, value.value, value.low, value.high, detail=detail)
+
+
+def _bounds(
+    claim: ValueClaim,
+) -> tuple[MetricNumber | SqlNumber | float | None, MetricNumber | SqlNumber | float | None]:
+    return claim.between if claim.between is not None else (claim.above, claim.below)
+
+
+def _uncertain(number: Number) -> bool:
+    return number.known and (number.low, number.high) != (number.value, number.value)
+
+
+def _above(upper: Number, lower: Number) -> tuple[float, float]:
+    """Return the one-sided p-values of upper > lower and of the opposite."""
+    from scipy.special import ndtr
+
+    gap = upper.value - lower.value
+    sides = (_reach(upper, -1 if gap > 0 else 1), _reach(lower, 1 if gap > 0 else -1))
+    error = (sides[0] ** 2 + sides[1] ** 2) ** 0.5 / _Z
+    if error == 0:
+        return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
+    return float(ndtr(-gap / error)), float(ndtr(gap / error))
+
+
+def _reach(number: Number, side: int) -> float:
+    """Return how far the interval reaches to one side; 0 where there is none."""
+    if number.low is None or number.high is None:
+        return 0.0
+    return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
+
+
+def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, baseline: str | None) -> Number:
+    """Return one number of ``layer_metrics``.
+
+    Raises:
+        Missing: it is not there, or NULL.
+    """
+    under = source.view or view or numbers.study.views[0]
+    model = f"{source.model} ({baseline})" if baseline else source.model
+    corpus = source.corpus or next(iter(numbers.study.corpora))
+    rows = [row for row in numbers.rows(source.metric, under) if row.corpus == corpus]
+    where = f"{source.metric} of {model} on '{corpus}' under view '{under}'"
+    if not rows:
+        raise Missing(f"there are no numbers of {source.metric} on '{corpus}' under view '{under}'")
+    own = numbers.pick(rows, model, None if baseline else source.checkpoint, None if baseline else source.step)
+    single = source.site in ("embedding", "final") and source.layer is None
+    found = at_layer(own, source.layer, source.site)
+    if source.layer is None and not single and any(row.layer is not None for row in found):
+        raise Missing(f"{source.metric} is measured at every layer; say which with 'layer'")
+    if source.layer is not None and found and found[0].layer is None:
+        raise Missing(f"{source.metric} is a number of the whole model; leave 'layer' out")
+    if len(found) != 1:
+        at = "" if source.layer is None else f" at layer {source.layer}"
+        raise Missing(f"there is no number{at}: {where}")
+    row = found[0]
+    if row.value is None:
+        raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
+    return Number(row.value, row.low, row.high)
+
+
+def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str | None, baseline: str | None) -> str:
+    if isinstance(source, SqlNumber):
+        return source.sql.strip()
+    model = f"{source.model} ({baseline})" if baseline else source.model
+    corpus = source.corpus or next(iter(numbers.study.corpora))
+    under = source.view or view or numbers.study.views[0]
+    return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)

@@ -1,0 +1,84 @@
+"""Tests the claims of a study after its numbers are there, stores the verdicts and says them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reporter.claims import Verdict
+    from reporter.run.plan import Plan
+    from reporter.run.progress import Progress
+    from reporter.store import Store
+
+_ROWS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
+
+
+def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
+    """Test the claims of a plan's study, store the verdicts where they changed, and say them, one a line.
+
+    A run of a part of the study says nothing of claims whose numbers are not there: what the database holds of these
+    stays as it is.
+
+    Args:
+        plan: the plan that was run, all of it or a part.
+        store: the database.
+        progress: where they are said.
+
+    Returns:
+        the verdict of each claim that was tested.
+    """
+    study = plan.file.study
+    if not study.claims:
+        store.replace("claims", study.study, [])
+        return []
+    from reporter.claims import judge, rows_of
+
+    found = judge(store, study)
+    known = [_plain(row) for row in store.frame(_ROWS, {"study": study.study}).to_dict("records")]
+    rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in rows_of(found)]
+    skipped = {v.claim for v in found if plan.partial and v.verdict == "failed"}
+    if skipped:
+        numbers = {name: number for number, name in enumerate(study.claims, 1)}
+        kept = [row | {"number": numbers[row["claim"]]} for row in known if row["claim"] in skipped]
+        rows = [row for row in rows if row["claim"] not in skipped] + kept
+    if _key(rows) != _key(known):
+        store.replace("claims", study.study, rows)
+    said = [verdict for verdict in found if verdict.reading == 1 and verdict.claim not in skipped]
+    for verdict in said:
+        progress.note(f"  {line(verdict)}")
+    for name in sorted(skipped):
+        progress.note(f"  claim {name}: not tested, this run measured only a part of the study")
+    if said:
+        progress.note(f"{study.study}: {tally(said)}")
+    return [verdict.verdict for verdict in said]
+
+
+def line(verdict: Verdict) -> str:
+    """Return a verdict as one line for people."""
+    text = f"claim {verdict.claim}: {verdict.verdict}"
+    if verdict.verdict == "failed":
+        return f"{text}  {verdict.detail['reason']}"
+    if verdict.value is not None:
+        text += f"  {verdict.value:.4g}"
+    if verdict.ci_low is not None and verdict.ci_high is not None:
+        text += f" [{verdict.ci_low:.4g}, {verdict.ci_high:.4g}]"
+    return text + (f", paper {verdict.paper:g}" if verdict.paper is not None else "")
+
+
+def tally(verdicts: list[Verdict]) -> str:
+    """Return how many claims there are and what became of them."""
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    words = ", ".join(f"{counts[w]} {w}" for w in ("supported", "refuted", "inconclusive", "failed") if counts[w])
+    tested = sum(verdict.p is not None for verdict in verdicts)
+    corrected = f"; corrected for {tested} tests" if tested > 1 else ""
+    return f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}: {words}{corrected}"
+
+
+def _plain(row: dict[Any, Any]) -> dict[str, Any]:
+    return {str(name): None if value is None or value != value else value for name, value in row.items()}
+
+
+def _key(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)

@@ -1,0 +1,144 @@
+"""A database with profiles that are known, and a study that makes claims on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reporter.claims import Verdict, judge
+from reporter.metrics.registry import catalogue, statistics
+from reporter.spec import Study, load_study
+from reporter.store import Store
+
+METRICS = "[convergence, anisotropy, intrinsic_dimension, variance]"
+
+
+class World:
+    """A results folder that is filled by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = Store(folder / "results.duckdb")
+
+    def put(
+        self,
+        model: str,
+        measure: str,
+        values: Any,
+        error: float | None = 0.01,
+        *,
+        corpus: str = "wiki",
+        view: str = "words",
+        role: str = "encoder",
+        step: int | None = None,
+        study: str = "s",
+        options: Mapping[str, Any] | None = None,
+        reasons: list[dict[str, Any]] | None = None,
+        n: int = 100,
+    ) -> None:
+        """Store a profile (a list; None is NULL), or one number of the whole model (a float)."""
+        metric, _, statistic = measure.partition(".")
+        checkpoint = "final" if step is None else f"step{step}"
+        whole = not isinstance(values, list | np.ndarray)
+        reach = None if error is None else 1.959964 * error
+        rows = []
+        for layer, value in enumerate([values] if whole else values):
+            interval = value is not None and reach is not None
+            rows.append(
+                {
+                    "step": step,
+                    "role": role,
+                    "view": view,
+                    "statistic": statistic,
+                    "site": None if whole else "block" if layer else "embedding",
+                    "layer": None if whole else layer,
+                    "depth": None if whole else layer / (len(values) - 1),
+                    "value": None if value is None else float(value),
+                    "ci_low": float(value) - reach if interval else None,
+                    "ci_high": float(value) + reach if interval else None,
+                    "n": n,
+                }
+            )
+        key = {"study": study, "model": model, "checkpoint": checkpoint, "corpus": corpus, "metric": metric}
+        known = [row for row in self._rows(key) if (row["statistic"], row["view"]) != (statistic, view)]
+        cell = {**key, "fingerprint": "f", "status": "done", "options": options or {}, "reasons": reasons or []}
+        self.store.commit_cell(cell, [*known, *rows])
+
+    def put_types(self, model: str, layer: int, numbers: Mapping[str, Any], corpus: str = "wiki") -> None:
+        """Store numbers of token types at a layer, beside a statistic that says that they are there."""
+        key = {"study": "s", "model": model, "checkpoint": "final", "corpus": corpus, "metric": "variance"}
+        place = {"view": "words", "role": "encoder", "site": "block", "layer": layer, "depth": layer / 2}
+        types = [
+            {**place, "token_id": i, "token": str(i), **{name: float(column[i]) for name, column in numbers.items()}}
+            for i in range(len(next(iter(numbers.values()))))
+        ]
+        row = {**place, "statistic": "tradeoff", "value": 0.0, "ci_low": None, "ci_high": None, "n": 1}
+        frame = self.store.frame("FROM token_types WHERE model = ?", [model]) if self.store.path.exists() else None
+        before = [] if frame is None else frame.drop(columns=list(key)).to_dict("records")
+        for old in before:
+            old["step"] = None
+        self.store.commit_cell(
+            {**key, "fingerprint": "f", "status": "done"}, [*self._rows(key), row], {"token_types": [*before, *types]}
+        )
+
+    def _rows(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if not self.store.path.exists():
+            return []
+        frame = self.store.frame(
+            "SELECT * EXCLUDE (study, model, checkpoint, corpus, metric) FROM layer_metrics "
+            "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ? AND metric = ?",
+            list(key.values()),
+        )
+        return [
+            {name: None if value != value or type(value).__name__ == "NAType" else value for name, value in row.items()}
+            for row in frame.astype(object).to_dict("records")
+        ]
+
+    def study(self, claims: str, *, models: str = "bert, gpt2", corpora: str = "wiki", more: str = "") -> Study:
+        """Return a study with these claims, one a line: ``name: what it claims``."""
+        texts = "\n".join(f"  {name.strip()}: {{texts: [a]}}" for name in corpora.split(","))
+        given = ", ".join(f"{name.strip()}: {{path: x}}" for name in models.split(","))
+        lines = "".join(
+            f"  {name.strip()}: {{says: It is so., {body}}}\n"
+            for name, _, body in (line.partition(":") for line in claims.strip().splitlines())
+        )
+        text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {METRICS}\n{more}\nclaims:\n{lines}"
+        path = self.folder / "study.yaml"
+        path.write_text(text, "utf-8")
+        return load_study(path, {n: m.options for n, m in catalogue().items()}, statistics()).study
+
+    def judge(self, claims: str, **more: Any) -> dict[str, Verdict]:
+        """Return the verdict of each claim, by name; other readings are called ``name/2`` and so on."""
+        found = judge(self.store, self.study(claims, **more))
+        return {v.claim if v.reading == 1 else f"{v.claim}/{v.reading}": v for v in found}
+
+    def words(self, claims: str, **more: Any) -> dict[str, str]:
+        """Return the verdicts in words."""
+        return {name: verdict.verdict for name, verdict in self.judge(claims, **more).items()}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture
+def one(world: World) -> Callable[..., Verdict]:
+    """Return a function that judges a single claim."""
+
+    def verdict(claim: str, **more: Any) -> Verdict:
+        (found,) = world.judge(f"c: {claim}", **more).values()
+        return found
+
+    return verdict
+
+
+@pytest.fixture
+def failed_model(world: World) -> None:
+    """Let the model gpt2 have failed."""
+    row = {"study": "s", "model": "gpt2", "checkpoint": "final", "status": "failed", "error": "out of memory"}
+    world.store.put("models", ["study", "model", "checkpoint"], row)

@@ -1,0 +1,108 @@
+"""Ranks and nearest vectors against brute force in float64, and where float32 alone would get them wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.closeness import brute_force
+
+from reporter.forward import closeness
+from reporter.forward.closeness import BOTH, Vectors, against, compare
+
+
+def made_up(states=40, vocabulary=700, width=24, mean=0.0, size=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    table = (rng.standard_normal((vocabulary, width)) + mean).astype(np.float32)
+    own = rng.integers(vocabulary, size=states)
+    x = (size * (table[own] * rng.uniform(0, 1.5, (states, 1)) + rng.standard_normal((states, width)))).astype("f4")
+    return torch.from_numpy(x), own, torch.from_numpy(table)
+
+
+def assert_found(x, own, table, nearest=20, shift=None):
+    found = compare(x, own, Vectors(table, shift), nearest=nearest)
+    moved = table.double().numpy() + (0 if shift is None else shift.double().numpy())
+    expected = brute_force(x.double().numpy(), moved, own, nearest)
+    np.testing.assert_allclose(found.cosine, expected["cosine"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.distance, expected["distance"], rtol=1e-9)
+    for measure in BOTH:
+        np.testing.assert_array_equal(found.ranks[measure], expected[f"rank_{measure}"])
+        np.testing.assert_array_equal(found.nearest[measure], expected[f"nearest_{measure}"])
+
+
+@pytest.mark.parametrize("mean", [0.0, 3.0, 300.0])
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e4])
+def test_against_brute_force_in_blocks(mean, size, monkeypatch):
+    monkeypatch.setattr(closeness, "BLOCK", 64)
+    monkeypatch.setattr(closeness, "STATES", 16)
+    assert_found(*made_up(mean=mean, size=size))
+    assert_found(*made_up(mean=mean, size=size), shift=torch.randn(24, generator=torch.Generator().manual_seed(1)))
+
+
+def test_vectors_that_float32_cannot_tell_apart():
+    """A thousand vectors around each state's own, some nearer by less than a rounding in float32, some farther."""
+    rng = np.random.default_rng(0)
+    x, own, table = made_up(states=4, vocabulary=8, width=48)
+    near = np.concatenate([np.float32(1 + 3e-7 * rng.standard_normal((300, 48))) * table[i].numpy() for i in own])
+    table = torch.cat([table, torch.from_numpy(near.astype(np.float32))])
+    rough = np.argsort(-(x @ table.T / table.norm(dim=1)).numpy(), axis=1)
+    exact = brute_force(x.double().numpy(), table.double().numpy(), own, 50)
+    assert (rough[:, :50] != exact["nearest_cosine"]).any()  # or the test would not be about this
+    assert_found(x, own, table, nearest=50)
+
+
+def test_equal_vectors_are_not_nearer_and_come_in_the_order_of_their_ids():
+    x, own, table = made_up()
+    doubled = torch.cat([table, table, table])
+    found, plain = compare(x, own, Vectors(doubled), nearest=9), compare(x, own, Vectors(table), nearest=3)
+    for measure in BOTH:
+        np.testing.assert_array_equal(found.ranks[measure], 3 * plain.ranks[measure])
+        thrice = plain.nearest[measure][:, :, None] + np.arange(3) * len(table)
+        np.testing.assert_array_equal(found.nearest[measure], thrice.reshape(len(x), 9))
+    scaled = compare(x, own, Vectors(torch.cat([table, 2 * table])))  # the same direction is no nearer by cosine
+    np.testing.assert_array_equal(scaled.ranks["cosine"], 2 * plain.ranks["cosine"])
+
+
+@pytest.mark.parametrize("same", [50, 650])
+def test_rows_never_trained_are_all_equal(same):
+    x, own, table = made_up()
+    table[-same:] = table[-1]
+    assert_found(x, own, table)
+    x[:] = table[-1] * 1.01  # so that they are the nearest
+    assert_found(x, own, table)
+
+
+def test_zeros_have_no_cosine():
+    x, own, table = made_up(vocabulary=30)
+    x[0] = 0
+    own[0], own[1] = 5, 3
+    table[3:28] = 0
+    found = compare(x, own, Vectors(table), nearest=10)
+    assert np.isnan(found.cosine[:2]).all() and (found.ranks["cosine"][:2] == -1).all()
+    assert (found.nearest["cosine"][0] == -1).all()
+    assert (found.ranks["cosine"][2:] >= -1).all()
+    assert sorted(found.nearest["cosine"][1][:5]) == [0, 1, 2, 28, 29] and (found.nearest["cosine"][1][5:] == -1).all()
+    assert found.ranks["distance"][0] == 0  # of equal zeros none is nearer
+    assert (found.nearest["distance"][0] == np.arange(3, 13)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_table_in_half_precision_is_taken_as_it_is(dtype):
+    x, own, table = made_up()
+    assert_found(x, own, table.to(dtype))
+
+
+def test_fewer_vectors_than_neighbours_and_no_state():
+    x, own, table = made_up(vocabulary=5)
+    assert compare(x, own, Vectors(table), nearest=100).nearest["cosine"].shape == (40, 5)
+    none = compare(x[:0], own[:0], Vectors(table), nearest=3)
+    assert none.ranks["distance"].shape == (0,) and none.nearest["distance"].shape == (0, 3)
+
+
+def test_one_measure_without_neighbours():
+    x, own, table = made_up()
+    found = compare(x, own, Vectors(table), ("cosine",))
+    assert set(found.ranks) == {"cosine"} and not found.nearest
+    cosines, distances = against(x, own[:, None], Vectors(table))
+    np.testing.assert_array_equal(found.cosine, cosines[:, 0])
+    np.testing.assert_allclose(distances[:, 0], (x - table[own]).norm(dim=1), rtol=1e-5)

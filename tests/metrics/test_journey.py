@@ -1,0 +1,95 @@
+"""Words against the vocabulary, token by token from the definition."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from oracles.closeness import brute_force
+from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, fake_vocabulary, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.forward.vocabulary import CONTENT, FUNCTION, NO_WORD, Vocabulary
+
+TEXTS = 50
+
+
+def kinds_by_hand(ids, texts, positions):
+    """Kind of each token: a third are function words, a third content words, those that end in 9 go on."""
+    at = {(text, position): i for i, (text, position) in enumerate(zip(texts, positions, strict=True))}
+    found = []
+    for token, text, position in zip(ids, texts, positions, strict=True):
+        after = at.get((text, position + 1))
+        joined = (token % 10 == 9 and position > 0) or (after is not None and ids[after] % 10 == 9)
+        found.append(0 if joined or token < FIRST_WORD else token % 3)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_rank_and_cosine(observe, values, role, view):
+    model, texts = FakeModel(role=role), made_up_texts(TEXTS)
+    observables, _ = observe(model, texts, batch_tokens=150)
+    every = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
+    kinds = kinds_by_hand(every.ids, every.texts, every.positions)
+    kept = every.view(view)
+    there = set(zip(kept.texts.tolist(), kept.positions.tolist(), strict=True))
+    inside = np.array([key in there for key in zip(every.texts.tolist(), every.positions.tolist(), strict=True)])
+    found = values(model, observables, TEXTS, view, ["journey"])
+    for layer, x in enumerate(every.states):
+        for name, kind in (("function", FUNCTION), ("content", CONTENT)):
+            chosen = inside & (kinds == kind)
+            expected = brute_force(x[chosen], model.embeddings.astype(float), every.ids[chosen])
+            rank, cosine = found[f"journey.rank_{name}", layer], found[f"journey.cosine_{name}", layer]
+            assert rank.n == cosine.n == chosen.sum() > 20
+            assert rank.value == pytest.approx(expected["rank_cosine"].mean(), rel=1e-6)
+            assert cosine.value == pytest.approx(expected["cosine"].mean(), rel=1e-5)
+            assert rank.ci_low <= rank.value <= rank.ci_high
+
+
+def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):
+    model, texts = FakeModel(final_width=16), made_up_texts(300)
+    observables, counts = observe(model, texts, sample=500, names=("moments", "journey"), sites=("final", "attention"))
+    found = values(model, observables, 300, "words", ["journey"])
+    assert 60 < found["journey.rank_function", 0].n < 240 and counts.tokens > 2000
+    assert {where for _, where in found} == {0, 1, 2, 3, "final 3", "attention 1", "attention 2", "attention 3"}
+    assert len({found["journey.rank_content", where].n for where in (0, 3, "final 3", "attention 2")}) == 1
+
+
+def test_states_of_another_width_and_texts_without_words(observe, values):
+    model = FakeModel(final_width=12)
+    observables, _ = observe(model, made_up_texts(20), names=("moments", "journey"))
+    found = values(model, observables, 20, "words", ["journey"])
+    assert found["journey.rank_content", 3].value is not None
+    reason = "its token vectors have 16 dimensions, its states 12: they cannot be compared"
+    assert found["journey.rank_content", "final 3"].reason == reason
+    word = str(3 - FIRST_WORD + 3)  # id 6: no word
+    observables, _ = observe(model, FakeTexts([word, f"{word} {word}"]), names=("moments", "journey"))
+    none = values(model, observables, 2, "words", ["journey"])["journey.cosine_function", 1]
+    assert none.reason == "of the tokens that were read none is a function word whose state has a direction"
+
+
+def test_a_piece_of_a_word_is_no_word():
+    vocabulary = fake_vocabulary(FakeModel())
+    ids = np.array([EDGE, 10, 19, 4, 9, 4, 5])
+    texts = np.array([0, 0, 0, 0, 1, 1, 0])  # 5 is the last of the first text
+    positions = np.array([0, 1, 2, 3, 0, 1, 4])
+    assert vocabulary.kinds_in(ids, texts, positions).tolist() == [NO_WORD, NO_WORD, NO_WORD, 1, 0, 1, 2]
+    back = np.array([6, 3, 5, 0, 2, 4, 1])
+    shuffled = vocabulary.kinds_in(ids[back], texts[back], positions[back])
+    assert shuffled.tolist() == vocabulary.kinds_in(ids, texts, positions)[back].tolist()
+
+
+def test_stop_words_of_a_real_vocabulary():
+    import torch
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    vocabulary = {"[CLS]": 0, "the": 1, "Whereas": 2, "mouse": 3, "##se": 4, "2": 5, "I": 6}
+    tokenizer = SimpleNamespace(
+        all_special_tokens=["[CLS]"], added_tokens_decoder={}, get_vocab=lambda: dict(vocabulary)
+    )
+    assert {"the", "whereas", "i"} <= ENGLISH_STOP_WORDS
+    found = Vocabulary.of(SimpleNamespace(tokenizer=tokenizer, vocabulary=torch.zeros(8, 4)))
+    assert found.kinds.tolist() == [0, FUNCTION, FUNCTION, CONTENT, 0, 0, FUNCTION, 0]
+    assert found.goes_on.tolist() == [False] * 4 + [True] + [False] * 3
