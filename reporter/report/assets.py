@@ -22,6 +22,10 @@ SOURCES = (
     "journeys.js",
     "points.js",
     "exhibits.js",
+    "journey_choose.js",
+    "journey_near.js",
+    "journey_lines.js",
+    "journey_path.js",
     "explore.js",
 )
 """The page's own script, in the order in which its parts need each other."""

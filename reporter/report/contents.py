@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reporter.metrics.base import Metric, Statistic
+from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
 from reporter.report.explorer import Explorer
@@ -85,13 +85,15 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False) -> Contents:
+def read_contents(
+    read: Read, study: Row, catalogue: Mapping[str, Definition], headlines_only: bool = False
+) -> Contents:
     """Read one study.
 
     Args:
         read: runs a query.
         study: its row of ``studies``.
-        catalogue: the metrics that are installed; numbers of others are shown under their bare names.
+        catalogue: the metrics and analyses that are installed; numbers of others are shown under their bare names.
         headlines_only: leave out all other figures and the explorers; enough for the list of studies.
     """
     name = str(study["study"])
@@ -143,7 +145,7 @@ def _views(study: Row, found: list[str]) -> list[str]:
 
 
 def _sections(
-    read: Read, study: str, catalogue: Mapping[str, Metric], tried: Sequence[str], headlines_only: bool
+    read: Read, study: str, catalogue: Mapping[str, Definition], tried: Sequence[str], headlines_only: bool
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none."""
     found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
@@ -165,7 +167,7 @@ def _section(
     name: str,
     rows: dict[str, Row],
     tables: set[str],
-    metric: Metric | None,
+    metric: Definition | None,
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()

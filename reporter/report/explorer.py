@@ -65,6 +65,7 @@ class Explorer:
         parts: what its script fetches when it is chosen, by a name of letters, digits, dots and hyphens; each becomes
             ``data/<name>.js``.
         sources: the rows behind its charts.
+        analyses: whose rows it shows; their sections on the study's page link to it.
         error: what went wrong while it was read; it then has nothing else.
     """
 
@@ -75,6 +76,7 @@ class Explorer:
     data: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+    analyses: tuple[str, ...] = ()
     error: str = ""
 
     @property

@@ -91,6 +91,7 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
         data={"journeys": journeys, "entries": entries, "models": styled(styles)},
         parts=parts,
         sources=(steps, near, paths),
+        analyses=("journeys",),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.report import queries
@@ -42,7 +43,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
     with store.reading() as read:
         rows = rows_of(read(queries.STUDIES.text))
         wanted = _wanted(database, [str(row["study"]) for row in rows], studies)
-        known = catalogue()
+        known = {**catalogue(), **analyses()}
         found = [read_contents(read, row, known, headlines_only=row["study"] not in wanted) for row in rows]
     try:
         return _write(out, found, wanted)

@@ -76,9 +76,10 @@ def journeys(study: str) -> dict[str, pd.DataFrame]:
                             for site, layer, depth in places:
                                 place = {"site": site, "layer": layer, "depth": depth}
                                 age = 0.3 if step == 50 else 1.0
-                                steps.append(here | flags | place | _numbers(position, text, depth, site, age))
+                                numbers = _numbers(position, text, depth, site, age)
+                                steps.append(here | flags | place | numbers)
                                 if followed:
-                                    near += _near(here | place, vocabulary, depth * age, text, site)
+                                    near += _near(here | place, vocabulary, depth * age, text, numbers)
     return {"journeys": pd.DataFrame(steps), "neighbours": pd.DataFrame(near), "projections": pd.DataFrame(paths)}
 
 
@@ -127,16 +128,21 @@ def _numbers(position: int, text: int, depth: float, site: str, age: float) -> d
     }
 
 
-def _near(here: dict[str, Any], vocabulary: list[str], depth: float, text: int, site: str) -> list[dict[str, Any]]:
+def _near(
+    here: dict[str, Any], vocabulary: list[str], depth: float, text: int, numbers: dict[str, Any]
+) -> list[dict[str, Any]]:
     rng = np.random.default_rng(here["token_id"])
     taste, shift = rng.normal(0, 1, len(vocabulary)), rng.normal(0, 1 + text, len(vocabulary))
-    score = taste + 2.2 * depth * shift + (0.2 if site == "attention" else 0)
-    score[here["token_id"]] = 6 - 7.5 * depth
+    score = taste + 2.2 * depth * shift
+    score[here["token_id"]] = -9
+    rank = {"cosine": numbers["rank_cosine"], "distance": numbers["rank_distance"]}
     rows = []
     for measure in ("cosine", "distance"):
-        order = np.argsort(-(score + (0.4 * taste if measure == "distance" else 0)), kind="stable")[:TOP]
-        for place, found in enumerate(order, start=1):
-            cosine = float(1 / (1 + math.exp(-score[found] / 3)))
+        order = list(np.argsort(-(score + (0.4 * taste if measure == "distance" else 0)), kind="stable"))
+        order.remove(here["token_id"])
+        order.insert(rank[measure], here["token_id"])
+        for place, found in enumerate(order[:TOP], start=1):
+            cosine = 0.95 - 0.5 * depth - 0.02 * place
             rows.append(
                 here
                 | {"measure": measure, "place": place, "neighbour_id": int(found), "neighbour": vocabulary[found]}
