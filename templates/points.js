@@ -121,9 +121,10 @@ class Points {
         point.part = String(point.row[this.by] ?? (options.instead?.[this.by] && point.row[options.instead[this.by]] !== "token" ? point.row[options.instead[this.by]] : "none"));
         count.set(point.part, (count.get(point.part) ?? 0) + 1);
       }
-      const own = options.order ? [...count.keys()] : [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
-      this.colours = new Map(own.map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
-      for (const name of [...this.hidden]) if (!count.has(name) && !options.order) this.hidden.delete(name);
+      const known = options.values?.[this.by];
+      const own = known ? known.filter(name => count.has(name)) : [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
+      this.colours = new Map((known ?? own).map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
+      for (const name of [...this.hidden]) if (!count.has(name) && !known) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
       this.legendParts(own, count);
     }
@@ -174,7 +175,7 @@ class Points {
     const span = Math.min(this.width - 40, this.height - 40) * (this.dims === 3 ? 1.1 : 1) * this.zoom;
     const wide = this.dims === 2 ? Math.min((this.width - 60) / Math.max(1, this.height - 40), 1.9) : 1;
     const near = this.dims === 3 ? 1 / (1 + 0.35 * z) : 1;
-    return [this.width / 2 + this.shift[0] + x * span * near * (this.options.square ? 1 : wide), this.height / 2 + this.shift[1] - y * span * near, z];
+    return [this.width / 2 + this.shift[0] + x * span * near * (this.options.even ? 1 : wide), this.height / 2 + this.shift[1] - y * span * near, z];
   }
 
   draw() {
@@ -260,6 +261,7 @@ class Points {
 
   // from the origin to the mean of each part
   arrows(pen, points, ink) {
+    const named = [];
     const [ox, oy] = this.project([0, 1, 2].map(k => -this.middle[k] / this.size));
     for (const row of this.means.filter(row => !this.hidden.has(String(row[this.by])))) {
       const part = String(row[this.by]);
@@ -275,10 +277,17 @@ class Points {
       pen.moveTo(x + 5 * Math.cos(angle), y + 5 * Math.sin(angle));
       for (const side of [2.5, -2.5]) pen.lineTo(x + 9 * Math.cos(angle + side), y + 9 * Math.sin(angle + side));
       pen.fill();
-      pen.fillStyle = ink;
-      pen.textAlign = x < ox ? "right" : "left";
-      pen.fillText(phrase(part, 30), x + (x < ox ? -9 : 9), y + 4);
-      pen.textAlign = "left";
+      named.push({ text: phrase(part, 30), x: x + (x < ox ? -9 : 9), y: y + 4, right: x < ox });
+    }
+    // names that would lie on each other move down
+    pen.fillStyle = ink;
+    const placed = [];
+    for (const name of named.sort((a, b) => a.y - b.y)) {
+      const width = pen.measureText(name.text).width;
+      const left = Math.max(2, Math.min(name.right ? name.x - width : name.x, this.width - width - 2));
+      while (placed.some(other => Math.abs(other.y - name.y) < 12 && left < other.left + other.width && other.left < left + width)) name.y += 3;
+      placed.push({ left, width, y: name.y });
+      pen.fillText(name.text, left, name.y);
     }
   }
 

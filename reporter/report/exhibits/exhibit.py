@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from altair.utils.schemapi import debug_mode
 
+from reporter.analyses.registry import analyses
 from reporter.report.columns import pack
 from reporter.report.explorer import Read, Source
 from reporter.report.figures import bare_spec
@@ -48,6 +49,7 @@ class Exhibit:
         read_off: a sentence for each model and checkpoint.
         mind: what a reader must know not to be misled.
         half: whether it takes half of a wide page, beside another one.
+        metric: the analysis whose statistics it shows, where its table is ``layer_metrics``.
     """
 
     id: str
@@ -65,6 +67,7 @@ class Exhibit:
     read_off: Callable[[pd.DataFrame], dict[Who, str]] = lambda frame: {}
     mind: str = ""
     half: bool = False
+    metric: str = ""
 
     @property
     def definition(self) -> str:
@@ -73,9 +76,11 @@ class Exhibit:
 
     @property
     def terms(self) -> list[tuple[str, str]]:
-        """The columns that are shown, and what they are."""
+        """What is shown and what that is: statistics, then columns."""
+        known = analyses().get(self.metric)
         comments = {column.name: column.comment for column in find_table(self.table).columns}
-        return [(name, comments[name]) for name in self.columns]
+        statistics = [(f"{self.metric}.{one.name}", one.definition) for one in known.statistics] if known else []
+        return statistics + [(name, comments[name]) for name in self.columns]
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ class Hung:
         return {
             "title": self.exhibit.title,
             "drawing": self.exhibit.drawing,
-            "options": dict(self.exhibit.options),
+            "options": self._options(),
             "together": self.exhibit.together,
             "byLayer": self.exhibit.by_layer,
             "specs": dict(self.specs),
@@ -158,6 +163,13 @@ class Hung:
         """What becomes its CSV."""
         own = self.exhibit
         return None if self.frame is None else Source(self.id, own.title, own.table, self.sql, self.frame)
+
+    def _options(self) -> dict[str, Any]:
+        """Its options; with ``values`` the order, and so the colours, of what is told apart."""
+        options = dict(self.exhibit.options)
+        if options.get("order") and self.frame is not None:
+            options["values"] = {name: sorted(set(self.frame[name].dropna())) for name in options["colour"]}
+        return options
 
     def _names(self, who: Sequence[Who]) -> list[str | None]:
         if self.exhibit.together:

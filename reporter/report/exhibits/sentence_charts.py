@@ -113,12 +113,13 @@ def concepts(frame: pd.DataFrame, styles: Styles) -> Any:
     layers = [cells]
     if len(names) <= MOST_NAMED:
         layers.append(
-            base.mark_text(fontSize=10, dy=3, baseline="middle").encode(
+            base.mark_text(fontSize=9.5, dy=3, baseline="middle").encode(
                 text=alt.Text("cosine:Q", format=".2f"), color=ink
             )
         )
-    dots = base.transform_filter("datum.beyond").mark_text(text="●", fontSize=8, dy=-8 if len(layers) > 1 else 0)
-    layers.append(dots.encode(color=ink))
+    high = -8 if len(layers) > 1 else 0
+    for sign, test in (("●", "datum.beyond"), ("○", "!datum.beyond && datum.p !== null && datum.p < 0.05")):
+        layers.append(base.transform_filter(test).mark_text(text=sign, fontSize=7, dy=high).encode(color=ink))
     most = max(frame.groupby("pairs")["concept_a"].nunique())
     return alt.layer(*layers, data=frame).properties(width="container", height=min(640, 60 + 34 * int(most)))
 

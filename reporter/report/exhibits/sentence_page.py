@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reporter.analyses.registry import analyses
 from reporter.report.exhibits import sentence_charts as charts
 from reporter.report.exhibits import sentence_queries as queries
 from reporter.report.exhibits.exhibit import Exhibit, choices, variants
@@ -22,18 +23,31 @@ HEADINGS = {
 """Heading and lead of each section."""
 
 
+ORDER = ("linear_selectivity", "hidden_selectivity")
+"""Statistics that are shown first."""
+
+
 def exhibits() -> dict[str, tuple[Exhibit, ...]]:
     """Return the exhibits of each section."""
     return {
         "groups": (GROUP_POINTS, GROUPS),
-        "pairs": (CONCEPTS, DIRECTIONS, PAIR_POINTS),
-        "clouds": (CLOUD_POINTS, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED, SEPARABILITY),
+        "pairs": (CONCEPTS, PAIR_POINTS, DIRECTIONS),
+        "clouds": (CLOUD_POINTS, SEPARABILITY, CLOUD_HISTOGRAMS, CLOUD_EXPLAINED),
         "probes": (PROBES, SELECTIVITY),
     }
 
 
 def _item(frame: pd.DataFrame, column: str = "item", label: str = "Clouds") -> Pick:
     return choices(frame, column, label)
+
+
+def _statistic(frame: pd.DataFrame, metric: str) -> Pick:
+    """Return a selector of statistics, in the order of their definitions; floors come last."""
+    titles = {statistic.name: statistic.title for statistic in analyses()[metric].statistics}
+    order = [name for name in ORDER if name in titles] + list(titles)
+    found = choices(frame, "statistic", "Statistic", order).choices
+    said = {name: titles.get(name) or f"floor of: {titles.get(name.removesuffix('_floor'), name)}" for name in found}
+    return Pick("statistic", "Statistic", said)
 
 
 def _bring(frame: pd.DataFrame) -> Pick:
@@ -49,10 +63,11 @@ GROUP_POINTS = Exhibit(
     ("part", "label", "x", "y"),
     queries.GROUP_POINTS,
     drawing="points",
-    options={"colour": ["text_group"], "tell": ["text_group"], "axisNames": ["PC1", "PC2", ""], "height": 430},
+    options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": ["PC1", "PC2", ""], "height": 430},
     by_layer=True,
     mind="two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",
+    half=True,
 )
 
 GROUPS = Exhibit(
@@ -68,19 +83,24 @@ GROUPS = Exhibit(
         Pick("$controls", "Controls", {"with": "shown", "without": "hidden"}),
     ],
     options={"legend": "text_group", "at": True},
+    half=True,
 )
 
 CONCEPTS = Exhibit(
     "sentences.concepts",
     "Directions of concepts beside each other",
-    "The cosine of the mean differences of two concepts. A dot: p is below 0.05 divided by the number of these cosines.",
+    "The cosine of the mean differences of two concepts. ●: p is below 0.05 divided by the number of these cosines; "
+    "○: below 0.05 alone, as one in twenty is by chance.",
     "direction_cosines",
     ("concept_a", "concept_b", "cosine", "p"),
     queries.DIRECTION_COSINES,
     charts={"cosine": charts.concepts},
     picks=lambda frame: [choices(frame, "pairs", "Pairs")],
-    options={"scale": "cosine", "square": True},
+    options={"scale": "cosine"},
     by_layer=True,
+    mind="p comes from random turns, so it cannot be smaller than one over their number: of many concepts none may "
+    "reach the stricter level, whatever they do.",
+    half=True,
 )
 
 DIRECTIONS = Exhibit(
@@ -112,9 +132,10 @@ PAIR_POINTS = Exhibit(
     picks=lambda frame: [choices(frame, "pairs", "Pairs")],
     options={
         "colour": ["concept"], "tell": ["concept"], "arrows": True, "origin": True, "order": True, "height": 460,
-        "axisNames": ["PC1", "PC2", ""], "square": True,
+        "axisNames": ["PC1", "PC2", ""], "even": True,
     },
     by_layer=True,
+    half=True,
 )  # fmt: skip
 
 CLOUD_POINTS = Exhibit(
@@ -126,8 +147,9 @@ CLOUD_POINTS = Exhibit(
     queries.CLOUD_POINTS,
     drawing="points",
     picks=lambda frame: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
-    options={"colour": ["corpus"], "tell": ["corpus"], "axisNames": ["PC1", "PC2", ""], "height": 430},
+    options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": ["PC1", "PC2", ""], "height": 430},
     by_layer=True,
+    half=True,
 )
 
 CLOUD_HISTOGRAMS = Exhibit(
@@ -165,17 +187,19 @@ CLOUD_EXPLAINED = Exhibit(
 SEPARABILITY = Exhibit(
     "sentences.separability",
     "How well the corpora are told apart",
-    "Each model at its last checkpoint, over relative depth. The definition of each statistic is on the page of layers.",
+    "Each model at its last checkpoint, over relative depth.",
     "layer_metrics",
     ("value", "ci_low", "ci_high", "n"),
     queries.SEPARABILITY,
     charts={"value": charts.by_depth},
     picks=lambda frame: [
         _item(frame, "corpus"),
-        choices(frame, "statistic", "Statistic", ("separability", "centroid_distance", "overlap")),
+        _statistic(frame, "clouds"),
     ],
     options={"legend": "model"},
     together=True,
+    half=True,
+    metric="clouds",
 )
 
 PROBES = Exhibit(
@@ -188,6 +212,8 @@ PROBES = Exhibit(
     charts={"value": charts.probes},
     picks=lambda frame: [_item(frame, "corpus", "Probe")],
     options={"legend": "classifier", "at": True},
+    half=True,
+    metric="probes",
 )
 
 SELECTIVITY = Exhibit(
@@ -198,7 +224,9 @@ SELECTIVITY = Exhibit(
     ("value", "ci_low", "ci_high", "n"),
     queries.SELECTIVITY,
     charts={"value": charts.by_depth},
-    picks=lambda frame: [_item(frame, "corpus", "Probe"), choices(frame, "statistic", "Statistic")],
+    picks=lambda frame: [_item(frame, "corpus", "Probe"), _statistic(frame, "probes")],
     options={"legend": "model"},
     together=True,
+    half=True,
+    metric="probes",
 )

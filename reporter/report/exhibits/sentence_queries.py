@@ -122,7 +122,7 @@ SELECT model, checkpoint, corpus, split_part(statistic, '_', 1) AS classifier,
 FROM layer_metrics
 WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
   AND statistic NOT LIKE '%\\_selectivity%' ESCAPE '\\' AND statistic NOT LIKE '%\\_memorised%' ESCAPE '\\'
-ORDER BY model, checkpoint, corpus, classifier, kind, layer
+ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
 """,
 )
 
@@ -133,6 +133,6 @@ SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_hig
 FROM layer_metrics
 WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')
 QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
-ORDER BY corpus, ends_with(statistic, '_selectivity') DESC, statistic, model, layer
+ORDER BY corpus, statistic, model, layer
 """,
 )

@@ -43,7 +43,7 @@ def counts(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 def _histogram(frame: pd.DataFrame, y: Any, shown: str = "") -> Any:
-    parts = ordered(list(frame["part"]), KINDS)
+    parts = ordered(sorted(set(frame["part"]), key=lambda part: ("–" in part, part)), KINDS)
     color = alt.Color(
         "part:N",
         scale=alt.Scale(domain=parts, range=colours(len(parts))),
@@ -74,7 +74,7 @@ def explained(frame: pd.DataFrame, styles: Styles) -> Any:
         frame: rows of the query ``vocabulary_explained`` or ``cloud_explained``.
         styles: not used.
     """
-    parts = ordered(list(frame["part"]), KINDS)
+    parts = ordered(sorted(set(frame["part"])), KINDS)
     most = max(2, int(frame["components"].max()))
     ticks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n <= most]
     x = alt.X(
