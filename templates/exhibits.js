@@ -12,7 +12,7 @@ function phrase(text, most = 90) {
 }
 const isolated = text => make("bdi", { text: phrase(text, 60) });
 const element = (tag, className = "", text = "") => Object.assign(document.createElement(tag), { className, textContent: text });
-const number = value => short(value, 4);
+const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 9999 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
 const twin = colour => (drawTheme() === "dark" ? hall.dark[colour] ?? colour : colour);
 
 // ---------------------------------------------------------------- what is chosen
@@ -61,7 +61,11 @@ class Pane {
     const stop = exhibit.byLayer ? stopOf(this.slot) : null;
     this.name.replaceChildren(...(exhibit.together ? [] : [swatchOf(who), element("span", "", who.label + (stop ? ` · ${stop.label}` : ""))]));
     const found = await rowsOf(exhibit.id, this.who);
-    const rows = found === null ? [] : found.filter(row => this.wanted(row, stop));
+    let rows = found === null ? [] : found.filter(row => this.wanted(row, stop));
+    if (rows.length === 0 && found && exhibit.options.instead) {  // a model of one kind of vectors has no picture of several
+      const { column, values } = exhibit.options.instead;
+      rows = found.filter(row => this.wanted(row, stop, { [column]: values[exhibit.picked[column]] }));
+    }
     this.rows = rows;
     this.reading.replaceChildren(...(exhibit.readings[exhibit.together ? 0 : this.who] || "").split(" · ").map(part => element("span", "", part)));
     this.plot.classList.toggle("void", rows.length === 0);
@@ -72,9 +76,9 @@ class Pane {
     else await this.chart(rows, who, stop);
   }
 
-  wanted(row, stop) {
+  wanted(row, stop, other = {}) {
     if (stop && (row.site !== stop.site || row.layer !== stop.layer)) return false;
-    return Object.entries(this.exhibit.picked).every(([name, value]) => {
+    return Object.entries({ ...this.exhibit.picked, ...other }).every(([name, value]) => {
       const columns = name.split("|");
       return !columns.every(column => column in row) || columns.map(column => row[column] ?? "").join("|") === value;
     });
@@ -176,7 +180,6 @@ class Exhibit {
       this.place.append(pane.element);
     }
     this.place.classList.toggle("two", wanted === 2);
-    root.classList.toggle("comparing", asked.slots[1] !== null);
   }
 
   // the colours of what is drawn
@@ -293,7 +296,9 @@ explorers.vocabulary = explorers.sentences = () => {
       asked.slots[slot] = select.value === "" ? null : Number(select.value);
       if (slot === 0) asked.stop = Math.round(depth * Math.max(0, stops(asked.slots[0]).length - 1));
       setSlider();
-      refreshExhibits();
+      // charts that are drawn learn of their new width as they would of a window's
+      root.classList.toggle("comparing", asked.slots[1] !== null);
+      refreshExhibits().then(() => dispatchEvent(new Event("resize")));
     });
   }
   for (const radio of all("input[name=stop-site]")) {

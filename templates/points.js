@@ -17,8 +17,7 @@ class Points {
     if (options.colour?.length > 1) this.tools.append(this.choice("Colour", options.colour, value => { this.by = value; this.recolour(); }));
     this.by = options.colour?.[0] ?? "part";
     if (options.search) this.tools.append(this.searching());
-    this.tools.append(this.zooming());
-    plot.replaceChildren(this.tools, this.key, this.canvas, this.told);
+    plot.replaceChildren(this.tools, this.key, make("div", { class: "canvas-box" }, this.canvas, this.zooming()), this.told);
     this.canvas.style.height = `${options.height ?? 380}px`;
     this.canvas.addEventListener("pointermove", event => this.move(event));
     this.canvas.addEventListener("pointerdown", event => { this.drag = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); });
@@ -118,7 +117,7 @@ class Points {
     } else {
       const count = new Map();
       for (const point of this.all) {
-        point.part = String(point.row[this.by] ?? (options.instead?.[this.by] && point.row[options.instead[this.by]] !== "token" ? point.row[options.instead[this.by]] : "none"));
+        point.part = String(point.row[this.by] ?? (options.of && point.row[options.of] !== "token" ? point.row[options.of] : "none"));
         count.set(point.part, (count.get(point.part) ?? 0) + 1);
       }
       const known = options.values?.[this.by];
@@ -384,8 +383,11 @@ class Points {
 
   sayFound() {
     const wanted = this.input?.value ?? "";
-    if (wanted === "") return [];
-    if (this.found.length) return [element("span", "", `${this.found.length} marked: `), ...this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "])];
-    return [element("span", "", "Not among the points that are drawn. The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
+    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
+    const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
+    const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);
+    return [`${this.found.length} marked: `, ...said, ...(exact ? [] : [element("span", "", "The token itself is not drawn."), ...elsewhere])];
   }
 }

@@ -59,7 +59,7 @@ def of_groups(column: str) -> Any:
         far = base.mark_point(size=60, opacity=0, filled=True)
         far = far.encode(tooltip=tips("text_group", "control", "layer", "silhouette", "within", "between", "ratio"))
         chart = alt.layer(_here(), line, far, points, data=frame).add_params(*_params(controls="with"))
-        return chart.properties(width="container", height=260)
+        return chart.properties(width="container", height=400)
 
     return draw
 
@@ -100,9 +100,9 @@ def concepts(frame: pd.DataFrame, styles: Styles) -> Any:
         frame: rows of the query ``direction_cosines``.
         styles: not used.
     """
-    names = list(dict.fromkeys(frame["concept_a"]))
+    most = int(frame.groupby("pairs")["concept_a"].nunique().max())
     axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=130, title=None)
-    scale = alt.Scale(domain=names, paddingInner=0.04, paddingOuter=0)
+    scale = alt.Scale(paddingInner=0.04, paddingOuter=0)
     base = alt.Chart().encode(
         x=alt.X("concept_b:N", scale=scale, axis=_slanted()),
         y=alt.Y("concept_a:N", scale=scale, axis=axis),
@@ -111,21 +111,25 @@ def concepts(frame: pd.DataFrame, styles: Styles) -> Any:
     cells = base.mark_rect(cornerRadius=2).encode(color=cosine_colour())
     ink = alt.ColorValue(INK, condition={"test": "abs(datum.cosine) > 0.62", "value": DARK_ON_LIGHT})
     layers = [cells]
-    if len(names) <= MOST_NAMED:
+    if most <= MOST_NAMED:
         layers.append(
-            base.mark_text(fontSize=9.5, dy=3, baseline="middle").encode(
-                text=alt.Text("cosine:Q", format=".2f"), color=ink
-            )
+            base.mark_text(
+                fontSize=9.5, dy=3, baseline="middle", opacity=alt.ExprRef(f"width < {25 * most} ? 0 : 1")
+            ).encode(text=alt.Text("cosine:Q", format=".2f"), color=ink)
         )
     high = -8 if len(layers) > 1 else 0
     for sign, test in (("●", "datum.beyond"), ("○", "!datum.beyond && datum.p !== null && datum.p < 0.05")):
         layers.append(base.transform_filter(test).mark_text(text=sign, fontSize=7, dy=high).encode(color=ink))
-    most = max(frame.groupby("pairs")["concept_a"].nunique())
-    return alt.layer(*layers, data=frame).properties(width="container", height=min(640, 60 + 34 * int(most)))
+    return alt.layer(*layers, data=frame).properties(width="container", height=min(640, 60 + 34 * most))
 
 
 def _slanted() -> Any:
     return alt.Axis(grid=False, ticks=False, domain=False, labelLimit=110, title=None, labelAngle=-45)
+
+
+def separability(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw how well clouds are told apart, as high as the picture beside it."""
+    return by_depth(frame, styles).properties(height=400)
 
 
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:

@@ -63,7 +63,7 @@ GROUP_POINTS = Exhibit(
     ("part", "label", "x", "y"),
     queries.GROUP_POINTS,
     drawing="points",
-    options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": ["PC1", "PC2", ""], "height": 430},
+    options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": ["PC1", "PC2", ""], "height": 400},
     by_layer=True,
     mind="two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",
@@ -147,7 +147,7 @@ CLOUD_POINTS = Exhibit(
     queries.CLOUD_POINTS,
     drawing="points",
     picks=lambda frame: [_item(frame), choices(frame, "projection", "Picture", ("pca",))],
-    options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": ["PC1", "PC2", ""], "height": 430},
+    options={"colour": ["corpus"], "order": True, "tell": ["corpus"], "axisNames": ["PC1", "PC2", ""], "height": 400},
     by_layer=True,
     half=True,
 )
@@ -191,7 +191,7 @@ SEPARABILITY = Exhibit(
     "layer_metrics",
     ("value", "ci_low", "ci_high", "n"),
     queries.SEPARABILITY,
-    charts={"value": charts.by_depth},
+    charts={"value": charts.separability},
     picks=lambda frame: [
         _item(frame, "corpus"),
         _statistic(frame, "clouds"),

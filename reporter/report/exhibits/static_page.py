@@ -141,7 +141,10 @@ POINTS = Exhibit(
         "tell": ["kind", "point", "class", "script", "subword", "norm"],
         "search": True,
         "height": 520,
-        "instead": {"class": "kind", "script": "kind", "subword": "kind"},
+        "instead": {
+            "column": "projection",
+            "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")},
+        },
     },
     mind="at most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
     "across their pictures, and the sizes of clumps, mean nothing.",
