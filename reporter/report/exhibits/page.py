@@ -138,9 +138,7 @@ def explorer_of(page: Page, styles: Styles, **given: Any) -> ExhibitExplorer:
     for hung in drawn.hung:
         parts |= hung.parts(keys)
     sources: list[Source] = [hung.source for hung in drawn.hung if hung.source is not None]
-    return ExhibitExplorer(
-        data=drawn.for_script(styles), parts=parts, sources=tuple(sources), shown=drawn, **given
-    )
+    return ExhibitExplorer(data=drawn.for_script(styles), parts=parts, sources=tuple(sources), shown=drawn, **given)
 
 
 def read_page(read: Read, study: str, exhibits: Mapping[str, Sequence[Exhibit]], styles: Styles) -> Page | None:
@@ -165,7 +163,10 @@ def read_page(read: Read, study: str, exhibits: Mapping[str, Sequence[Exhibit]],
 def _who(hung: Sequence[Hung], models: pd.DataFrame, styles: Styles) -> list[Chosen]:
     found = {key for one in hung for key in one.who}
     columns = (models[name] for name in ("model", "checkpoint", "step"))
-    steps = {(model, checkpoint): None if is_null(step) else int(step) for model, checkpoint, step in zip(*columns, strict=True)}
+    steps = {
+        (model, checkpoint): None if is_null(step) else int(step)
+        for model, checkpoint, step in zip(*columns, strict=True)
+    }
     order = {name: place for place, name in enumerate(styles.names)}
     keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], -(steps.get(key) or 0), key[1]))
     many = {model for model, _ in keys if sum(model == other for other, _ in keys) > 1}

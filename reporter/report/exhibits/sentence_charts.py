@@ -170,6 +170,8 @@ def probes(frame: pd.DataFrame, styles: Styles) -> Any:
     points = base.mark_point(filled=True, size=40, opacity=0.9).encode(
         y=y, tooltip=tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
     )
-    return alt.layer(_here(), band, line, points, data=frame).add_params(*_params()).properties(
-        width="container", height=260
+    return (
+        alt.layer(_here(), band, line, points, data=frame)
+        .add_params(*_params())
+        .properties(width="container", height=260)
     )

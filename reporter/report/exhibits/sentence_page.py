@@ -63,7 +63,13 @@ GROUP_POINTS = Exhibit(
     ("part", "label", "x", "y"),
     queries.GROUP_POINTS,
     drawing="points",
-    options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": ["PC1", "PC2", ""], "height": 400},
+    options={
+        "colour": ["text_group"],
+        "order": True,
+        "tell": ["text_group"],
+        "axisNames": ["PC1", "PC2", ""],
+        "height": 400,
+    },
     by_layer=True,
     mind="two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",

@@ -115,7 +115,9 @@ def heat(frame: pd.DataFrame, styles: Styles) -> Any:
 
 def cosine_colour(field: str = "cosine:Q") -> Any:
     """Return the colours of a cosine from −1 to 1; the legend is part of the page."""
-    return alt.Color(field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb"), legend=None)
+    return alt.Color(
+        field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb"), legend=None
+    )
 
 
 def offsets(frame: pd.DataFrame, styles: Styles) -> Any:

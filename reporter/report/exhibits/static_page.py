@@ -65,7 +65,9 @@ def _changes(frame: pd.DataFrame) -> dict[Who, str]:
     for (model, checkpoint), own in frame.groupby(WHO, sort=False):
         at = own[own["change_p"].notna()]
         told = [f"at {row.position} (p = {short(row.change_p, 2)})" for row in at.itertuples()]
-        found[model, checkpoint] = f"Changes character {', '.join(told)}" if told else "No change of character was found"
+        found[model, checkpoint] = (
+            f"Changes character {', '.join(told)}" if told else "No change of character was found"
+        )
     return found
 
 
@@ -161,7 +163,12 @@ EXTREMES = Exhibit(
     picks=_extremes,
     options={
         "split": "end_of_scale",
-        "columns": [["rank", "", "whole"], ["token", "Token", "token"], ["other", "and", "token"], ["value", "", "number"]],
+        "columns": [
+            ["rank", "", "whole"],
+            ["token", "Token", "token"],
+            ["other", "and", "token"],
+            ["value", "", "number"],
+        ],
         "ids": {"token": "token_id", "other": "other_id"},
         "valueName": "measure",
         "names": {"most": "most alike", "least": "least alike", "smallest": "smallest", "largest": "largest"},
