@@ -20,6 +20,8 @@ SOURCES = (
     "controls.js",
     "explorer.js",
     "journeys.js",
+    "points.js",
+    "exhibits.js",
     "journey_choose.js",
     "journey_near.js",
     "journey_lines.js",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from reporter.analyses.registry import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
@@ -110,7 +111,7 @@ def read_contents(
         styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
         moments=moments(checkpoints) if checkpoints else [],
-        corpora=[str(c) for c in read(queries.CORPUS_NAMES.fill(study=name))["corpus"]],
+        corpora=_corpora(rows_of(read(queries.CORPUS_NAMES.fill(study=name)))),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
         statistics=[statistic.name for metric in catalogue.values() for statistic in metric.statistics],
     )
@@ -136,6 +137,11 @@ def _claims(read: Read, study: str) -> Claims:
     return read_claims(frame, rows_of(frame), sql)
 
 
+def _corpora(found: Sequence[Row]) -> list[str]:
+    """Return the corpora that metrics have numbers of; what stands in their place for an analysis is none."""
+    return list(dict.fromkeys(str(row["corpus"]) for row in found if row["metric"] not in analyses()))
+
+
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return a frame as rows in which NULL is None."""
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -156,8 +162,12 @@ def _views(study: Row, found: list[str]) -> list[str]:
 def _sections(
     read: Read, study: str, catalogue: Mapping[str, Definition], tried: Sequence[str], headlines_only: bool
 ) -> list[Section]:
-    """One section for each metric that has numbers, and for each that was tried and has none."""
-    found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
+    """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
+
+    Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
+    """
+    shown_here = [name for name in tried if name not in catalogue or catalogue[name].statistics]
+    found: dict[str, dict[str, Row]] = {name: {} for name in shown_here}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
     others: dict[str, set[str]] = {}
@@ -166,7 +176,7 @@ def _sections(
         others.setdefault(row["metric"], set()).add(row["name"])
     return [
         _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), headlines_only)
-        for name in sorted(found)
+        for name in sorted(found, key=lambda name: (name in analyses(), name))
     ]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from jinja2 import Environment
 
 from reporter.report.assets import write
+from reporter.report.exhibits.explorer_sentences import read_sentences
+from reporter.report.exhibits.explorer_vocabulary import read_vocabulary
 from reporter.report.explorer import Explorer, Read, Reader
 from reporter.report.explorer_journeys import read_journeys
 from reporter.report.styles import Styles
@@ -16,6 +18,8 @@ from reporter.report.templating import inline_json
 
 READERS: dict[str, tuple[str, Reader]] = {
     "journeys": ("Journeys", read_journeys),
+    "sentences": ("Sentences", read_sentences),
+    "vocabulary": ("Static embeddings", read_vocabulary),
 }
 """By the name of the page: its title and what reads it."""
 
