@@ -131,7 +131,14 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "offline": True,
     }
     call("run", "good.yaml")
-    assert asked == {"files": ["good"], "out": Path("results"), "only": (), "force": False, "offline": False}
+    assert asked == {
+        "files": ["good"],
+        "out": Path("results"),
+        "only": (),
+        "force": False,
+        "offline": False,
+        "strict": False,
+    }
 
 
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
