@@ -129,6 +129,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "only": ("m", "c"),
         "force": True,
         "offline": True,
+        "strict": False,
     }
     call("run", "good.yaml")
     assert asked == {
