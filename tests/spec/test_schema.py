@@ -25,14 +25,14 @@ GOOD = [
     "metrics: [convergence, {intrinsic_dimension: {sample: 64}}, anisotropy:]\n"
     "views: [all]\nrun: {device: 'cuda:1', precision: mixed}\n",
     TEXTS + "metrics: all\n",
+    "study: s\nmodels: {a: {recipe: {architecture: bert, steps: 5, train_on: c}}, "
+    "b: {recipe: {from: a, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "claims:\n"
     "  a: {says: x, value: {metric: convergence.rate, model: m}, paper: 1, within: 0.1}\n"
     "  b: {says: x, value: {sql: SELECT 1}, between: [1, {metric: convergence.rate, model: m}]}\n"
     "  c: {says: x, shape: {metric: anisotropy.x, models: [m], is: peak-at, at: 1}}\n"
     "  d: {says: x, differ: {metric: anisotropy.x, a: encoders, b: {models: m, corpus: [c]}, is: above, layer: last}}\n"
     "  e: {says: x, relation: {x: anisotropy.x, y: anisotropy.y, over: layers, is: none, by: 0.3}}\n",
-    "study: s\nmodels: {a: {recipe: {architecture: bert, steps: 5, train_on: c}}, "
-    "b: {recipe: {from: a, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
 ]
 BAD = [
     "study: S\nmodels: {m: gpt2}\n",
@@ -45,9 +45,9 @@ BAD = [
     "study: s\nmodels: {m: gpt2}\nviews: [sinks]\n",
     "study: s\nmodels: {m: gpt2}\nrun: {device: gpu}\n",
     "study: s\nmodels: {m: gpt2}\nrun: {batch_tokens: 0}\n",
+    "study: s\nmodels: {b: {recipe: {from: a, layers: 5, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "claims: {a: {says: x, shape: {metric: anisotropy.x, is: bel}}}\n",
     TEXTS + "claims: {a: {shape: {metric: anisotropy.x, is: bell}}}\n",
-    "study: s\nmodels: {b: {recipe: {from: a, layers: 5, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "metrics: [anisotropi]\n",
     TEXTS + "metrics: [{intrinsic_dimension: {sampel: 64}}]\n",
     TEXTS + "metrics: [{intrinsic_dimension: {sample: 3}}]\n",
