@@ -33,7 +33,7 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     "albert/albert-base-v2": ("albert", _BERT | {"num_hidden_layers": 12}),
     "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 8}),
     "sentence-transformers/all-MiniLM-L6-v2": ("bert", _BERT | {"num_hidden_layers": 6}),
-    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 12}),
+    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 8}),
     "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 8}),
     "distilbert/distilgpt2": ("gpt2", _GPT2 | {"n_layer": 6}),
     "EleutherAI/gpt-neo-125m": (
@@ -52,15 +52,16 @@ PICKLED = ("bigscience/bloom-560m-intermediate",)
 """Repositories whose revisions have pickled weights and no tokenizer."""
 
 
-def fill(cache: Path, models: Iterable[Any], scratch: Path) -> None:
+def fill(cache: Path, models: Iterable[Any], scratch: Path, words: list[str] | None = None) -> None:
     """Put every revision of these models (``HubModel``) into a local hub cache, as the hub's client lays it out.
 
     Args:
         cache: the cache's folder.
         models: models of a study.
         scratch: a folder to build in.
+        words: what their tokenizers know; those of all studies, of the shipped lists and of the grammar if left out.
     """
-    words = _words()
+    words = all_words() if words is None else words
     for model in models:
         revisions = [one.name for one in model.checkpoints] or [model.revision or "main"]
         for number, revision in enumerate(revisions):
@@ -72,7 +73,7 @@ def build(hub: str, folder: Path, words: list[str], number: int = 0) -> Path:
     family, options = HUB[hub]
     folder.mkdir(parents=True)
     spread = {"init_std" if family == "opt" else "initializer_range": 0.1 + 0.02 * number}
-    build_family(family, folder, vocab_size=len(words) + 8, **options, **spread)
+    build_family(family, folder, vocab_size=len(words) + 32, **options, **spread)
     if hub not in PICKLED:
         _add_words(folder, words)
         return folder
@@ -99,14 +100,19 @@ def put(cache: Path, hub: str, revision: str, folder: Path) -> None:
     (repository / "refs" / revision).write_text(commit)
 
 
-def _words() -> list[str]:
+def words_of(texts: Iterable[str]) -> list[str]:
+    """Return the words of texts, each once."""
+    return sorted({word for text in texts for word in re.findall(r"[a-z]+", text.lower())})
+
+
+def all_words() -> list[str]:
     """Return the words of all studies, of the lists that come with reporter and of its grammar."""
     from reporter.texts.grammar import grammar_texts
 
     files = [*(ROOT / "studies").rglob("*.yaml"), *(ROOT / "reporter" / "analyses" / "lists").glob("*.yaml")]
     written = [file.read_text("utf-8") for file in sorted(files)]
     generated = [record.text for record in grammar_texts(300, (6, 40), 1)]
-    return sorted({word for text in (*written, *generated) for word in re.findall(r"[a-z]+", text.lower())})
+    return words_of((*written, *generated))
 
 
 def _add_words(folder: Path, words: list[str]) -> None:

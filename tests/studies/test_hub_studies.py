@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from oracles.tiny_hub import fill
+from oracles.tiny_hub import fill, words_of
 from typer.testing import CliRunner
 
 from reporter.cli import app
@@ -57,16 +57,17 @@ def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
     hub: Path, read: Callable[[str], StudyFile], tmp_path: Path
 ) -> None:
     file = read("token-journeys")
-    fill(hub, file.study.models.values(), tmp_path / "built")
+    texts = [text for journey in file.study.journeys.values() for text in journey.all_texts]
+    fill(hub, file.study.models.values(), tmp_path / "built", words_of(texts))
     outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))
     assert outcome.failed == 0
     store = Store(tmp_path / "results" / "results.duckdb")
     models = store.frame("SELECT model, role, layers, location FROM models ORDER BY model")
     verdicts = store.frame("SELECT claim, verdict FROM claims")
     assert [tuple(row) for row in models.to_numpy()] == [
-        ("gpt2", "decoder", 12, "openai-community/gpt2"),
+        ("gpt2", "decoder", 8, "openai-community/gpt2"),
         ("roberta", "encoder", 12, "FacebookAI/roberta-base"),
-        ("roberta-large", "encoder", 24, "FacebookAI/roberta-large"),
+        ("roberta-large", "encoder", 8, "FacebookAI/roberta-large"),
     ]
     assert set(verdicts["claim"]) == set(file.study.claims)
     assert "failed" not in set(verdicts["verdict"])  # a verdict about random weights says nothing, but there is one
