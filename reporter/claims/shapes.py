@@ -10,7 +10,7 @@ The rules are calibrated in ``tests/claims/test_calibration.py`` on 14 simulated
 bells with and without an odd layer, sawteeth, U, M, plateau …), with noise that is independent, shared or wandering
 from point to point, of one model (text error σ) and of six (σ from texts that they share, and as much again of their
 own). In 800 repetitions at σ from 2 % to 30 % of the range, what is not so was supported in at most 0.3 % of them, and
-what is so was refuted in at most 0.1 %: far below 5 %, because the errors are bounded from above
+what is so was refuted in at most 0.3 %: far below 5 %, because the errors are bounded from above
 (:mod:`reporter.claims.points`). The price is power, which each rule states for independent noise.
 """
 
