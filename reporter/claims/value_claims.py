@@ -123,7 +123,9 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, base
     """
     under = source.view or view or numbers.study.views[0]
     model = f"{source.model} ({baseline})" if baseline else source.model
-    corpus = source.corpus or next(iter(numbers.study.corpora))
+    if not numbers.rows(source.metric, under):
+        raise Missing(f"there are no numbers of {source.metric} under view '{under}'")
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
     rows = [row for row in numbers.rows(source.metric, under) if row.corpus == corpus]
     where = f"{source.metric} of {model} on '{corpus}' under view '{under}'"
     if not rows:
@@ -148,6 +150,6 @@ def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str | None, b
     if isinstance(source, SqlNumber):
         return source.sql.strip()
     model = f"{source.model} ({baseline})" if baseline else source.model
-    corpus = source.corpus or next(iter(numbers.study.corpora))
     under = source.view or view or numbers.study.views[0]
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
     return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)

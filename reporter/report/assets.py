@@ -14,7 +14,20 @@ from reporter.report.templating import folder
 
 VEGA_LITE = "6.4"
 """The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
-SOURCES = ("page.js", "charts.js", "controls.js")
+SOURCES = (
+    "page.js",
+    "charts.js",
+    "controls.js",
+    "explorer.js",
+    "journeys.js",
+    "points.js",
+    "exhibits.js",
+    "journey_choose.js",
+    "journey_near.js",
+    "journey_lines.js",
+    "journey_path.js",
+    "explore.js",
+)
 """The page's own script, in the order in which its parts need each other."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
 

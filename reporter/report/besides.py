@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from reporter.metrics.base import Metric, Source, Statistic
+from reporter.metrics.base import Definition, Source, Statistic
 from reporter.report import kinds
 from reporter.report.kinds import Kind
 
@@ -36,7 +36,7 @@ def families(names: Iterable[str]) -> dict[str, list[str]]:
     return {family: [name for _, name in sorted(own)] for family, own in found.items() if len(own) > 2}
 
 
-def besides(metric: Metric | None, names: Collection[str], tables: Collection[str]) -> list[Beside]:
+def besides(metric: Definition | None, names: Collection[str], tables: Collection[str]) -> list[Beside]:
     """Return the figures that a metric has besides those of its single statistics.
 
     Args:

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reporter.metrics.base import Metric, Statistic
+from reporter.analyses.registry import analyses
+from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
+from reporter.report.claims import CLAIMS, Claims, read_claims
+from reporter.report.explorer import Explorer
+from reporter.report.explorers import read_explorers
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
 from reporter.report.scene import ATTENTION, PATH, Scene
@@ -62,6 +66,8 @@ class Contents:
     models: list[Row]
     corpora: list[Row]
     cells: list[Row]
+    claims: Claims
+    explorers: tuple[Explorer, ...] = ()
 
     @property
     def figures(self) -> list[Figure]:
@@ -82,14 +88,16 @@ class Contents:
         return replace(self, sections=tuple(sections))
 
 
-def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headlines_only: bool = False) -> Contents:
+def read_contents(
+    read: Read, study: Row, catalogue: Mapping[str, Definition], headlines_only: bool = False
+) -> Contents:
     """Read one study.
 
     Args:
         read: runs a query.
         study: its row of ``studies``.
-        catalogue: the metrics that are installed; numbers of others are shown under their bare names.
-        headlines_only: leave out all other figures; enough for the list of studies.
+        catalogue: the metrics and analyses that are installed; numbers of others are shown under their bare names.
+        headlines_only: leave out all other figures and the explorers; enough for the list of studies.
     """
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
@@ -103,12 +111,14 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
         moments=moments(checkpoints) if checkpoints else [],
-        corpora=[str(c) for c in read(queries.CORPUS_NAMES.fill(study=name))["corpus"]],
+        corpora=_corpora(rows_of(read(queries.CORPUS_NAMES.fill(study=name)))),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
         statistics=[statistic.name for metric in catalogue.values() for statistic in metric.statistics],
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
+    # models that only an explorer shows come last, so that the others look the same on every page
+    loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     return Contents(
         study=study,
         scene=scene,
@@ -116,7 +126,20 @@ def read_contents(read: Read, study: Row, catalogue: Mapping[str, Metric], headl
         models=models,
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
+        claims=_claims(read, name),
+        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
     )
+
+
+def _claims(read: Read, study: str) -> Claims:
+    sql = CLAIMS.fill(study=study)
+    frame = read(sql)
+    return read_claims(frame, rows_of(frame), sql)
+
+
+def _corpora(found: Sequence[Row]) -> list[str]:
+    """Return the corpora that metrics have numbers of; what stands in their place for an analysis is none."""
+    return list(dict.fromkeys(str(row["corpus"]) for row in found if row["metric"] not in analyses()))
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
@@ -137,10 +160,14 @@ def _views(study: Row, found: list[str]) -> list[str]:
 
 
 def _sections(
-    read: Read, study: str, catalogue: Mapping[str, Metric], tried: Sequence[str], headlines_only: bool
+    read: Read, study: str, catalogue: Mapping[str, Definition], tried: Sequence[str], headlines_only: bool
 ) -> list[Section]:
-    """One section for each metric that has numbers, and for each that was tried and has none."""
-    found: dict[str, dict[str, Row]] = {name: {} for name in sorted(set(tried))}
+    """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
+
+    Analyses without statistics (static embeddings, journeys) have pages of their own and no section.
+    """
+    shown_here = [name for name in tried if name not in catalogue or catalogue[name].statistics]
+    found: dict[str, dict[str, Row]] = {name: {} for name in shown_here}
     for row in rows_of(read(queries.STATISTICS.fill(study=study))):
         found.setdefault(row["metric"], {})[row["statistic"]] = row
     others: dict[str, set[str]] = {}
@@ -149,7 +176,7 @@ def _sections(
         others.setdefault(row["metric"], set()).add(row["name"])
     return [
         _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), headlines_only)
-        for name in sorted(found)
+        for name in sorted(found, key=lambda name: (name in analyses(), name))
     ]
 
 
@@ -159,7 +186,7 @@ def _section(
     name: str,
     rows: dict[str, Row],
     tables: set[str],
-    metric: Metric | None,
+    metric: Definition | None,
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from reporter.store.analysis_tables import ALL_GROUPS
 from reporter.report.scene import Panel, Pick, Scene
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ PARTS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1": 
 
 
 def by_corpus(frame: pd.DataFrame, scene: Scene) -> list[Panel]:
-    """A panel for each corpus of the study, also where the figure has none of its rows."""
-    return [Panel(corpus, corpus) for corpus in scene.corpora]
+    """A panel for each corpus of the study, also where the figure has none of its rows; of an analysis its items."""
+    found = list(dict.fromkeys(str(corpus) for corpus in frame["corpus"]))
+    own = scene.corpora if set(found) <= set(scene.corpora) else found
+    return [Panel(corpus, "all groups" if corpus == ALL_GROUPS else corpus) for corpus in own]
 
 
 def by_model(frame: pd.DataFrame, scene: Scene) -> list[Panel]:

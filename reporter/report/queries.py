@@ -75,7 +75,9 @@ SELECT * FROM cells WHERE study = $study
 ORDER BY status = 'failed' DESC, model, checkpoint, corpus, metric
 """,
 )
-CORPUS_NAMES = Query("corpus_names", "SELECT DISTINCT corpus FROM layer_metrics WHERE study = $study ORDER BY corpus")
+CORPUS_NAMES = Query(
+    "corpus_names", "SELECT DISTINCT corpus, metric FROM layer_metrics WHERE study = $study ORDER BY corpus, metric"
+)
 SITES = Query(
     "sites", "SELECT DISTINCT site FROM layer_metrics WHERE study = $study AND site IS NOT NULL ORDER BY site"
 )

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.report import queries
 from reporter.report.assets import write, write_assets
 from reporter.report.contents import Contents, Row, read_contents, rows_of
+from reporter.report.explorers import pages_of, write_explorers, write_parts
 from reporter.report.sparklines import sparkline
 from reporter.report.study_page import facts, study_page
 from reporter.report.templating import environment, inline_json
@@ -31,7 +33,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
         studies: the studies whose pages are written; None for all of them. The list always has all.
 
     Returns:
-        The pages that were written, the list of studies first.
+        The pages that were written: the list of studies, then each study's page and its explorers.
 
     Raises:
         UsageError: where there are no results yet, or not of a study that was asked for.
@@ -41,7 +43,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
     with store.reading() as read:
         rows = rows_of(read(queries.STUDIES.text))
         wanted = _wanted(database, [str(row["study"]) for row in rows], studies)
-        known = catalogue()
+        known = {**catalogue(), **analyses()}
         found = [read_contents(read, row, known, headlines_only=row["study"] not in wanted) for row in rows]
     try:
         return _write(out, found, wanted)
@@ -68,20 +70,20 @@ def _write(out: Path, found: Sequence[Contents], wanted: Sequence[str]) -> list[
     pages = []
     for contents in found:
         if contents.study["study"] in wanted:
-            pages.append(_write_study(out / str(contents.study["study"]), contents.drawn(), templates))
+            pages += _write_study(out / str(contents.study["study"]), contents.drawn(), templates)
     index = out / "index.html"
     cards = [_card(out, contents) for contents in found]
     write(index, templates.get_template("index.html").render(cards=cards))
     return [index, *pages]
 
 
-def _write_study(folder: Path, contents: Contents, templates: Any) -> Path:
+def _write_study(folder: Path, contents: Contents, templates: Any) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     html = study_page(contents, templates)
     _write_data(folder, contents)
     page = folder / "index.html"
     write(page, html)
-    return page
+    return [page, *write_explorers(folder, contents.explorers, contents.study, templates)]
 
 
 def _write_data(folder: Path, contents: Contents) -> None:
@@ -101,6 +103,10 @@ def _write_data(folder: Path, contents: Contents) -> None:
             (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+    if contents.claims.all:
+        contents.claims.frame.to_csv(fresh / "claims.csv", index=False, lineterminator="\n")
+    for explorer in contents.explorers:
+        write_parts(fresh, explorer)
     if data.exists():
         data.rename(old)
     fresh.rename(data)
@@ -121,5 +127,7 @@ def _card(out: Path, contents: Contents) -> Row:
         "status": "unfinished" if unfinished else f"{failed} failed" if failed else "complete",
         "good": not failed and not unfinished,
         "page": (out / str(study["study"]) / "index.html").exists(),
+        "claims": contents.claims,
+        "explorers": pages_of(out / str(study["study"])),
         "spark": sparkline(contents),
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from reporter.report.contents import Contents
 from reporter.report.figures import Figure
 from reporter.report.kinds import PROFILE
+from reporter.report.layout import by_corpus
 
 WIDTH, HEIGHT = 180, 56
 
@@ -31,22 +32,25 @@ class Sparkline:
 
 
 def sparkline(contents: Contents) -> Sparkline | None:
-    """Return a study's first headline profile: last checkpoint, first corpus, first view."""
+    """Return a study's first headline profile: last checkpoint, first corpus (or item of an analysis), first view."""
     for figure in contents.glance:
-        lines = _lines(contents, figure) if figure.kind is PROFILE and figure.frame is not None else []
+        if figure.kind is not PROFILE or figure.frame is None or figure.frame.empty:
+            continue
+        panel = by_corpus(figure.frame, contents.scene)[0]
+        lines = _lines(contents, figure, panel.value)
         if lines:
-            return Sparkline(f"{figure.statistic.title} on {contents.scene.corpora[0]}", tuple(lines))
+            return Sparkline(f"{figure.statistic.title} on {panel.label}", tuple(lines))
     return None
 
 
-def _lines(contents: Contents, figure: Figure) -> list[Spark]:
+def _lines(contents: Contents, figure: Figure, corpus: str) -> list[Spark]:
     scene, frame = contents.scene, figure.frame
     assert frame is not None
     last = scene.moments[-1].shown
     rows = frame[
         (frame["statistic"] == figure.statistic.name)
         & (frame["view"] == scene.views[0])
-        & (frame["corpus"] == scene.corpora[0])
+        & (frame["corpus"] == corpus)
         & (frame["checkpoint"] == frame["model"].map(last))
         & ~frame["site"].isin(["final", "attention"])
     ].dropna(subset=["depth", "value"])

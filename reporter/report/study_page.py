@@ -41,6 +41,8 @@ def study_page(contents: Contents, templates: Environment) -> str:
         title=study["title"] or study["study"],
         facts=facts(contents),
         contents=contents,
+        explorers=contents.explorers,
+        here="index.html",
         scene=scene,
         roles=ROLES,
         views=[(view, VIEWS.get(view, "")) for view in scene.views],

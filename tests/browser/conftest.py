@@ -37,12 +37,14 @@ def made_up() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A rendered results folder with the study ``made-up``, one of its models with a hostile name, and ``whole``."""
+    """A rendered results folder: ``made-up``, one of its models with a hostile name, ``whole``, ``explored``, ``exhibited``."""
     folder = tmp_path_factory.mktemp("results")
     models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
     store = made_up.fill(folder / "results.duckdb", models=models)
     made_up.fail(store, "made-up", "the weights are gone")
     made_up.fill_whole(folder / "results.duckdb")
+    made_up.fill_explored(folder / "results.duckdb")
+    made_up.fill_exhibited(folder / "results.duckdb")
     render(folder / "results.duckdb", folder)
     return folder
 

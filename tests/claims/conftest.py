@@ -95,9 +95,10 @@ class World:
             for name, _, body in (line.partition(":") for line in claims.strip().splitlines())
         )
         text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {METRICS}\n{more}\nclaims:\n{lines}"
+        known = statistics() | {"pairs": {"consistency": "layer"}, "groups": {"silhouette": "layer"}}
         path = self.folder / "study.yaml"
         path.write_text(text, "utf-8")
-        return load_study(path, {n: m.options for n, m in catalogue().items()}, statistics()).study
+        return load_study(path, {n: m.options for n, m in catalogue().items()}, known).study
 
     def judge(self, claims: str, **more: Any) -> dict[str, Verdict]:
         """Return the verdict of each claim, by name; other readings are called ``name/2`` and so on."""

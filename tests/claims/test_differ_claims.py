@@ -91,6 +91,22 @@ def test_two_corpora_are_compared_within_each_model(world):
     assert found["one"].verdict == "inconclusive"
 
 
+def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
+    for item, height in (("gender", 0.8), ("tense", 0.3)):
+        world.put("bert", "pairs.consistency", [height / 2, height], corpus=item)
+    world.put("bert", "groups.silhouette", [0.1, 0.4], corpus="(groups)")
+    more = "pairs: {gender: {a: [[x, v], [z, w]]}, tense: {a: [[x, v], [z, w]]}}\ngroups: {hello: [x, y], bye: [z, w]}\nviews: [all]"
+    found = world.judge(
+        """value: value: {metric: pairs.consistency, model: bert, corpus: gender, layer: last}, above: 0.5
+        groups: value: {metric: groups.silhouette, model: bert, layer: 1}, above: 0.3
+        items: differ: {metric: pairs.consistency, a: gender, b: tense, is: above, models: bert}
+        shape: shape: {metric: pairs.consistency, models: bert, is: increasing}""",
+        more=more,
+    )
+    assert {name: v.verdict for name, v in found.items()} == dict.fromkeys(found, "supported")
+    assert len(world.store.frame(found["shape"].detail["sql"])) == 4
+
+
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [

@@ -154,7 +154,7 @@ REASONS = {
     "value: {sql: \"SELECT 'x' AS value\"}": "column value of the query is no number: 'x'",
     "value: {sql: \"SELECT true AS value\"}": "column value of the query is no finite number: True",
     "value: {metric: convergence.rate, model: gpt2}": "there are no numbers of gpt2: it was not measured",
-    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area on 'wiki' under view",
+    "value: {metric: convergence.area, model: bert}": "there are no numbers of convergence.area under view",
     "value: {metric: convergence.similarity, model: bert, layer: 7}": (
         "there is no number at layer 7: convergence.similarity of bert on 'wiki' under view 'words'"
     ),

@@ -1,6 +1,7 @@
 """Made-up studies: two encoders, two decoders, two corpora, three views, checkpoints, gaps and failures.
 
-``fill`` writes a plain study; ``fill_whole`` one with null baselines, all sites and rows in every table.
+``fill`` writes a plain study; ``fill_whole`` one with null baselines, all sites and rows in every table of numbers;
+``fill_explored`` and ``fill_exhibited`` ones for the explorers.
 
 Not a test: loaded by the fixtures of ``tests/report`` and ``tests/browser``.
 """
@@ -55,6 +56,9 @@ EXTRA = {
 }
 VERSIONS = {"reporter": "0.1.0", "torch": "2.13.0", "transformers": "5.23.0", "python": "3.11.9"}
 ROWS = runpy.run_path(str(Path(__file__).with_name("made_up_rows.py")))
+CLAIMS = runpy.run_path(str(Path(__file__).with_name("made_up_claims.py")))
+JOURNEYS = runpy.run_path(str(Path(__file__).with_name("made_up_journeys.py")))
+EXHIBITS = runpy.run_path(str(Path(__file__).with_name("made_up_exhibits.py")))
 SPEC = "study: made-up\ntitle: Made up\nmodels:\n  bert: google-bert  # <script>alert(1)</script>\n"
 
 
@@ -220,6 +224,35 @@ def fill_whole(path: Path, study: str = "whole", types: int = 40, ranks: int = 9
     with duckdb.connect(str(path)) as connection:
         for table, frame in frames.items():
             connection.append(table, frame.assign(study=study), by_name=True)
+    return store
+
+
+def fill_claims(store: Store, study: str) -> None:
+    """Give a study claims of every verdict."""
+    store.replace("claims", study, CLAIMS["rows"](study))
+
+
+def fill_explored(path: Path, study: str = "explored") -> Store:
+    """Write a study without corpora that has rows for the explorers."""
+    store = fill(path, study, models=(), corpora=(), title="What becomes of a token?")
+    for name, role, layers, checkpoints, *_ in JOURNEYS["MODELS"]:
+        for step in checkpoints:
+            key = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
+            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step))
+    JOURNEYS["fill_journeys"](path, study)
+    return store
+
+
+def fill_exhibited(path: Path, study: str = "exhibited") -> Store:
+    """Write a study with static embeddings, groups, pairs, clouds and probes."""
+    store = fill(path, study, models=(), corpora=(), title="Vocabularies and sentences")
+    for name, role, layers, checkpoints, *_ in EXHIBITS["MODELS"]:
+        for step in checkpoints:
+            key = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
+            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step))
+            cell = key | {"corpus": "(weights)", "metric": "vocabulary"}
+            store.put("cells", (*key, "corpus", "metric"), cell | cell_row(f"{name}-{step}", "vocabulary", role))
+    EXHIBITS["fill_exhibits"](path, study)
     return store
 
 

@@ -1,0 +1,1 @@
+"""Charts that a reader asks: one model or two side by side, a layer, what to compare by."""

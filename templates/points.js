@@ -1,0 +1,393 @@
+// ---------------------------------------------------------------- points: a picture of vectors that can be turned and searched
+
+const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
+const MOST_NAMED = 24;
+
+class Points {
+  constructor(plot, reading, exhibit) {
+    Object.assign(this, { plot, exhibit, options: exhibit.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
+    const { options } = this;
+    this.tools = element("div", "tools");
+    this.key = element("div", "key");
+    this.canvas = document.createElement("canvas");
+    this.canvas.tabIndex = 0;
+    this.canvas.setAttribute("role", "img");
+    this.told = element("p", "told");
+    this.told.setAttribute("aria-live", "polite");
+    if (options.colour?.length > 1) this.tools.append(this.choice("Colour", options.colour, value => { this.by = value; this.recolour(); }));
+    this.by = options.colour?.[0] ?? "part";
+    if (options.search) this.tools.append(this.searching());
+    plot.replaceChildren(this.tools, this.key, make("div", { class: "canvas-box" }, this.canvas, this.zooming()), this.told);
+    this.canvas.style.height = `${options.height ?? 380}px`;
+    this.canvas.addEventListener("pointermove", event => this.move(event));
+    this.canvas.addEventListener("pointerdown", event => { this.drag = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); });
+    this.canvas.addEventListener("pointerup", () => { this.drag = null; });
+    this.canvas.addEventListener("pointercancel", () => { this.drag = null; });
+    this.canvas.addEventListener("pointerleave", () => { if (!this.drag) this.tell(null); });
+    this.canvas.addEventListener("keydown", event => this.press(event));
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+  }
+
+  finalize() {}
+
+  choice(label, values, take) {
+    const box = element("label", "pick", `${label} `);
+    const select = element("select");
+    for (const value of values) select.append(new Option(value.replaceAll("_", " "), value));
+    select.autocomplete = "off";
+    select.addEventListener("change", () => take(select.value));
+    box.append(select);
+    return box;
+  }
+
+  searching() {
+    const box = element("label", "pick search", "Find ");
+    this.input = element("input");
+    Object.assign(this.input, { type: "search", placeholder: "a token", autocomplete: "off", spellcheck: false });
+    this.input.addEventListener("input", () => { this.search(); this.draw(); });
+    box.append(this.input);
+    return box;
+  }
+
+  zooming() {
+    const box = element("span", "zooming");
+    for (const [text, label, factor] of [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]]) {
+      const button = element("button", "", text);
+      Object.assign(button, { type: "button", title: label });
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", () => this.scale(factor));
+      box.append(button);
+    }
+    return box;
+  }
+
+  scale(factor) {
+    if (factor) {
+      this.zoom = Math.max(0.5, Math.min(40, this.zoom * factor));
+      this.shift = this.shift.map(s => s * factor);
+    } else Object.assign(this, { zoom: 1, shift: [0, 0], turn: [-0.55, 0.35] });
+    this.draw();
+  }
+
+  // tokens show their spaces, texts do not
+  node(text, most) { return this.options.search ? tokenNode(text, most) : make("bdi", { text: phrase(text, most) }); }
+  label(point, most) { return this.options.search ? plain(point.row.label, most) : phrase(point.row.label, most); }
+
+  // ------------------------------------------------------------ rows
+
+  set(rows) {
+    const { options } = this;
+    const names = AXES[this.exhibit.picked.axes ?? (options.z ? "xyz" : "xy")];
+    const field = { x: options.x ?? "x", y: options.y ?? "y", z: options.z ?? "z" };
+    this.names = names;
+    this.dims = names.length;
+    this.means = rows.filter(row => row.mean);
+    const usable = rows.filter(row => !row.mean && names.every(name => row[field[name]] !== null && row[field[name]] !== undefined));
+    const points = usable.map(row => ({ row, at: names.map(name => row[field[name]]) }));
+    const size = Math.max(1e-12, ...[0, 1, 2].slice(0, this.dims).map(k => {
+      const values = points.map(point => point.at[k]);
+      return values.length ? Math.max(...values) - Math.min(...values) : 0;
+    }));
+    const origin = options.origin ? [0, 0, 0] : null;
+    this.middle = [0, 1, 2].map(k => {
+      const values = points.map(point => point.at[k] ?? 0).concat(origin ? [0] : []);
+      return values.length ? (Math.max(...values) + Math.min(...values)) / 2 : 0;
+    });
+    for (const point of points) point.unit = [0, 1, 2].map(k => ((point.at[k] ?? this.middle[k]) - this.middle[k]) / size);
+    this.size = size;
+    this.all = points;
+    this.at = null;
+    this.recolour();
+    this.search();
+    this.canvas.setAttribute("aria-label", `${this.exhibit.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
+    this.tell(null);
+  }
+
+  get points() { return this.all.filter(point => !this.hidden.has(point.part)); }
+
+  recolour() {
+    const { options } = this;
+    const ramp = options.ramps?.includes(this.by);
+    const values = this.all.map(point => point.row[this.by]).filter(value => value !== null && value !== undefined);
+    if (ramp) {
+      this.low = Math.min(...values);
+      this.high = Math.max(...values);
+      for (const point of this.all) Object.assign(point, { part: "", colour: this.ramp(point.row[this.by]) });
+      this.legendRamp(values.length);
+    } else {
+      const count = new Map();
+      for (const point of this.all) {
+        point.part = String(point.row[this.by] ?? (options.of && point.row[options.of] !== "token" ? point.row[options.of] : "none"));
+        count.set(point.part, (count.get(point.part) ?? 0) + 1);
+      }
+      const known = options.values?.[this.by];
+      const own = known ? known.filter(name => count.has(name)) : [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
+      this.colours = new Map((known ?? own).map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
+      for (const name of [...this.hidden]) if (!count.has(name) && !known) this.hidden.delete(name);
+      for (const point of this.all) point.colour = this.colours.get(point.part);
+      this.legendParts(own, count);
+    }
+    this.draw();
+  }
+
+  ramp(value) {
+    if (value === null || value === undefined) return null;
+    const colours = Object.keys(hall.ramp);
+    const place = ((value - this.low) / Math.max(1e-12, this.high - this.low)) * (colours.length - 1);
+    return colours[Math.round(place)] ?? null;
+  }
+
+  legendRamp(some) {
+    const bar = element("span", "ramp");
+    const stops = Object.keys(hall.ramp);
+    bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
+    this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
+  }
+
+  legendParts(names, count) {
+    this.key.replaceChildren(...names.slice(0, MOST_NAMED).map(name => {
+      const button = element("button", "entry");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
+      button.title = "Show or hide";
+      button.append(element("i"), isolated(name), element("small", "", count.get(name).toLocaleString("en")));
+      button.firstChild.dataset.colour = this.colours.get(name);
+      button.addEventListener("click", () => {
+        this.hidden.delete(name) || this.hidden.add(name);
+        button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
+        this.draw();
+      });
+      return button;
+    }));
+    if (names.length > MOST_NAMED) this.key.append(element("span", "", `and ${names.length - MOST_NAMED} more`));
+  }
+
+  // ------------------------------------------------------------ drawing
+
+  project(unit) {
+    let [x, y, z] = unit;
+    if (this.dims === 3) {
+      const [a, b] = this.turn;
+      [x, z] = [x * Math.cos(a) - z * Math.sin(a), x * Math.sin(a) + z * Math.cos(a)];
+      [y, z] = [y * Math.cos(b) - z * Math.sin(b), y * Math.sin(b) + z * Math.cos(b)];
+    }
+    const span = Math.min(this.width - 40, this.height - 40) * (this.dims === 3 ? 1.1 : 1) * this.zoom;
+    const wide = this.dims === 2 ? Math.min((this.width - 60) / Math.max(1, this.height - 40), 1.9) : 1;
+    const near = this.dims === 3 ? 1 / (1 + 0.35 * z) : 1;
+    return [this.width / 2 + this.shift[0] + x * span * near * (this.options.even ? 1 : wide), this.height / 2 + this.shift[1] - y * span * near, z];
+  }
+
+  draw() {
+    const { canvas } = this;
+    const box = canvas.getBoundingClientRect();
+    if (!this.all || box.width === 0) return;
+    const ratio = devicePixelRatio || 1;
+    Object.assign(this, { width: box.width, height: box.height });
+    canvas.width = Math.round(box.width * ratio);
+    canvas.height = Math.round(box.height * ratio);
+    const pen = canvas.getContext("2d");
+    const style = getComputedStyle(document.documentElement);
+    const ink = printing ? "#000" : style.getPropertyValue("--ink").trim();
+    const line = printing ? "#ccc" : style.getPropertyValue("--line").trim();
+    const quiet = printing ? "#444" : style.getPropertyValue("--quiet").trim();
+    pen.scale(ratio, ratio);
+    pen.font = `11px ${style.getPropertyValue("--sans")}`;
+    for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
+    this.axes(pen, line, quiet);
+    const points = this.points;
+    for (const point of points) point.seen = this.project(point.unit);
+    if (this.options.joined) this.join(pen, points);
+    const drawn = this.dims === 3 ? [...points].sort((a, b) => b.seen[2] - a.seen[2]) : points;
+    const found = new Set(this.found);
+    const radius = points.length > 1200 ? 2 : points.length > 250 ? 2.6 : 3.6;
+    for (const point of drawn) {
+      pen.globalAlpha = found.size ? 0.16 : this.dims === 3 ? 0.5 + 0.4 * (0.5 - point.seen[2]) : 0.72;
+      pen.fillStyle = twin(point.colour ?? hall.grey);
+      this.shape(pen, point, this.dims === 3 ? radius * (1 - 0.35 * point.seen[2]) : radius);
+    }
+    pen.globalAlpha = 1;
+    if (this.options.arrows) this.arrows(pen, points, ink);
+    const named = [...found].filter(point => point.seen && !this.hidden.has(point.part));
+    for (const point of named) this.ring(pen, point, ink, 4.5);
+    for (const point of named.slice(0, MOST_NAMED)) this.name(pen, point, ink);
+    if (this.at?.seen) { this.ring(pen, this.at, ink, 6); this.name(pen, this.at, ink); }
+  }
+
+  // controls (random texts) are hollow: colour is never the only cue
+  shape(pen, point, radius) {
+    const [x, y] = point.seen;
+    pen.beginPath();
+    if (point.row.hollow) {
+      pen.arc(x, y, radius, 0, 7);
+      pen.strokeStyle = pen.fillStyle;
+      pen.lineWidth = 1.2;
+      pen.stroke();
+    } else {
+      pen.arc(x, y, Math.max(0.8, radius), 0, 7);
+      pen.fill();
+    }
+  }
+
+  axes(pen, line, quiet) {
+    pen.strokeStyle = line;
+    pen.fillStyle = quiet;
+    pen.lineWidth = 1;
+    const zero = this.options.origin ? [0, 1, 2].map(k => -this.middle[k] / this.size) : [0, 0, 0];
+    const names = this.options.axisNames ?? ["", "", ""];
+    for (let k = 0; k < this.dims; k++) {
+      const ends = [-0.5, 0.5].map(end => this.project(zero.map((value, i) => (i === k ? (this.options.origin && this.dims === 2 ? end * 3 : end) : value))));
+      pen.beginPath();
+      pen.moveTo(...ends[0].slice(0, 2));
+      pen.lineTo(...ends[1].slice(0, 2));
+      pen.stroke();
+      const name = names[{ x: 0, y: 1, z: 2 }[this.names[k]]];
+      if (name) pen.fillText(name, Math.min(ends[1][0], this.width - 30) + 4, Math.max(12, ends[1][1] - 4));
+    }
+  }
+
+  join(pen, points) {
+    pen.lineWidth = 1.1;
+    for (let i = 1; i < points.length; i++) {
+      pen.globalAlpha = 0.35;
+      pen.strokeStyle = twin(points[i].colour ?? hall.grey);
+      pen.beginPath();
+      pen.moveTo(points[i - 1].seen[0], points[i - 1].seen[1]);
+      pen.lineTo(points[i].seen[0], points[i].seen[1]);
+      pen.stroke();
+    }
+    pen.globalAlpha = 1;
+  }
+
+  // from the origin to the mean of each part
+  arrows(pen, points, ink) {
+    const named = [];
+    const [ox, oy] = this.project([0, 1, 2].map(k => -this.middle[k] / this.size));
+    for (const row of this.means.filter(row => !this.hidden.has(String(row[this.by])))) {
+      const part = String(row[this.by]);
+      const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
+      const angle = Math.atan2(y - oy, x - ox);
+      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? hall.grey);
+      pen.lineWidth = 2.2;
+      pen.beginPath();
+      pen.moveTo(ox, oy);
+      pen.lineTo(x, y);
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(x + 5 * Math.cos(angle), y + 5 * Math.sin(angle));
+      for (const side of [2.5, -2.5]) pen.lineTo(x + 9 * Math.cos(angle + side), y + 9 * Math.sin(angle + side));
+      pen.fill();
+      named.push({ text: phrase(part, 30), x: x + (x < ox ? -9 : 9), y: y + 4, right: x < ox });
+    }
+    // names that would lie on each other move down
+    pen.fillStyle = ink;
+    const placed = [];
+    for (const name of named.sort((a, b) => a.y - b.y)) {
+      const width = pen.measureText(name.text).width;
+      const left = Math.max(2, Math.min(name.right ? name.x - width : name.x, this.width - width - 2));
+      while (placed.some(other => Math.abs(other.y - name.y) < 12 && left < other.left + other.width && other.left < left + width)) name.y += 3;
+      placed.push({ left, width, y: name.y });
+      pen.fillText(name.text, left, name.y);
+    }
+  }
+
+  ring(pen, point, ink, radius) {
+    pen.strokeStyle = ink;
+    pen.fillStyle = twin(point.colour ?? hall.grey);
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    pen.arc(point.seen[0], point.seen[1], radius, 0, 7);
+    pen.fill();
+    pen.stroke();
+  }
+
+  name(pen, point, ink) {
+    const text = `\u2068${this.label(point, 32)}\u2069`;
+    const width = pen.measureText(text).width;
+    const right = point.seen[0] + 10 + width > this.width;
+    const x = right ? point.seen[0] - 10 - width : point.seen[0] + 9;
+    pen.fillStyle = getComputedStyle(this.canvas).getPropertyValue("--surface");
+    pen.globalAlpha = 0.85;
+    pen.fillRect(x - 2, point.seen[1] - 9, width + 4, 16);
+    pen.globalAlpha = 1;
+    pen.fillStyle = ink;
+    pen.fillText(text, x, point.seen[1] + 4);
+  }
+
+  // ------------------------------------------------------------ reading and turning
+
+  tell(point) {
+    if (this.at !== point) { this.at = point; this.draw(); }
+    if (!point) return this.told.replaceChildren(...this.sayFound());
+    const { row } = point;
+    const facts = (this.options.tell ?? []).filter(name => row[name] !== null && row[name] !== undefined)
+      .map(name => `${name.replaceAll("_", " ")} ${typeof row[name] === "number" ? number(row[name]) : row[name]}`);
+    const at = this.names.map((name, i) => number(point.at[i])).join(", ");
+    this.told.replaceChildren(this.node(row.label, 160), element("span", "", ` ${[...facts, `at ${at}`].map(fact => phrase(fact, 80)).join(" · ")}`));
+  }
+
+  move(event) {
+    const box = this.canvas.getBoundingClientRect();
+    if (this.drag) {
+      const by = [event.clientX - this.drag[0], event.clientY - this.drag[1]];
+      this.drag = [event.clientX, event.clientY];
+      if (this.dims === 3) this.turn = [this.turn[0] + by[0] / 150, Math.max(-1.57, Math.min(1.57, this.turn[1] + by[1] / 150))];
+      else this.shift = [this.shift[0] + by[0], this.shift[1] + by[1]];
+      return this.draw();
+    }
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    let best = null, least = 14 ** 2;
+    for (const point of this.points) {
+      const away = (point.seen[0] - x) ** 2 + (point.seen[1] - y) ** 2;
+      if (away < least) [best, least] = [point, away];
+    }
+    this.tell(best);
+  }
+
+  press(event) {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (event.key === "+" || event.key === "=") this.scale(1.4);
+    else if (event.key === "-") this.scale(1 / 1.4);
+    else if (event.key === "0") this.scale(0);
+    else if (event.key === "Escape") this.tell(null);
+    else if (way && this.dims === 3 && !event.shiftKey) {
+      this.turn = [this.turn[0] + way[0] * 0.12, Math.max(-1.57, Math.min(1.57, this.turn[1] + way[1] * 0.12))];
+      this.draw();
+    } else if (way) this.step(way);
+    else return;
+    event.preventDefault();
+  }
+
+  // the nearest point in that direction
+  step(way) {
+    const from = this.at?.seen ?? [this.width / 2, this.height / 2];
+    let best = null, least = Infinity;
+    for (const point of this.points) {
+      if (point === this.at) continue;
+      const by = [point.seen[0] - from[0], point.seen[1] - from[1]];
+      const along = by[0] * way[0] + by[1] * way[1];
+      const aside = Math.abs(by[0] * way[1]) + Math.abs(by[1] * way[0]);
+      if (along <= 0 || aside > along) continue;
+      const away = along + 2 * aside;
+      if (away < least) [best, least] = [point, away];
+    }
+    if (best) this.tell(best);
+  }
+
+  search() {
+    const wanted = this.input?.value ?? "";
+    const low = wanted.toLowerCase();
+    this.found = wanted === "" ? [] : this.all.filter(({ row }) => String(row.label ?? "").toLowerCase().includes(low));
+    this.found.sort((a, b) => (String(b.row.label).toLowerCase() === low) - (String(a.row.label).toLowerCase() === low) || String(a.row.label).length - String(b.row.label).length);
+    if (this.input) this.told.replaceChildren(...this.sayFound());
+  }
+
+  sayFound() {
+    const wanted = this.input?.value ?? "";
+    if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
+    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
+    const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
+    const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);
+    return [`${this.found.length} marked: `, ...said, ...(exact ? [] : [element("span", "", "The token itself is not drawn."), ...elsewhere])];
+  }
+}

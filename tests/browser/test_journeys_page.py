@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.store import Store
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<script>alert(1)</script>"
+READY = "return document.querySelectorAll('[data-part=near][data-side=a] .near tbody td').length"
+COLUMN = (
+    "return [...document.querySelectorAll('[data-part=near][data-side=a] td.on[data-id]')]"
+    ".map(td => Number(td.dataset.id))"
+)
+CHOSEN = "return document.querySelector('[data-side=a] .word[aria-checked=true]').textContent"
+
+
+def show(tab: Any, results: Path, address: str, **window: Any) -> None:
+    """Open the page, and then what an address asks for."""
+    tab.open(results / "explored" / "journeys.html", **window)
+    tab.until(READY)
+    tab.run("location.hash = arguments[0]", address)
+    wanted = dict(pair.split("=") for pair in address.split("&"))
+    tab.until(
+        "const at = new URLSearchParams(location.hash.slice(1));"
+        "return at.has('zoom') && Object.entries(arguments[0]).every(([name, value]) => at.get(name) === value)",
+        wanted,
+    )
+
+
+def keys(tab: Any, selector: str, *pressed: str) -> None:
+    """Press keys on an element, and after the first wherever the focus then is."""
+    from selenium.webdriver.common.keys import Keys
+
+    tab.run("document.querySelector(arguments[0]).focus()", selector)
+    for key in pressed:
+        before = tab.run("return location.hash")
+        tab.browser.switch_to.active_element.send_keys(getattr(Keys, key))
+        tab.until("return location.hash !== arguments[0]", before)
+
+
+def click(tab: Any, selector: str) -> None:
+    tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+    tab.browser.find_element("css selector", selector).click()
+
+
+def address(tab: Any) -> dict[str, str]:
+    found = tab.run("return Object.fromEntries(new URLSearchParams(location.hash.slice(1)))")
+    assert isinstance(found, dict)
+    return found
+
+
+def nearest(results: Path, at: dict[str, str]) -> list[int]:
+    """What the database has for an address."""
+    frame = Store(results / "results.duckdb").frame(
+        f"SELECT neighbour_id FROM neighbours WHERE study = 'explored' AND journey = '{at['journey']}' "
+        f"AND model = '{at['model']}' AND checkpoint = '{at['checkpoint']}' AND text = {at['text']} "
+        f"AND position = {at['token']} AND positions = '{at['positions']}' AND measure = '{at['measure']}' "
+        f"AND layer = {at['layer']} AND (site = 'attention') = {at['site'] == 'attention'} AND site <> 'final' "
+        "ORDER BY place"
+    )
+    return [int(number) for number in frame["neighbour_id"]]
+
+
+def test_every_choice_changes_the_table_by_keyboard_and_mouse(tab: Any, results: Path) -> None:
+    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    seen = [tab.run(COLUMN)]
+    assert tab.run(CHOSEN) == "mouse" and seen[0] == nearest(results, address(tab))
+
+    def changed() -> None:
+        seen.append(tab.run(COLUMN))
+        assert seen[-1] == nearest(results, address(tab)) and seen[-1] not in seen[:-1]
+
+    keys(tab, "[data-side=a] .word[aria-checked=true]", *["ARROW_RIGHT"] * 5)
+    assert tab.run(CHOSEN) == "cat"
+    changed()
+    keys(tab, "[data-side=a] .word[aria-checked=true]", "ARROW_UP", "ARROW_UP")
+    assert address(tab)["layer"] == "2"
+    changed()
+    keys(tab, "input[name=measure]:checked", "ARROW_RIGHT")
+    changed()
+    keys(tab, "input[name=site]:checked", "ARROW_RIGHT")
+    keys(tab, "#layer", "ARROW_RIGHT", "ARROW_RIGHT", "ARROW_RIGHT")
+    assert (address(tab)["site"], address(tab)["layer"]) == ("attention", "5")
+    changed()
+    keys(tab, "[data-side=a] .cell.on", "ARROW_UP", "ARROW_LEFT", *["ARROW_UP"] * 4)  # over to another token
+    assert (tab.run(CHOSEN), address(tab)["layer"]) == ("mouse", "4")
+    changed()
+    click(tab, "[data-side=a] .chip input[value=gpt2]")
+    tab.until("return location.hash.includes('model=gpt2')")
+    assert tab.run(CHOSEN) == "␣mouse" and address(tab)["site"] == "path", "the same word; no numbers after attention"
+    changed()
+    assert tab.complaints() == [] and tab.requests() == []
+
+
+def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path) -> None:
+    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=3")
+    click(tab, ".compare")
+    tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
+    both = "return [...document.querySelectorAll('.slot[data-part=near]')].map(slot => slot.innerText)"
+    one, other = tab.run(both)
+    assert one != other
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "2")
+    sql = tab.run("return [...document.querySelectorAll('code[data-sql]')].map(code => code.textContent)")
+    found = [len(Store(results / "results.duckdb").frame(one)) for one in sql]
+    # two texts of 12 tokens, 8 places, 8 neighbours at each; a point at all of them
+    assert found == [2 * 8 * 8, 2 * 12 * 8, 2 * 12 * 8, 2 * 8]
+    tab.browser.refresh()
+    tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
+    assert tab.run(both) == [one, other]
+    click(tab, "[data-side=b] .chip input[value=gpt2]")
+    tab.until("return location.hash.includes('b.model=gpt2')")
+    assert tab.run(both)[0] == one and "␣mouse" in tab.run(both)[1], "A stays; B has the same word of its own text"
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "1")
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_hostile_tokens_are_shown_as_text(tab: Any, results: Path, width: int) -> None:
+    show(tab, results, "journey=hostile&model=bert&layer=2", width=width, dark=width == 400)
+    words = tab.run(
+        "return [...document.querySelectorAll('[data-side=a] .word')].map(word => [word.textContent, word.title])"
+    )
+    text, titles = [word for word, _ in words], [title for _, title in words]
+    assert text[2].startswith("<script>alert(1)") and titles[2].startswith(HOSTILE)
+    assert {"\"quoted'", "back\\slash", "שלום", "zeroU+200Bwidth", "U+0007bellU+001B", "empty", "U+202Eturned"} <= {
+        *text
+    }
+    assert any("(500 characters)" in title for title in titles)
+    assert tab.run("return document.querySelectorAll('main script').length") == 0
+    assert tab.run("return [document.documentElement.scrollWidth, innerWidth]") == [width, width]
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    cell = tab.browser.find_element("css selector", ".heat tbody tr:nth-child(3) .cell")
+    tab.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", cell)
+    ActionChains(tab.browser).move_to_element(cell).perform()
+    tip = tab.until("return !document.querySelector('.tip').hidden && document.querySelector('.tip').innerText")
+    assert HOSTILE in tip and "rank 0" in tip
+    assert tab.complaints() == [] and tab.requests() == []

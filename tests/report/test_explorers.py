@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reporter.report import explorers, render
+from reporter.report.explorer import Explorer
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reader(*_: Any) -> Explorer:
+        raise ValueError("no such thing: <b>")
+
+    monkeypatch.setitem(explorers.READERS, "journeys", ("Journeys", reader))
+
+
+def test_a_broken_explorer_says_so_and_takes_nothing_down(broken: None, made_up: ModuleType, tmp_path: Path) -> None:
+    made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2])
+    pages = render(tmp_path / "results.duckdb", tmp_path)
+    assert [page.name for page in pages] == ["index.html", "index.html", "journeys.html"]
+    assert "ValueError: no such thing: &lt;b&gt;" in pages[2].read_text(encoding="utf-8")
+    assert "motion.norm" in pages[1].read_text(encoding="utf-8")
+
+
+def test_a_page_that_has_no_rows_any_more_goes(made_up: ModuleType, tmp_path: Path) -> None:
+    made_up.fill(tmp_path / "results.duckdb", corpora=(), models=())
+    stale = tmp_path / "made-up" / "journeys.html"
+    stale.parent.mkdir()
+    stale.write_text("old")
+    index, page = render(tmp_path / "results.duckdb", tmp_path)
+    assert not stale.exists()
+    assert 'class="pages' not in index.read_text() + page.read_text()
+    assert json.loads(re.findall(r'id="page">(.*?)</script>', page.read_text())[0])
