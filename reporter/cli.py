@@ -49,6 +49,7 @@ app = typer.Typer(
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A study, as a YAML file.")]
 Specs = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")]
 Out = Annotated[Path, typer.Option(help="The folder of the database, the report and the cache.")]
+Form = Annotated[Literal["table", "csv", "json"], typer.Option("--format", help="How to print the rows.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.")]
 
 
@@ -178,14 +179,44 @@ def report(
 def sql(
     query: Annotated[str, typer.Argument(help="One SQL query; tables are described in the report.")],
     out: Out = Path("results"),
-    format: Annotated[
-        Literal["table", "csv", "json"], typer.Option("--format", help="How to print the rows.")
-    ] = "table",
+    format: Form = "table",
 ) -> None:
     """Ask the results: read-only SQL."""
     from reporter.store import query as ask
 
     typer.echo(ask(out / "results.duckdb", query, format).removesuffix("\n"))
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="STUDY, FOLDER:STUDY, or FOLDER: for its study of that id.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
+    out: Out = Path("results"),
+    format: Form = "table",
+    most: Annotated[int, typer.Option(min=1, help="Rows of each list in a table.")] = 20,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if a number moved, came or went, or a verdict changed.")
+    ] = False,
+) -> None:
+    """Compare two studies, or two runs of one: the spec, then the numbers.
+
+    A and B are studies of the folder --out, or of another results folder:
+    'reporter diff bert gpt2', 'reporter diff old:bert new:bert', 'reporter
+    diff old: new:'.
+
+    Says first what the study files say differently, then what the numbers
+    were made from, then which numbers moved and which claims changed their
+    verdict. A number moved if A and B differ by more than the interval of
+    the difference of independent estimates (the root of the summed squares
+    of the facing half widths), which one in twenty does by chance where runs
+    are independent; without intervals, by more than 0.00001 of it.
+    """
+    from reporter.diff import compare, show
+
+    found = compare(a, b, out)
+    typer.echo(show(found, format, most))
+    if exit_code and found.consequences:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -143,20 +143,3 @@ const tipped = (element, lines) => {
   element.addEventListener("pointerleave", () => tip(null, null));
   return element;
 };
-
-// ---------------------------------------------------------------- charts by Vega
-
-// Draws a Vega-Lite chart over rows, and again in the other theme: spec without data, rows under the name "rows".
-const drawn = new Map();
-async function vega(element, spec, rows, label, name = "chart") {
-  drawn.set(element, [spec, rows, label, name]);
-  const own = structuredClone(spec);
-  const dark = theme() === "dark" ? explorer.dark ?? {} : {};
-  const themed = JSON.parse(JSON.stringify(own), (_, value) => (typeof value === "string" && Object.hasOwn(dark, value) ? dark[value] : value));
-  const { view } = await window.vegaEmbed(element, { ...themed, description: label, data: { name: "rows" }, datasets: { ...themed.datasets, rows } }, {
-    mode: "vega-lite", renderer: "svg", config: THEMES[drawTheme()], actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
-    downloadFileName: name, tooltip: { theme: drawTheme() }, logLevel: 1,
-  });
-  return view;
-}
-if (explorer) themeListeners.push(() => { for (const [element, given] of drawn) if (element.isConnected) vega(element, ...given); });

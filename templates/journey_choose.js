@@ -19,17 +19,18 @@ const swatch = style => make("svg:svg", { class: "swatch", viewBox: "0 0 32 14",
 
 journeyViews.bar = (bar, app, { swap, attention, positions }) => {
   const { shared, sides } = app;
-  const places = sides.a.data.stretch(shared.site).length ? sides.a.data.stretch(shared.site) : sides.a.data.stretch("path");
-  const now = places.findIndex(place => place.key === shared.layer);
-  const step = by => () => app.choose({ layer: places[Math.max(0, Math.min(places.length - 1, now + by))].key }, null, by < 0 ? "layer.down" : "layer.up");
-  const slider = make("input", { type: "range", id: "layer", min: 0, max: places.length - 1, step: 1, "data-key": "layer", "aria-valuetext": placeName(shared.layer), autocomplete: "off", oninput: event => app.choose({ layer: places[event.target.value].key }, null, "layer") });
+  const { layer } = sides.a;
+  const places = sides.a.data.placesOf(shared.site);
+  const now = places.findIndex(place => place.key === layer);
+  const step = by => () => app.choose({ layer: places[Math.max(0, Math.min(places.length - 1, now + by))].key }, "a", by < 0 ? "layer.down" : "layer.up");
+  const slider = make("input", { type: "range", id: "layer", min: 0, max: places.length - 1, step: 1, "data-key": "layer", "aria-valuetext": placeName(layer), autocomplete: "off", oninput: event => app.choose({ layer: places[event.target.value].key }, "a", "layer") });
   slider.value = now;
   bar.replaceChildren(
     attention ? segmented("site", "Site", { path: "residual stream", attention: "after attention" }, shared.site, site => app.choose({ site }), { path: "What enters the first block, and what each block returns", attention: "The residual stream after each block's attention, before its feed-forward" }) : "",
     segmented("measure", "Nearest by", { cosine: "cosine", distance: "distance" }, shared.measure, measure => app.choose({ measure })),
     positions.length > 1 ? segmented("positions", "Vocabulary vectors", { without: "as they are", with: "with position" }, shared.positions, value => app.choose({ positions: value }), { with: "The position vector of the token's own position is added to each" }) : "",
     make("div", { class: "choice layer" },
-      make("label", { for: "layer", text: "Layer " }), make("output", { for: "layer", text: shared.layer === "0" ? "0, the embedding" : shared.layer === "final" ? "after the closing norm" : `${shared.layer} of ${places.at(-1).layer}` }),
+      make("label", { for: "layer", text: "Layer " }), make("output", { for: "layer", text: layer === "0" ? "0, the embedding" : layer === "final" ? "after the closing norm" : `${layer} of ${places.at(-1).layer}` }),
       make("div", { class: "slide" },
         make("button", { type: "button", "data-key": "layer.down", "aria-label": "One layer back", text: "◀", onclick: step(-1) }),
         slider,
@@ -61,8 +62,8 @@ journeyViews.choose = (slot, side, app, name) => {
     app.choose({ token: next }, name, key(`token.${next.text}.${next.position}`));
   };
   const keys = event => {
-    const { stretch, at } = { stretch: data.stretch(app.shared.site), at: app.shared.layer };
-    const layer = by => app.choose({ layer: (stretch[stretch.findIndex(place => place.key === at) + by] ?? stretch.find(place => place.key === at) ?? stretch[0]).key });
+    const places = data.placesOf(app.shared.site);
+    const layer = by => app.choose({ layer: (places[places.findIndex(place => place.key === side.layer) + by] ?? { key: side.layer }).key }, name);
     const acts = { ArrowRight: () => go(1), ArrowLeft: () => go(-1), ArrowDown: () => layer(1), ArrowUp: () => layer(-1), Home: () => go(-tokens.length), End: () => go(tokens.length) };
     if (acts[event.key] && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); acts[event.key](); }
   };
@@ -90,8 +91,9 @@ journeyViews.choose = (slot, side, app, name) => {
       checkpoints.length > 1 ? select("checkpoint", "Checkpoint", checkpoints.map(entry => entry.checkpoint), side.checkpoint) : ""),
     words,
     make("p", { class: "told" }, ...told(side, app)),
+    name === "a" ? make("p", { class: "hint keys" }, make("kbd", { text: "←" }), make("kbd", { text: "→" }), " another token ", make("kbd", { text: "↑" }), make("kbd", { text: "↓" }), " another layer") : "",
   );
-  if (name === "a") document.querySelector(".sr").textContent = `${plain(side.token.token)}, ${placeName(app.shared.layer)}: ${slot.querySelector(".told").textContent}`;
+  if (name === "a") document.querySelector(".sr").textContent = `${plain(side.token.token)}, ${placeName(side.layer)}: ${slot.querySelector(".told").textContent}`;
 };
 
 // What the numbers say about a token, in a sentence or two.
@@ -106,12 +108,12 @@ function told(side, app) {
   const left = ranks.findIndex(([, rank]) => rank > 0);
   const name = make("b", {}, tokenNode(token.token));
   const first = left === 1 ? ` is nearest to itself only at ${placeName(ranks[0][0])}.` : left < 0 ? " is nearest to itself at every layer." : left === 0 ? ` is not nearest to itself even at ${placeName(ranks[0][0])}.` : ` stays nearest to itself up to ${placeName(ranks[left - 1][0])}.`;
-  const here = data.at(token, shared.positions, shared.site, shared.layer);
+  const here = data.at(token, shared.positions, shared.site, side.layer);
   if (!here) return [name, first];
-  const nearest = data.nearest(token, shared.positions, shared.site, shared.layer, shared.measure)[0];
+  const nearest = data.nearest(token, shared.positions, shared.site, side.layer, shared.measure)[0];
   const rank = here(app.rank);
   const tail = rank > 0 && nearest ? ["; nearest is ", make("b", {}, tokenNode(nearest.token))] : [];
-  const at = placeName(shared.layer);
+  const at = placeName(side.layer);
   return [name, first, ` ${at[0].toUpperCase()}${at.slice(1)}: ${shared.measure} ${short(here(shared.measure))}, ${rank === 0 ? "itself the nearest" : `${whole(rank)} ${rank === 1 ? "token is" : "tokens are"} nearer`}`, ...tail, "."];
 }
 

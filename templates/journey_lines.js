@@ -6,7 +6,7 @@ journeyViews.followed = app => {
   if (app.comparing) {
     return Object.entries(sides).map(([name, side]) => ({ data: side.data, token: side.token, label: `${name.toUpperCase()} · ${side.model}`, side: name, style: null }));
   }
-  return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data.tokens(sides.a.token.text)), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
+  return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
 };
 
 journeyViews.lines = (holder, app) => {
@@ -14,7 +14,7 @@ journeyViews.lines = (holder, app) => {
   const lines = journeyViews.followed(app);
   const missing = app.comparing ? [] : app.others.filter(data => !lines.some(line => line.data === data));
   document.getElementById("profile-title").textContent = app.comparing ? "The two chosen tokens" : "The chosen token in every model";
-  document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same token of the same text wherever a model has it whole. Press a point to choose its layer.";
+  document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same place of the same text in each model of the study. Press a point to choose its layer.";
   const one = lines.every(line => line.data.stretch("path").length === lines[0].data.stretch("path").length);
   const charts = [
     { column: shared.measure, title: shared.measure === "cosine" ? "Cosine to its own vocabulary vector" : "Distance to its own vocabulary vector", wide: true },
@@ -24,8 +24,8 @@ journeyViews.lines = (holder, app) => {
     { column: "step_cosine", title: "Cosine of state and state before" },
   ];
   const legend = make("p", { class: "line-names" }, lines.map(line => make("span", { class: line.side ? `line-${line.side}` : undefined },
-    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}` }))),
-    missing.map(data => make("span", { class: "missing" }, swatch(app.styleOf(data.model)), make("b", { text: data.model }), make("small", { text: " writes this word in other tokens, or not in this text" }))));
+    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}${!app.comparing && bareToken(line.token.token) !== bareToken(sides.a.token.token) ? ", the piece in which it ends" : ""}` }))),
+    missing.map(data => make("span", { class: "missing" }, swatch(app.styleOf(data.model)), make("b", { text: data.model }), make("small", { text: " has no such token in this text" }))));
   const grid = make("div", { class: "line-charts" });
   holder.replaceChildren(legend, grid);
   for (const chart of charts) {
@@ -75,8 +75,9 @@ function drawLines(figure, chart, lines, app, oneDepth) {
     across.map(([at, text]) => make("svg:text", { class: "tick middle", x: at, y: height - bottom + 15, text })),
     closing ? make("svg:text", { class: "tick middle", x: width - right - 2, y: height - bottom + 15, text: "norm" }) : null,
     make("svg:text", { class: "tick middle", x: (left + width - right) / 2, y: height - 4, text: layers ? "layer" : "depth: layer / layers" }));
-  const now = sides.a.data.stretch(shared.site).find(place => place.key === shared.layer);
+  const now = sides.a.data.stretch(shared.site).find(place => place.key === sides.a.layer);
   if (now) svg.append(make("svg:line", { class: "now", x1: x(now), x2: x(now), y1: top - 4, y2: height - bottom }));
+  const here = line => (line.side ? sides[line.side].layer : line.data === sides.a.data ? sides.a.layer : null);
   for (const line of [...series].reverse()) {
     const css = line.style ? `--light:${line.style.light};--dark:${line.style.dark}` : undefined;
     const group = make("svg:g", { class: `styled${line.side ? ` line-${line.side}` : ""}${line.data === sides.a.data && !line.side ? " main" : ""}`, style: css });
@@ -84,7 +85,7 @@ function drawLines(figure, chart, lines, app, oneDepth) {
     const last = line.points.find(point => point.key === "final");
     group.append(make("svg:path", { class: "course", d: course.map((point, i) => `${i ? "L" : "M"}${x(point).toFixed(1)} ${y(point.value).toFixed(1)}`).join(""), "stroke-dasharray": line.style?.dash.length ? line.style.dash.join(" ") : undefined }));
     if (last && course.length) group.append(make("svg:path", { class: "course to-final", d: `M${x(course.at(-1))} ${y(course.at(-1).value)}L${x(last)} ${y(last.value)}` }));
-    for (const point of line.points) group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point.value).toFixed(1), r: point.key === shared.layer && line.data === sides.a.data ? 5 : 3.2, class: point.key === "final" ? "hollow" : undefined }));
+    for (const point of line.points) group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point.value).toFixed(1), r: point.key === here(line) ? 5 : 3.2, class: point.key === "final" ? "hollow" : undefined }));
     svg.append(group);
   }
   const main = series.find(line => line.data === sides.a.data) ?? series[0];
@@ -92,7 +93,7 @@ function drawLines(figure, chart, lines, app, oneDepth) {
     const at = event.clientX - svg.getBoundingClientRect().left;
     return main.points.reduce((best, point) => (!best || Math.abs(x(point) - at) < Math.abs(x(best) - at) ? point : best), null);
   };
-  svg.addEventListener("click", event => { const point = nearestTo(event); if (point) app.choose({ layer: point.key }); });
+  svg.addEventListener("click", event => { const point = nearestTo(event); if (point) app.choose({ layer: point.key }, "a"); });
   tipped(svg, event => {
     const point = nearestTo(event);
     if (!point) return null;

@@ -15,10 +15,10 @@ journeyViews.near = (slot, side, app, name) => {
   const values = columns.flatMap(column => column.list.map(one => one[shared.measure])).filter(value => value !== null);
   const low = Math.min(...values), high = Math.max(...values);
   const strength = value => (value === null || high === low ? 0 : shared.measure === "cosine" ? (value - low) / (high - low) : (high - value) / (high - low));
-  const pick = key => app.choose({ layer: key }, null, `${name}.column.${key}`);
+  const pick = key => app.choose({ layer: key }, name, `${name}.column.${key}`);
 
   const heads = columns.map((column, i) => {
-    const on = column.key === shared.layer;
+    const on = column.key === side.layer;
     return make("th", { scope: "col", class: on ? "on" : undefined },
       make("button", {
         type: "button", "data-key": `${name}.column.${column.key}`, "aria-pressed": String(on), "aria-label": `Read ${placeName(column.key)}`, text: placeShort(column.key),
@@ -31,7 +31,7 @@ journeyViews.near = (slot, side, app, name) => {
   });
   const cell = (column, i, place) => {
     const one = column.list[place];
-    const on = column.key === shared.layer;
+    const on = column.key === side.layer;
     if (!one) return make("td", { class: on ? "on" : undefined });
     const before = columns[i - 1]?.list;
     const fresh = before?.length && !before.some(other => other.id === one.id);
@@ -50,7 +50,7 @@ journeyViews.near = (slot, side, app, name) => {
   };
   const ranks = columns.map(column => {
     const rank = column.row?.(app.rank) ?? null;
-    return make("td", { class: `rank${column.key === shared.layer ? " on" : ""}${rank === 0 ? " zero" : ""}`, text: rank === null ? "–" : whole(rank) });
+    return make("td", { class: `rank${column.key === side.layer ? " on" : ""}${rank === 0 ? " zero" : ""}`, text: rank === null ? "–" : whole(rank) });
   });
   const table = make("table", { class: "near", style: `--columns:${columns.length}` },
     make("caption", { class: "sr", text: `Nearest vocabulary tokens of ${plain(token.token)} by ${shared.measure}: a column for each layer, the nearest first` }),
@@ -118,13 +118,13 @@ journeyViews.heat = (slot, side, app, name) => {
     const token = tokens[row + by[0]], place = places[i + by[1]];
     if (token && place) pick(token, place);
   };
-  const pick = (token, place) => { app.shared.layer = place.key; return app.choose({ token }, name, key(token, place)); };
-  const heads = make("tr", {}, make("th", { class: "corner" }), places.map(place => make("th", { scope: "col", class: place.key === shared.layer ? "on" : undefined, text: placeShort(place.key) })));
+  const pick = (token, place) => app.choose({ token, layer: place.key }, name, key(token, place));
+  const heads = make("tr", {}, make("th", { class: "corner" }), places.map(place => make("th", { scope: "col", class: place.key === side.layer ? "on" : undefined, text: placeShort(place.key) })));
   const body = tokens.map((token, row) => make("tr", { class: `${token === side.token ? "on" : ""}${row && tokens[row - 1].text !== token.text ? " next" : ""}`.trim() || undefined },
     make("th", { scope: "row", class: token.special ? "special" : undefined, title: plain(token.token) }, tokenNode(token.token, 14)),
     places.map((place, i) => {
       const one = value(token, place);
-      const on = token === side.token && place.key === shared.layer;
+      const on = token === side.token && place.key === side.layer;
       const t = one === null ? 0 : Math.max(0, Math.min(1, strength(one)));
       return make("td", {}, tipped(make("button", {
         type: "button", class: `cell${on ? " on" : ""}${t > 0.52 ? " strong" : ""}`, tabindex: on ? 0 : -1, "data-key": key(token, place), style: `--t:${t.toFixed(3)}`, text: text(one),

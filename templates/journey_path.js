@@ -26,15 +26,19 @@ journeyViews.path = (slot, side, app, name) => {
   const holder = make("div", { class: `planes planes-${apart.length}` });
   slot.replaceChildren(holder);
   for (const group of apart) {
-    const figure = make("figure", {}, texts.length > 1 && group.length === 1 ? make("figcaption", { class: `text-${texts.indexOf(group[0]) % 2}`, text: `Text ${texts.indexOf(group[0]) + 1}` }) : "");
+    const words = [...(app.comparing ? [side.model] : []), ...(texts.length > 1 && group.length === 1 ? [`text ${texts.indexOf(group[0]) + 1}`] : [])].join(", ");
+    const figure = make("figure", {}, words && make("figcaption", { class: colour(app, name, texts, group[0]) }, app.comparing ? make("span", { class: "badge", text: name.toUpperCase() }) : "", ` ${words}`));
     holder.append(figure);
     drawPlane(figure, list.filter(way => group.includes(way.text)), box, side, app, name, texts);
   }
 };
 
+// Colours are those of the texts, or of the two sides of a comparison.
+const colour = (app, name, texts, text) => (app.comparing ? `line-${name}` : `text-${texts.indexOf(text) % 2}`);
+
 function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
   const { shared } = app;
-  const width = Math.max(240, figure.clientWidth), height = Math.round(Math.min(520, Math.max(300, width * 0.8)));
+  const width = Math.max(240, figure.clientWidth), height = Math.round(Math.min(520, Math.max(320, width * 0.8)));
   const margin = 26;
   const scale = Math.min((width - 2 * margin) / (x1 - x0 || 1), (height - 2 * margin) / (y1 - y0 || 1));
   const x = point => width / 2 + (point.x - (x0 + x1) / 2) * scale;
@@ -52,19 +56,25 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
   const taken = [[width - 36, y(zero) - 16, 36], [x(zero), 0, 34]];  // the names of the axes
   for (const way of [...ways].sort((a, b) => weight(a) - weight(b))) {
     const strong = weight(way) >= 2;
-    const group = make("svg:g", { class: `way text-${texts.indexOf(way.text) % 2} weight-${weight(way)}` });
+    const group = make("svg:g", { class: `way ${colour(app, name, texts, way.text)} weight-${weight(way)}` });
     group.append(make("svg:path", { class: "course", d: way.points.map((point, i) => `${i ? "L" : "M"}${x(point).toFixed(1)} ${y(point).toFixed(1)}`).join("") }));
+    // numbers where they have room: at the chosen layer, at the ends, and then at those between
+    const numbered = [];
+    const rank = (point, i) => (point.key === side.layer ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
+    for (const [, point] of way.points.map((point, i) => [rank(point, i), point]).sort((a, b) => a[0] - b[0])) {
+      if (strong && numbered.every(other => Math.hypot(x(point) - x(other), y(point) - y(other)) > 12)) numbered.push(point);
+    }
     way.points.forEach((point, i) => {
-      const here = point.key === shared.layer;
+      const here = point.key === side.layer;
       const last = i === way.points.length - 1;
-      if (strong) {
+      if (numbered.includes(point)) {
         group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: here ? 9 : 7, class: here ? "here" : undefined }), make("svg:text", { class: "number", x: x(point).toFixed(1), y: (y(point) + 3.2).toFixed(1), text: point.key === "final" ? "n" : point.key }));
-      } else if (last && way.points.length > 1) {
+      } else if (last && !strong && way.points.length > 1) {
         const from = way.points[i - 1];
         const turn = Math.atan2(y(point) - y(from), x(point) - x(from)) * 180 / Math.PI;
         group.append(make("svg:path", { class: "head", d: "M0 0L-7 -3.2L-7 3.2z", transform: `translate(${x(point).toFixed(1)} ${y(point).toFixed(1)}) rotate(${turn.toFixed(1)})` }));
       } else {
-        group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: here ? 3.2 : i ? 1.3 : 2 }));
+        group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point).toFixed(1), r: strong ? 2.5 : here ? 3.2 : i ? 1.3 : 2 }));
       }
     });
     svg.append(group);
@@ -79,7 +89,7 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
     const at = [right ? label.x + (label.strong ? 13 : 6) : label.x - (label.strong ? 13 : 6) - wide, label.y - 7];
     if (taken.some(box => at[0] < box[0] + box[2] && at[0] + wide > box[0] && at[1] < box[1] + 14 && at[1] + 14 > box[1])) continue;
     taken.push([...at, wide]);
-    svg.append(make("svg:text", { class: `name text-${texts.indexOf(label.way.text) % 2} weight-${weight(label.way)}`, x: right ? at[0] : at[0] + wide, y: label.y + 4, "text-anchor": right ? "start" : "end", "unicode-bidi": "isolate", text: words }));
+    svg.append(make("svg:text", { class: `name ${colour(app, name, texts, label.way.text)} weight-${weight(label.way)}`, x: right ? at[0] : at[0] + wide, y: label.y + 4, "text-anchor": right ? "start" : "end", "unicode-bidi": "isolate", text: words }));
   }
   const nearestTo = event => {
     const frame = svg.getBoundingClientRect();
@@ -101,8 +111,7 @@ function drawPlane(figure, ways, [x0, x1, y0, y1], side, app, name, texts) {
   svg.addEventListener("click", event => {
     const found = nearestTo(event);
     if (!found?.[0].own) return;
-    app.shared.layer = found[1].key;
-    app.choose({ token: found[0].own }, name);
+    app.choose({ token: found[0].own, layer: found[1].key }, name);
   });
   figure.append(svg);
 }

@@ -6,7 +6,7 @@ const journeyViews = {};
 const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
 const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
 const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
-const bareToken = token => (token ?? "").replace(/^(Ġ|▁|##)/, "").normalize("NFKC").toLowerCase();
+const bareToken = token => (token ?? "").replace(/^##|[Ġ▁ ]/g, "").normalize("NFKC").toLowerCase();
 
 // One journey in one checkpoint: its texts, its places, and rows by what is chosen.
 class Journey {
@@ -39,7 +39,15 @@ class Journey {
   }
 
   tokens(text) { return [...(this.texts.get(text) ?? new Map()).values()]; }
+  // The places of a site, first to last; where the model has none after attention, those of its path.
   stretch(site) { return [...this.places[site].values()]; }
+  placesOf(site) { return this.places[site].size ? this.stretch(site) : this.stretch("path"); }
+  // The place here that is as deep as one of another model.
+  asDeep(place, site) {
+    const own = this.placesOf(site);
+    if (place.key === "final" && own.some(one => one.key === "final")) return "final";
+    return own.filter(one => one.key !== "final").reduce((best, one) => (Math.abs(one.depth - place.depth) < Math.abs(best.depth - place.depth) ? one : best)).key;
+  }
 
   // The row of numbers of a token at a place, or null.
   at(token, positions, site, key) {
@@ -49,17 +57,33 @@ class Journey {
   nearest(token, positions, site, key, measure) {
     return this.listed.get(`${token.text}|${token.position}|${positions}|${site}|${key}|${measure}`) ?? [];
   }
-  // The same token of the same text as another model writes it: by its bare text and how many such came before.
-  twin(token, tokens) {
-    const same = tokens.filter(one => bareToken(one.token) === bareToken(token.token));
-    const own = this.tokens(token.text).filter(one => bareToken(one.token) === bareToken(token.token));
-    return own[same.findIndex(one => one.position === token.position)] ?? null;
+  // Where each token of a text ends in the text without spaces and special tokens.
+  ends(text) {
+    let written = "";
+    const ends = new Map();
+    for (const token of this.tokens(text)) {
+      if (token.special) continue;
+      written += bareToken(token.token);
+      ends.set(token.position, written.length);
+    }
+    return { written, ends };
+  }
+  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
+  // the two do not write the text alike, the one with the same letters, if there is one.
+  twin(token, other) {
+    const [own, its] = [this.ends(token.text), other.ends(token.text)];
+    const end = its.ends.get(token.position);
+    if (bareToken(token.token) && end !== undefined && own.written.slice(0, end) === its.written.slice(0, end)) {
+      return this.tokens(token.text).find(one => own.ends.get(one.position) >= end) ?? null;
+    }
+    const alike = journey => journey.tokens(token.text).filter(one => one.special === token.special && bareToken(one.token) === bareToken(token.token));
+    return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
   }
 }
 
 explorers.journeys = async () => {
   const sides = { a: {}, b: null };
-  const shared = { site: "path", measure: "cosine", positions: "without", layer: "", heat: "rank", last: "with", texts: "over", zoom: "all" };
+  const shared = { site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" };
   const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
   const loaded = new Map();
   const entriesOf = (journey, model) => explorer.entries.filter(entry => entry.journey === journey && (!model || entry.model === model));
@@ -80,7 +104,10 @@ explorers.journeys = async () => {
       const before = side && sides[side];
       if (side) sides[side] = { ...before, ...change };
       else Object.assign(shared, change);
-      return show(focus, turned ? before : null);
+      // the other side follows to the same depth
+      const other = sides[side === "a" ? "b" : "a"];
+      if (side && change.layer && other) other.layer = other.data.asDeep(before.data.placesOf(shared.site).find(place => place.key === change.layer), shared.site);
+      return show(focus, turned ? { [side]: before } : {}).catch(error => document.querySelector(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
     },
   };
 
@@ -93,8 +120,10 @@ explorers.journeys = async () => {
     const entry = entries.find(one => one.checkpoint === side.checkpoint) ?? entries.at(-1);
     side.checkpoint = entry.checkpoint;
     side.data = await load(entry);
+    const was = before?.data?.placesOf(shared.site).find(place => place.key === before.layer);
+    if (was) side.layer = side.data.asDeep(was, shared.site);
     if (before?.token && before.journey === side.journey) {
-      side.token = side.data.twin(before.token, before.data.tokens(before.token.text)) ?? undefined;
+      side.token = side.data.twin(before.token, before.data) ?? undefined;
     } else if (before) {
       side.token = undefined;
     }
@@ -107,19 +136,21 @@ explorers.journeys = async () => {
   }
 
   let turn = 0;
-  async function show(focus = null, before = null) {
+  // Shows what is chosen; before: what a side was, by its name, where its journey or model has changed.
+  async function show(focus = null, before = {}) {
     const own = ++turn;
-    await settle(sides.a, before && sides.a.data === before.data ? before : null);
-    if (sides.b) await settle(sides.b, before && sides.b.data === before.data ? before : null);
+    await settle(sides.a, before.a);
+    if (sides.b) await settle(sides.b, before.b);
     const { data } = sides.a;
     for (const name of Object.keys(OPTIONS)) if (!OPTIONS[name].includes(shared[name])) shared[name] = OPTIONS[name][0];
     const attention = data.places.attention.size > 0 || sides.b?.data.places.attention.size > 0;
     if (!attention) shared.site = "path";
     if (!data.positions.includes(shared.positions) && !sides.b?.data.positions.includes(shared.positions)) shared.positions = data.positions[0];
-    const places = data.stretch(shared.site).length ? data.stretch(shared.site) : data.stretch("path");
-    if (!places.some(place => place.key === shared.layer)) {
+    for (const side of both()) {
+      const places = side.data.placesOf(shared.site);
+      if (places.some(place => place.key === side.layer)) continue;
       const blocks = places.filter(place => place.key !== "final");
-      shared.layer = (blocks.filter(place => place.layer <= Number(shared.layer || NaN)).at(-1) ?? (shared.layer === "0" ? blocks[0] : blocks.at(-1)) ?? places[0]).key;
+      side.layer = (side.layer === "0" ? blocks[0] : blocks.at(-1)).key;
     }
     const models = [...new Set(entriesOf(sides.a.journey).map(entry => entry.model))];
     app.others = await Promise.all(models.map(model => {
@@ -164,8 +195,8 @@ explorers.journeys = async () => {
     }
     if (!other) return show("compare");
     const before = { ...sides.b, data };
-    Object.assign(sides.b, { data, model: other.model, checkpoint: undefined });
-    return show("compare", before);
+    Object.assign(sides.b, { model: other.model, checkpoint: undefined });
+    return show("compare", { b: before });
   }
 
   function sql() {
@@ -180,13 +211,13 @@ explorers.journeys = async () => {
   }
 
   function address() {
-    const of = (side, prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position };
+    const of = (side, prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position, [`${prefix}layer`]: side.layer };
     writeAddress({ ...of(sides.a, ""), ...shared, ...of(sides.b, "b.") });
   }
   function fromAddress() {
     const given = readAddress();
     const of = prefix => ({
-      journey: given[`${prefix}journey`], model: given[`${prefix}model`], checkpoint: given[`${prefix}checkpoint`],
+      journey: given[`${prefix}journey`], model: given[`${prefix}model`], checkpoint: given[`${prefix}checkpoint`], layer: given[`${prefix}layer`],
       token: given[`${prefix}token`] === undefined ? undefined : { text: Number(given[`${prefix}text`] ?? 0), position: Number(given[`${prefix}token`]) },
     });
     sides.a = of("");

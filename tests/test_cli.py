@@ -53,12 +53,12 @@ def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_help_names_every_verb(call: Call) -> None:
     result = call("--help")
     assert result.exit_code == 0
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "metrics", "schema"):
         assert f"\n  {verb} " in result.stdout
 
 
 def test_every_verb_and_option_is_described(call: Call) -> None:
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "metrics", "schema"):
         result = call(verb, "--help")
         assert result.exit_code == 0
         options = [line.split() for line in result.stdout.splitlines() if line.startswith("  -")]
@@ -249,6 +249,7 @@ def test_quick_verbs_import_nothing_heavy(tmp_path: Path) -> None:
         ["metrics", "motion"],
         ["schema"],
         ["init", "new"],
+        ["diff", "--help"],
     ):
         subprocess.run([sys.executable, "-c", code, *arguments], cwd=tmp_path, check=True, capture_output=True)
 

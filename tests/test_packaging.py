@@ -65,11 +65,13 @@ def test_what_the_pinned_packages_need_is_pinned(pins, known):
     assert not missing
 
 
-def test_a_wheel_carries_the_templates(tmp_path):
+def test_a_wheel_carries_templates_and_lists(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("reporter-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     templates = {path.name for path in (ROOT / "templates").iterdir() if path.is_file()}
     assert {f"reporter/report/templates/{name}" for name in templates} <= names
+    lists = {path.name for path in (ROOT / "reporter/analyses/lists").iterdir()}
+    assert {f"reporter/analyses/lists/{name}" for name in lists} <= names
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

@@ -31,8 +31,9 @@ MAY_IMPORT = (
             "store",
             "analyses",
         },  # definitions alone: it computes nothing, it needs no model
+        "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
         "run": {*FLOW, "analyses"},
-        "cli": {*FLOW, "run", "analyses"},
+        "cli": {*FLOW, "run", "analyses", "diff"},
         "__main__": {"cli"},
         "__init__": set(),
     }

@@ -32,13 +32,15 @@ def components(x: Floats, most: int, centred: bool = True) -> Components:
         most: components that are wanted.
         centred: whether the mean is taken off first, as in PCA; if not, the origin stays where it is.
     """
+    from scipy.linalg import eigh
+
     x = x - x.mean(axis=0) if centred else x
     total = float(np.square(x).sum())
     wide = x.shape[1] > x.shape[0]
     square = x @ x.T if wide else x.T @ x
-    values, vectors = np.linalg.eigh(square)
-    order = np.arange(len(values))[::-1][: min(most, *x.shape)]
-    values, vectors = np.maximum(values[order], 0.0), vectors[:, order]
+    wanted = min(most, *x.shape)
+    values, vectors = eigh(square, subset_by_index=[len(square) - wanted, len(square) - 1])
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     at = vectors * np.sqrt(values) if wide else x @ vectors
     farthest = np.abs(at).argmax(axis=0)
     at = at * np.where(at[farthest, np.arange(at.shape[1])] < 0, -1.0, 1.0)

@@ -132,7 +132,8 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     share, z2 = right / n, _Z**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z / (1 + z2 / n) * (share * (1 - share) / n + z2 / (4 * n * n)) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Rounding may carry an end past the share itself where that is 0 or 1.
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
 
 
 def paired(a: Bools, b: Bools) -> tuple[float, float, float]:

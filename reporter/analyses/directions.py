@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +29,17 @@ class Differences:
     vectors: Floats
     scale: float
 
-    @property
+    @cached_property
     def different(self) -> Floats:
         """Those that are not zero, (m, d)."""
         return self.vectors[np.any(self.vectors != 0, axis=1)]
 
-    @property
+    @cached_property
     def mean(self) -> Floats:
         """Their mean, (d,)."""
         return np.asarray(self.vectors.mean(axis=0))
 
-    @property
+    @cached_property
     def direction(self) -> Floats | None:
         """Their mean made one long, (d,); None where the mean is zero but for rounding."""
         norm = float(np.linalg.norm(self.mean))

@@ -16,7 +16,8 @@ STEPS = 100  # of L-BFGS at most
 
 SAID = (
     "multinomial logistic regression: minimises the mean of −log p(class) + (λ/2)·‖W‖² with λ = 0.1, the intercepts "
-    f"free, from W = 0 by at most {STEPS} steps of L-BFGS (scikit-learn's LogisticRegression with C = 1/(λ·n))"
+    f"free, from W = 0 by at most {STEPS} steps of L-BFGS (scikit-learn's LogisticRegression with "
+    "C = 1/(λ·n), with two classes 2/(λ·n), n training texts)"
 )
 
 

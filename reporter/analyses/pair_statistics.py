@@ -16,12 +16,13 @@ STATISTICS = (
         "of cos(δ_i, Σ_{j≠i} δ_j), each difference with the mean of the others. The number is the mean over the "
         "concepts of the set; those of each concept, with the probability of such a consistency (or a larger one) if "
         "each pair were turned round at random, (k + 1)/1000 from 999 turns, are in pair_directions. Pairs whose two "
-        "texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out; a concept without two such pairs"
-        f" is, too. {_RANDOM}",
+        "texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
+        f"which fewer than two pairs are left. {_RANDOM}",
         (LUISTO, FISHER, EFRON),
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
         "a pair left out of the sum that it is compared with, and moved so that their mean is the value (a replicate "
-        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It says nothing of other concepts.",
+        "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
+        "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
         floor=True,
         bounds=(-1, 1),
         headline=True,
@@ -42,7 +43,8 @@ STATISTICS = (
         bounds=(0, 1),
         headline=True,
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
-        "with the floor, not with 0.",
+        "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "
+        "still be the chance of two directions.",
     ),
     Statistic(
         "relative_norm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reporter.claims.judge import judge, rows_of
+from reporter.claims.judging import judge, rows_of
 from reporter.claims.verdict import Verdict
 
 __all__ = ["Verdict", "judge", "rows_of"]

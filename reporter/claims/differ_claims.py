@@ -14,6 +14,7 @@ from reporter.claims.groups import Group, difference, paired
 from reporter.claims.missing import Missing
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import Source
+from reporter.spec.claim_parts import GROUPS
 from reporter.spec.claims import SideParts
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _decide(gap: Estimates, is_: str, by: float) -> tuple[float, float]:
 def _side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: str | None, notes: list[str]) -> _Side:
     if isinstance(side, SideParts):
         names, corpora = side.models, side.corpus
-    elif all(name in numbers.study.corpora and name not in numbers.study.models for name in side):
+    elif not any(name in numbers.study.models or name in GROUPS for name in side):
         names, corpora = None, side
     else:
         names, corpora = side, None

@@ -22,8 +22,7 @@ def on_corpora(numbers: Numbers, named: Sequence[str] | None, measure: str, view
     """
     if named is not None:
         return list(named)
-    there = {row.corpus for row in numbers.rows(measure, view)}
-    found = [corpus for corpus in numbers.study.corpora if corpus in there]
+    found = numbers.corpora(measure, view)
     if not found:
         raise Missing(f"there are no numbers of {measure} under view '{view}'")
     return found
@@ -81,7 +80,7 @@ def layer_sql(
         f"study = {quoted(numbers.study.study)}",
         f"metric = {quoted(metric)}",
         f"statistic = {quoted(statistic)}",
-        f"view = {quoted(view)}",
+        f"view = {quoted(numbers.view_of(measure, view))}",
         among("model", models),
         among("corpus", corpora),
         f"(site IS NULL OR {sites})",

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 from reporter.claims.intervals import spread_of
 from reporter.claims.missing import Missing
 from reporter.claims.points import Array
+from reporter.spec.claim_parts import ANALYSES
 
 if TYPE_CHECKING:
     from reporter.spec import Study
     from reporter.store import Store
+
+ANALYSIS_VIEW = "words"
+"""The view under which statistics of analyses are stored."""
 
 PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
@@ -92,9 +96,32 @@ class Numbers:
     def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
         return self.store.frame(sql, {"study": self.study.study, **values}).to_dict("records")
 
+    def view_of(self, measure: str, view: str) -> str:
+        """Return the view under which a statistic is stored: what an analysis looks at has only one."""
+        return ANALYSIS_VIEW if measure.partition(".")[0] in ANALYSES else view
+
+    def corpus_of(self, measure: str, view: str, corpus: str | None) -> str:
+        """Return the corpus that a claim names, or the only one there is; for an analysis the item.
+
+        Raises:
+            Missing: there is none, or there are several.
+        """
+        if corpus is not None:
+            return corpus
+        there = self.corpora(measure, view)
+        if len(there) != 1:
+            raise Missing(f"{measure} was measured on {', '.join(there) or 'nothing'}; say which with 'corpus'")
+        return there[0]
+
+    def corpora(self, measure: str, view: str) -> list[str]:
+        """Return the corpora (items, for an analysis) with numbers of a statistic, in the order of the study."""
+        there = dict.fromkeys(row.corpus for row in self.rows(measure, view))
+        return [corpus for corpus in self.study.corpora if corpus in there] or list(there)
+
     def _rows(self, measure: str, view: str) -> tuple[Row, ...]:
         """Return all numbers of a statistic under a view, by model, checkpoint, corpus and layer."""
         metric, _, statistic = measure.partition(".")
+        view = self.view_of(measure, view)
         found = self._records(
             "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high, n "
             "FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = $statistic AND view = $view "

@@ -151,8 +151,9 @@ def _of_model(
         if baseline or name not in scores:
             raise Missing(f"{model} has no score '{name}'")
         return scores[name]
-    source = Source(numbers, measure, view, claim.site, claim.checkpoint, claim.step, claim.layer)
-    return source.last(model, corpus)[0]
+    whole = all(row.layer is None for row in numbers.rows(measure, view))  # 'layer' is for the other side
+    layer = None if whole else claim.layer
+    return Source(numbers, measure, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
 
 
 def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:

@@ -57,13 +57,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
         inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
-    tails = [(0.0, 0.0)]
-    if low is not None:
-        tails.append(_above(value, low))
-    if high is not None:
-        tails.append(_above(high, value))
-    holds = max(tail[0] for tail in tails[1:])
-    fails = min(1.0, sum(tail[1] for tail in tails[1:]))
+    holds, fails = _between(None if low is None else _above(value, low), None if high is None else _above(high, value))
     notes = list(value.notes)
     for at in (low, high):
         notes += [] if at is None else at.notes
@@ -79,6 +73,17 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     if exact:
         return Finding(None, None, value.value, value.low, value.high, "supported" if inside else "refuted", detail)
     return Finding(holds, fails, value.value, value.low, value.high, detail=detail)
+
+
+def _between(over: tuple[float, float] | None, under: tuple[float, float] | None) -> tuple[float, float]:
+    """Join "greater than the low bound" and "less than the high one", each with the p-value of its opposite.
+
+    Both must hold. To fail, the number must lie beyond one of them; to the p-value of that comes the chance of being as
+    far beyond the other, so that with equal bounds the test is two-sided.
+    """
+    if over is None or under is None:
+        return over or under or (1.0, 1.0)
+    return max(over[0], under[0]), min(1.0, over[1] + under[0], under[1] + over[0])
 
 
 def _bounds(
@@ -118,7 +123,9 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, base
     """
     under = source.view or view or numbers.study.views[0]
     model = f"{source.model} ({baseline})" if baseline else source.model
-    corpus = source.corpus or next(iter(numbers.study.corpora))
+    if not numbers.rows(source.metric, under):
+        raise Missing(f"there are no numbers of {source.metric} under view '{under}'")
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
     rows = [row for row in numbers.rows(source.metric, under) if row.corpus == corpus]
     where = f"{source.metric} of {model} on '{corpus}' under view '{under}'"
     if not rows:
@@ -143,6 +150,6 @@ def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str | None, b
     if isinstance(source, SqlNumber):
         return source.sql.strip()
     model = f"{source.model} ({baseline})" if baseline else source.model
-    corpus = source.corpus or next(iter(numbers.study.corpora))
     under = source.view or view or numbers.study.views[0]
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
     return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)

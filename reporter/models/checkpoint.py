@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
 Source = Literal["hub", "path", "recipe"]
@@ -40,12 +40,13 @@ class Checkpoint:
         trust_remote_code: whether the model's own Python code may run.
         allow_pickle: whether weights may be read from pickle.
         fingerprint: identity of weights, tokenizer and how they are loaded. Numbers are cached under it.
-        recipe: how a recipe model is made.
+        recipe: how a recipe model is made, in full: of one that continues another, what it inherits is filled in.
         loss: of a trained recipe model, on texts held out of its training, in nats per predicted token.
         unigram_entropy: of the tokens that a recipe model is trained to predict, in nats: the loss of a model
             that knows how often each token occurs and nothing else.
         warning: what a reader must know before believing this checkpoint's numbers; mostly empty.
         training_texts: the texts a recipe model is trained on.
+        origin: the checkpoints of the recipe model that a recipe continues; it begins at the last of them.
         initialised: the seed of a model whose weights are drawn afresh, so that nothing is read but its
             configuration and tokenizer; None for one whose weights are read.
     """
@@ -68,6 +69,7 @@ class Checkpoint:
     unigram_entropy: float | None = None
     warning: str = ""
     training_texts: Texts | None = field(default=None, repr=False, compare=False)
+    origin: tuple[Checkpoint, ...] = field(default=(), repr=False, compare=False)
     initialised: int | None = None
 
     @property

@@ -11,7 +11,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +24,6 @@ from reporter.models.training_record import TrainingRecord, is_saved, read_recor
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.texts.texts import Texts
 
 _CURVE_POINTS = 100
 
@@ -43,14 +42,13 @@ class Progress(Protocol):
         """Show one step while it runs."""
 
 
-def prepare(
-    checkpoints: Sequence[Checkpoint], texts: Callable[[str], Texts], progress: Progress
-) -> tuple[Checkpoint, ...]:
+def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Checkpoint, ...]:
     """Train what must be trained, and return the checkpoints with their losses filled in.
+
+    A model that continues another has that one trained first, with all of its checkpoints.
 
     Args:
         checkpoints: of one model; those that are not from a recipe come back as they are.
-        texts: gives the texts of a corpus.
         progress: where the training is shown.
 
     Raises:
@@ -65,11 +63,11 @@ def prepare(
     if record is None or not _steps(checkpoints) <= record.losses.keys():
         from filelock import FileLock
 
-        corpus = texts(first.recipe.train_on)
+        prepare(first.origin, progress)
         try:
             first.path.mkdir(parents=True, exist_ok=True)
             with FileLock(first.path.with_suffix(".lock")):  # a second run waits, and then finds it done
-                record = _train(checkpoints, corpus, progress)
+                record = _train(checkpoints, progress)
         except OSError as error:
             raise ReporterError(f"model '{first.model}': cannot write to {first.path}: {error.strerror}") from error
         except ReporterError as error:
@@ -77,9 +75,10 @@ def prepare(
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
 
 
-def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) -> TrainingRecord:
+def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRecord:
     first = checkpoints[0]
-    assert first.path is not None and first.recipe is not None
+    texts = first.training_texts
+    assert first.path is not None and first.recipe is not None and texts is not None
     before = read_record(first.path)
     wanted = _steps(checkpoints)
     if before is not None and wanted <= before.losses.keys():
@@ -96,6 +95,7 @@ def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) 
         texts,
         tokenizer,
         Tokenizer.from_file(str(tokenizer / "tokenizer.json")).get_vocab_size(),
+        first.origin[-1].folder if first.origin else None,
     )
     losses: dict[int, float] = {}
     train_losses: list[float] = []
@@ -118,6 +118,7 @@ def _train(checkpoints: Sequence[Checkpoint], texts: Texts, progress: Progress) 
         held_out_texts=training.held_out_texts,
         seconds=time.perf_counter() - began,
         versions=_versions(),
+        unknown_share=training.stream.unknown_share(),
     )
     write_record(first.path, record)
     return record

@@ -16,7 +16,7 @@ from reporter.errors import ReporterError
 from reporter.models.pocket_tokenizer import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
 IGNORED = -100  # the label of a token that is not to be predicted
@@ -103,6 +103,10 @@ class Stream:
         counts = np.bincount(self.tokens)
         p = counts[counts > 0] / counts.sum()
         return float(-(p * np.log(p)).sum())
+
+    def unknown_share(self) -> float:
+        """Return the share of tokens that the tokenizer does not know."""
+        return float((self.tokens == self._special.id("unk")).mean())
 
     def draw(self, generator: torch.Generator) -> Batch:
         """Return the rows of one step: from random texts, and of a long text a random part."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +13,17 @@ from numpy.typing import NDArray
 from reporter.models.pocket_tokenizer import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
 
 
 def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
     """Return a model with random weights and a head that predicts tokens; the recipe's seed decides the weights.
 
     Three things let a narrow encoder learn within seconds instead of staying where it knows only how often each
-    token occurs. Its first weights have a standard deviation of 1/√width (the customary 0.02 is made for a width
-    of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers); GPT-2 does the like by
-    itself. And the bias of its head begins at the frequencies, so that no step is spent on learning them.
+    token occurs. Its first weights have a standard deviation of 1/√width, unless the recipe scales it (the customary
+    0.02 is made for a width of 768 and more). What a part of a block adds begins small, by a factor of 1/(2 layers);
+    GPT-2 does the like by itself. And the bias of its head begins at the frequencies, so that no step is spent on
+    learning them.
 
     There is no dropout, as pocket models are too small to overfit. The table of positions is as long as the
     recipe's context, so that no position is ever measured that was not trained.
@@ -37,6 +39,14 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
         _calm_branches(model, 1 / (2 * recipe.layers))
         _predict_frequencies(model, counts)
     return model
+
+
+def saved_model(recipe: Recipe, folder: Path) -> Any:
+    """Return the model that a checkpoint's folder holds, with its head, as it was when it was saved."""
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
+
+    kind = AutoModelForMaskedLM if is_encoder(recipe) else AutoModelForCausalLM
+    return kind.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
 
 
 def _calm_branches(model: Any, factor: float) -> None:
@@ -90,7 +100,7 @@ def _gpt2(recipe: Recipe, vocabulary_size: int) -> Any:
             embd_pdrop=0.0,
             attn_pdrop=0.0,
             activation_function="gelu_pytorch_tanh",  # GPT-2's own function, computed in one go
-            initializer_range=1 / math.sqrt(recipe.width),
+            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
             bos_token_id=eos,
             eos_token_id=eos,
         )
@@ -109,7 +119,7 @@ def _llama(recipe: Recipe, vocabulary_size: int) -> Any:
             num_hidden_layers=recipe.layers,
             num_attention_heads=recipe.heads,
             max_position_embeddings=recipe.context,
-            initializer_range=1 / math.sqrt(recipe.width),
+            initializer_range=recipe.initial_scale / math.sqrt(recipe.width),
             tie_word_embeddings=True,
             bos_token_id=eos,
             eos_token_id=eos,
@@ -126,7 +136,7 @@ def _encoder(recipe: Recipe, vocabulary_size: int) -> dict[str, Any]:
         "intermediate_size": 4 * recipe.width,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
-        "initializer_range": 1 / math.sqrt(recipe.width),
+        "initializer_range": recipe.initial_scale / math.sqrt(recipe.width),
         "pad_token_id": SPECIAL_TOKENS[recipe.architecture].id("pad"),
     }
 

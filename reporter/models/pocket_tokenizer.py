@@ -18,7 +18,7 @@ from reporter.errors import ReporterError
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
 _FOLDER = "tokenizer"
@@ -54,9 +54,13 @@ SPECIAL_TOKENS = {
 def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
     """Return the folder of a recipe model's tokenizer, making it if it is not there.
 
+    A model that continues another has that one's tokenizer.
+
     Raises:
         ReporterError: if the vocabulary is too small for the texts.
     """
+    if checkpoint.origin:
+        return ensure_tokenizer(checkpoint.origin[-1])
     assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
     folder = checkpoint.path / _FOLDER
     if not (folder / "tokenizer.json").is_file():

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from reporter.models.pocket_data import IGNORED, Batch, Stream, held_out
-from reporter.models.pocket_model import is_encoder, new_model
+from reporter.models.pocket_model import is_encoder, new_model, saved_model
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
 WARM_UP = 0.1  # share of the steps during which the rate rises
@@ -48,11 +48,15 @@ class Training:
         texts: what to train it on.
         tokenizer: the folder of the tokenizer.
         vocabulary_size: of that tokenizer.
+        begin: the folder of the model that is trained further; None to begin with random weights.
     """
 
-    def __init__(self, recipe: Recipe, texts: Texts, tokenizer: Path, vocabulary_size: int) -> None:
+    def __init__(
+        self, recipe: Recipe, texts: Texts, tokenizer: Path, vocabulary_size: int, begin: Path | None = None
+    ) -> None:
         self._recipe = recipe
         self._vocabulary_size = vocabulary_size
+        self._begin = begin
         self.held_out_texts = held_out(len(texts))
         split = len(texts) - self.held_out_texts
         self.stream = Stream(recipe, texts, 0, split, tokenizer)
@@ -63,7 +67,10 @@ class Training:
     def states(self, steps: int) -> Iterator[State]:
         """Train for ``steps`` steps and yield the model after each, beginning with step 0."""
         recipe = self._recipe
-        model = new_model(recipe, self.stream.counts(self._vocabulary_size))
+        if self._begin is not None:
+            model = saved_model(recipe, self._begin)
+        else:
+            model = new_model(recipe, self.stream.counts(self._vocabulary_size))
         model.train()
         generator = torch.Generator().manual_seed(recipe.seed + 1)
         optimiser = torch.optim.AdamW(model.parameters(), recipe.learning_rate, betas=BETAS, weight_decay=WEIGHT_DECAY)

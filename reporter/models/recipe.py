@@ -8,31 +8,37 @@ from typing import TYPE_CHECKING
 from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.file_hashes import fingerprint
 from reporter.models.training_record import TrainingRecord, read_record, step_folder
+from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
-    from reporter.spec.models import Recipe
+    from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
 VERSION = 2  # raise it when the same recipe would give other weights or another tokenizer
 
+UNKNOWN = 0.05  # of the training tokens: more of them than that, and a model learns to predict "unknown"
 PLATEAU = 0.9  # of the unigram entropy: a loss above it says that little more than frequencies was learned
 
 
-def resolve_recipe(name: str, recipe: Recipe, cache: Path, texts: Texts) -> tuple[Checkpoint, ...]:
+def resolve_recipe(
+    name: str, said: Recipe | Tuning, cache: Path, texts: Texts, origin: tuple[Checkpoint, ...] = ()
+) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of a recipe model, trained or not.
 
-    The fingerprint covers the recipe, the texts it is trained on and the version of the code that trains, but
-    not which steps are kept: asking for one more checkpoint leaves the others what they were. Nor does it
-    cover the version of torch, which is recorded with the training instead.
+    The fingerprint covers the recipe, the texts it is trained on, the version of the code that trains and the
+    checkpoint that it begins at, but not which steps are kept: asking for one more checkpoint leaves the others what
+    they were. Nor does it cover the version of torch, which is recorded with the training instead.
 
     Args:
         name: what the study calls the model.
-        recipe: how it is made.
+        said: how it is made.
         cache: the folder of caches.
         texts: what it is trained on.
+        origin: the checkpoints of the model that it continues, if it does.
     """
-    said = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})
-    training = fingerprint({"recipe": said, "texts": texts.hash, "code": VERSION})
+    recipe, location, begins = _in_full(said, origin)
+    decides = recipe.model_dump(mode="json", exclude={"checkpoints", "train_on"})
+    training = fingerprint({"recipe": decides, "texts": texts.hash, "code": VERSION} | begins)
     folder = cache / "models" / training
     record = read_record(folder)
     return tuple(
@@ -42,7 +48,7 @@ def resolve_recipe(name: str, recipe: Recipe, cache: Path, texts: Texts) -> tupl
                 name=f"step-{step}" if len(recipe.checkpoints) > 1 else FINAL,
                 step=step,
                 source="recipe",
-                location=f"{recipe.architecture} trained on {texts.name}",
+                location=f"{location} {texts.name}",
                 path=folder,
                 hub=None,
                 revision=training,
@@ -53,11 +59,21 @@ def resolve_recipe(name: str, recipe: Recipe, cache: Path, texts: Texts) -> tupl
                 fingerprint=fingerprint({"training": training, "step": step}),
                 recipe=recipe,
                 training_texts=texts,
+                origin=origin,
             ),
             record,
         )
         for step in recipe.checkpoints
     )
+
+
+def _in_full(said: Recipe | Tuning, origin: tuple[Checkpoint, ...]) -> tuple[Recipe, str, dict[str, str]]:
+    """Return the recipe in full, how to say where the weights come from, and what else identifies them."""
+    if not isinstance(said, Tuning):
+        return said, f"{said.architecture} trained on", {}
+    start = origin[-1]
+    assert start.recipe is not None
+    return said.after(start.recipe), f"{start.location}, then on", {"begins": start.fingerprint}
 
 
 def with_record(checkpoint: Checkpoint, record: TrainingRecord | None) -> Checkpoint:
@@ -71,16 +87,21 @@ def with_record(checkpoint: Checkpoint, record: TrainingRecord | None) -> Checkp
         checkpoint,
         loss=loss,
         unigram_entropy=record.unigram_entropy,
-        warning=_warning(checkpoint, loss, record.unigram_entropy),
+        warning=_warning(checkpoint, loss, record),
     )
 
 
-def _warning(checkpoint: Checkpoint, loss: float, entropy: float) -> str:
-    recipe = checkpoint.recipe
-    finished = recipe is not None and checkpoint.step == recipe.steps > 0
-    if not finished or loss <= PLATEAU * entropy:
-        return ""
-    return (
-        f"stayed on the unigram plateau: its loss after training is {loss:.2f}, and knowing only how often each token "
-        f"occurs gives {entropy:.2f}; its states say little. Give it more steps, or more texts"
-    )
+def _warning(checkpoint: Checkpoint, loss: float, record: TrainingRecord) -> str:
+    recipe, entropy, unknown = checkpoint.recipe, record.unigram_entropy, record.unknown_share
+    warnings = []
+    if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
+        warnings.append(
+            f"stayed on the unigram plateau: its loss after training is {loss:.2f}, and knowing only how often each "
+            f"token occurs gives {entropy:.2f}; its states say little. Give it more steps, or more texts"
+        )
+    if unknown > UNKNOWN:
+        warnings.append(
+            f"{100 * unknown:.0f} % of the tokens that it was trained on are unknown to its tokenizer, which is that "
+            "of the model it continues; train on texts with the same words"
+        )
+    return "; ".join(warnings)

@@ -17,16 +17,24 @@ from reporter.models.model_folder import (
     weight_files,
 )
 from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel
+from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
     from reporter.spec.models import ModelSpec
     from reporter.texts.texts import Texts
 
 TextsOf = Callable[[str], "Texts"]
+ModelOf = Callable[[str], tuple[Checkpoint, ...]]
 
 
 def resolve(
-    name: str, spec: ModelSpec, folder: Path, cache: Path, texts: TextsOf, offline: bool
+    name: str,
+    spec: ModelSpec,
+    folder: Path,
+    cache: Path,
+    texts: TextsOf,
+    offline: bool,
+    models: ModelOf | None = None,
 ) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of one model, in the order of the study. Imports neither torch nor transformers.
 
@@ -37,6 +45,8 @@ def resolve(
         cache: the folder of caches; recipe models are in ``cache/models``.
         texts: gives the texts of a corpus, for recipes.
         offline: never ask a hub.
+        models: gives the checkpoints of another model of the study, for a recipe that continues it; None where there
+            is no such recipe.
 
     Raises:
         ReporterError: if files are missing, or a hub model cannot be found.
@@ -51,7 +61,11 @@ def resolve(
         assert isinstance(spec, RecipeModel)
         from reporter.models.recipe import resolve_recipe
 
-        return resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on))
+        origin: tuple[Checkpoint, ...] = ()
+        if isinstance(spec.recipe, Tuning):
+            assert models is not None
+            origin = models(spec.recipe.continues)
+        return resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on), origin)
     except ReporterError as error:
         raise ReporterError(f"model '{name}': {error}") from error
 

@@ -27,6 +27,7 @@ class TrainingRecord:
         held_out_texts: texts that were not trained on.
         seconds: how long the training took.
         versions: of the libraries, and the number of threads: what else decides about the last digits.
+        unknown_share: of the training tokens, those that the tokenizer does not know.
     """
 
     recipe: dict[str, Any]
@@ -38,6 +39,7 @@ class TrainingRecord:
     held_out_texts: int
     seconds: float
     versions: dict[str, str]
+    unknown_share: float = 0.0
 
 
 def step_folder(step: int) -> str:

@@ -11,6 +11,7 @@ from reporter.analyses.registry import analyses
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
 from reporter.report.besides import besides, families
+from reporter.report.claims import CLAIMS, Claims, read_claims
 from reporter.report.explorer import Explorer
 from reporter.report.explorers import read_explorers
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
@@ -65,6 +66,7 @@ class Contents:
     models: list[Row]
     corpora: list[Row]
     cells: list[Row]
+    claims: Claims
     explorers: tuple[Explorer, ...] = ()
 
     @property
@@ -124,8 +126,15 @@ def read_contents(
         models=models,
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
+        claims=_claims(read, name),
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
     )
+
+
+def _claims(read: Read, study: str) -> Claims:
+    sql = CLAIMS.fill(study=study)
+    frame = read(sql)
+    return read_claims(frame, rows_of(frame), sql)
 
 
 def _corpora(found: Sequence[Row]) -> list[str]:

@@ -73,14 +73,14 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
     paths = read_source(read, PATHS, study, "journey-paths", "Paths in a plane", "projections")
     key = ["journey", "model", "checkpoint"]
     others = {"neighbours": _split(near.frame, key), "paths": _split(paths.frame, ["item", *key[1:]])}
-    entries, parts = [], {}
+    entries, parts = [], dict[str, dict[str, Any]]()
     for number, (name, own) in enumerate(_split(steps.frame, key).items()):
         part = f"journey-{number}"
         step = own["step"].iloc[0]
         entries.append(dict(zip(key, name, strict=True)) | {"step": tidy(step), "part": part})
-        parts[part] = {"steps": _packed(own)} | {
-            what: _packed(found[name]) if name in found else None for what, found in others.items()
-        }
+        parts[part] = {"steps": _packed(own)}
+        for what, found in others.items():
+            parts[part][what] = _packed(found[name]) if name in found else None
     journeys = list(dict.fromkeys(entry["journey"] for entry in entries))
     models = list(dict.fromkeys(entry["model"] for entry in entries))
     return Explorer(

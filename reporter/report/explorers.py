@@ -80,7 +80,11 @@ def write_explorers(
 def write_parts(data: Path, explorer: Explorer) -> None:
     """Write an explorer's CSVs and the parts that its script fetches into the folder of data."""
     for source in explorer.sources:
-        source.frame.to_csv(data / f"{source.name}.csv", index=False, lineterminator="\n")
+        flags = source.frame.select_dtypes("bool").columns
+        as_in_sql = source.frame.assign(
+            **{flag: source.frame[flag].map({True: "true", False: "false"}) for flag in flags}
+        )
+        as_in_sql.to_csv(data / f"{source.name}.csv", index=False, lineterminator="\n")
     for name, value in explorer.parts.items():
         # scripts and not JSON: a page that was opened as a file may load no other file than a script
         text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"

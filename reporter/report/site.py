@@ -103,6 +103,8 @@ def _write_data(folder: Path, contents: Contents) -> None:
             (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+    if contents.claims.all:
+        contents.claims.frame.to_csv(fresh / "claims.csv", index=False, lineterminator="\n")
     for explorer in contents.explorers:
         write_parts(fresh, explorer)
     if data.exists():
@@ -125,6 +127,7 @@ def _card(out: Path, contents: Contents) -> Row:
         "status": "unfinished" if unfinished else f"{failed} failed" if failed else "complete",
         "good": not failed and not unfinished,
         "page": (out / str(study["study"]) / "index.html").exists(),
+        "claims": contents.claims,
         "explorers": pages_of(out / str(study["study"])),
         "spark": sparkline(contents),
     }

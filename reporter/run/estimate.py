@@ -56,6 +56,8 @@ def estimate(plan: Plan) -> Estimate:
     passes: dict[tuple[str, str, str], int] = {}
     for cell in plan.cells:
         texts = plan.texts.get(cell.key.corpus)
+        if cell.compares:
+            continue  # both sides have cells of their own
         if cell.state == "run" and cell.asked is None and texts is not None and not isinstance(texts, Exception):
             limit = plan.file.study.corpora[cell.key.corpus].max_tokens
             passes[cell.key[:3]] = min(int(texts.words * TOKENS_PER_WORD), len(texts) * limit)

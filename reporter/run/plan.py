@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from reporter.run.estimate import estimate
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reporter.analyses.analysis import Analysis
     from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
@@ -160,4 +162,21 @@ class Plan:
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
         width = max((len(str(cell.key)) for cell in self.cells), default=0)
         body = [f"  {cell.state:<6}  {cell.key!s:<{width}}  {cell.why}".rstrip() for cell in self.cells]
-        return [head, *body, estimate(self).line()]
+        return [head, *body, *self._to_train(), estimate(self).line()]
+
+    def _to_train(self) -> list[str]:
+        """Say in one line which models a run trains first, if any; baselines read what their models leave."""
+        wanted = {side.model for cell in self.cells if cell.state == "run" for side in cell.sides}
+        said: dict[Path | None, str] = {}
+        for name, found in self.checkpoints.items():
+            if name in wanted and name not in self.baselines:
+                _note_training(or_raise(found), said)
+        return [f"trained first: {', '.join(said.values())}"] if said else []
+
+
+def _note_training(checkpoints: tuple[Checkpoint, ...], said: dict[Path | None, str]) -> None:
+    """Note the name and steps of a recipe model that is not trained yet, and of those that it continues."""
+    lacks = [one for one in checkpoints if one.recipe is not None and one.loss is None and one.initialised is None]
+    if lacks:
+        _note_training(lacks[0].origin, said)
+        said[lacks[0].path] = f"{lacks[0].model} to step {lacks[-1].step:,}"

@@ -212,6 +212,7 @@ class _Inputs:
                 self.cache_folder,
                 texts=lambda corpus: or_raise(self.texts(corpus)),
                 offline=self.offline,
+                models=lambda model: or_raise(self.checkpoints(model)),
             )
         except ReporterError as error:
             return error

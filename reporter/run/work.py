@@ -104,15 +104,9 @@ class _Worker:
         """Return a model's checkpoints, trained where they come from a recipe, or why they cannot be had."""
         checkpoints = or_raise(self.plan.checkpoints[model])
         try:
-            return prepare(checkpoints, self._training_texts, self.progress)
+            return prepare(checkpoints, self.progress)
         except Exception as error:
             return error
-
-    def _training_texts(self, corpus: str) -> Texts:
-        texts = self.plan.texts[corpus]
-        if isinstance(texts, Exception):
-            raise texts
-        return texts
 
     def _checkpoint(self, checkpoint: Checkpoint, todo: list[Cell]) -> None:
         @cache

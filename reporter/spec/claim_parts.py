@@ -17,6 +17,13 @@ GROUPS = ("encoders", "decoders", "all")
 TYPE_COLUMNS = ("count", "norm_of_mean", "variance")
 """Numbers of a token type, in the table ``token_types``."""
 
+ANALYSES = ("journeys", "groups", "pairs", "clouds", "probes", "vocabulary")
+"""What a study writes itself and has looked at; its statistics stand in ``layer_metrics``, the item's name in the place
+of the corpus."""
+
+ONE_ITEM = ("groups", "vocabulary")
+"""Analyses that look at all their items together, so that a claim need not name one."""
+
 Statistics = Mapping[str, Mapping[str, str]]
 """By metric, the names of its statistics and what each has one number for (``Statistic.per``)."""
 
@@ -28,10 +35,10 @@ def _measure(value: str, info: ValidationInfo) -> str:
         message = f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}"
         raise failure(Complaint(message))
     context = info.context or {}
-    catalogue = context.get("metrics", {})
-    if metric not in catalogue:
-        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(catalogue), 'there are')}"))
     known: Statistics = context.get("statistics", {})
+    names = dict.fromkeys([*context.get("metrics", {}), *known])
+    if metric not in names:
+        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'there are')}"))
     if metric in known and statistic not in known[metric]:
         ending = hint(statistic, list(known[metric]), "it has")
         raise failure(Complaint(f"metric '{metric}' has no statistic '{statistic}'{ending}"))

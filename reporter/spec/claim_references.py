@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.spec.claim_parts import GROUPS, TYPE_COLUMNS
+from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, hint
 
@@ -27,6 +27,7 @@ class Known:
         baselines: its null baselines.
         scores: names of outside scores that any model has.
         metrics: names of its metrics; None where that cannot be told.
+        items: by analysis (journeys, pairs, …) the names of what it looks at.
     """
 
     get: Callable[[Any, str], Any]
@@ -37,6 +38,7 @@ class Known:
     baselines: Collection[str]
     scores: Collection[str]
     metrics: Collection[str] | None
+    items: Mapping[str, Collection[str]]
 
     @classmethod
     def of(cls, study: Any, get: Callable[[Any, str], Any]) -> Known:
@@ -57,6 +59,16 @@ class Known:
             {name for given in scores for name in names(given)},
             # Whether a metric is listed matters only once it is known that there is such a metric.
             None if isinstance(study, dict) else [choice.name for choice in study.metrics],
+            {name: names(get(study, name)) or ([name] if get(study, name) else []) for name in ANALYSES},
+        )
+
+    def places(self, measure: Any) -> tuple[Collection[str], str, str]:
+        """Return what may stand in the place of the corpus of a statistic, and what that is called."""
+        analysis = measure.partition(".")[0] if isinstance(measure, str) else ""
+        if analysis in ONE_ITEM:
+            return (), f"item of '{analysis}'", "items"
+        return (
+            (self.items[analysis], analysis, analysis) if analysis in ANALYSES else (self.corpora, "corpus", "corpora")
         )
 
 
@@ -89,9 +101,10 @@ def _number(value: Any, at: Location, known: Known) -> Iterator[Complaint]:
     yield from _measured(metric, (*at, "metric"), known)
     yield from _missing(known.get(value, "model"), (*at, "model"), known.models, "model", "models")
     corpus = known.get(value, "corpus")
-    yield from _missing(corpus, (*at, "corpus"), known.corpora, "corpus", "corpora")
-    if corpus is None and len(known.corpora) > 1:
-        yield Complaint(f"needs the key 'corpus': one of {', '.join(known.corpora)}", at, "key")
+    places, one, many = known.places(metric)
+    yield from _missing(corpus, (*at, "corpus"), places, one, many)
+    if corpus is None and len(places) > 1:
+        yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
     yield from _missing(known.get(value, "view"), (*at, "view"), known.views, "view", "views")
     yield from _missing(known.get(value, "site"), (*at, "site"), known.sites, "site", "sites")
 
@@ -101,18 +114,20 @@ def _body(body: Any, at: Location, known: Known) -> Iterator[Complaint]:
         yield from _measured(known.get(body, key), (*at, key), known)
     models = [*known.models, *GROUPS]
     yield from _missing(known.get(body, "models"), (*at, "models"), models, "model", "models")
-    yield from _missing(known.get(body, "corpus"), (*at, "corpus"), known.corpora, "corpus", "corpora")
+    places, one, many = known.places(known.get(body, "metric") or known.get(body, "x"))
+    yield from _missing(known.get(body, "corpus"), (*at, "corpus"), places, one, many)
     yield from _missing(known.get(body, "site"), (*at, "site"), known.sites, "site", "sites")
     sides = {key: known.get(body, key) for key in ("a", "b")}
     for key, side in sides.items():
         if isinstance(side, str | list | tuple):
             listed = [side] if isinstance(side, str) else side
-            inside = known.corpora if any(x in known.corpora for x in listed if isinstance(x, str)) else models
-            what = ("corpus", "corpora") if inside is known.corpora else ("model or corpus", "models")
-            yield from _missing(side, (*at, key), inside, *what)
+            if any(x in places for x in listed if isinstance(x, str)):
+                yield from _missing(side, (*at, key), places, one, many)
+            else:
+                yield from _missing(side, (*at, key), models, f"model or {one}", "models")
         elif side is not None:
             yield from _missing(known.get(side, "models"), (*at, key, "models"), models, "model", "models")
-            yield from _missing(known.get(side, "corpus"), (*at, key, "corpus"), known.corpora, "corpus", "corpora")
+            yield from _missing(known.get(side, "corpus"), (*at, key, "corpus"), places, one, many)
 
 
 def _missing(value: Any, at: Location, known: Collection[str], one: str, many: str) -> Iterator[Complaint]:
@@ -130,6 +145,9 @@ def _measured(value: Any, at: Location, known: Known) -> Iterator[Complaint]:
     metric, _, rest = value.partition(".")
     if metric == "scores":
         yield from _missing(rest or None, at, known.scores, "score", "scores")
+    elif metric in ANALYSES:
+        if not known.items[metric]:
+            yield Complaint(f"this study has no '{metric}'", at)
     elif not known.corpora:
         yield Complaint("needs texts; add a corpus under 'corpora'", at)
     elif known.metrics is not None and metric and rest and metric not in known.metrics:

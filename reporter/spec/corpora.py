@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from reporter.spec.models import LARGEST_SEED
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, one_of
 from reporter.spec.problems import show
+from reporter.spec.recipes import LARGEST_SEED
 
 
 class _Corpus(Part):

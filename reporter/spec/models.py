@@ -10,8 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, failure, one_of
 from reporter.spec.problems import show
-
-LARGEST_SEED = 2**32 - 1
+from reporter.spec.recipes import AnyRecipe, Tuning
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -105,7 +104,9 @@ class _Weights(Part):
 class _Related(Part):
     """How a model is related to others of the study, and how well it does elsewhere."""
 
-    base: Name | None = Field(None, description="The model of this study that it was tuned from.")
+    base: Name | None = Field(
+        None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
+    )
     scores: dict[Name, float] = Field(
         {}, description="Scores from elsewhere, such as {sst2: 0.93}, to correlate with what is measured."
     )
@@ -146,62 +147,18 @@ class PathModel(_Weights, _Related):
         return self
 
 
-class Recipe(Part):
-    """A small model to train on a corpus of the study; the same recipe always gives the same weights."""
-
-    architecture: Literal["bert", "gpt2", "llama", "roberta"] = Field(
-        description="The family; bert and roberta are encoders, gpt2 and llama decoders."
-    )
-    layers: int = Field(4, ge=1, description="Blocks.")
-    width: int = Field(96, ge=1, description="Size of a hidden state; a multiple of heads.")
-    heads: int = Field(4, ge=1, description="Attention heads in each block.")
-    train_on: Name = Field(description="The corpus of this study that it is trained on.")
-    steps: int = Field(ge=0, description="Steps of training; 0 leaves random weights.")
-    checkpoints: Annotated[tuple[int, ...], AsTuple] = Field(
-        (), description="Steps at which the model is kept and measured, 0 to steps; the last one if left out."
-    )
-    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
-    batch: int = Field(32, ge=1, description="Texts in each step.")
-    context: int = Field(32, ge=2, description="Tokens of each text.")
-    learning_rate: float = Field(1e-3, gt=0, description="The peak of AdamW's rate, after a warm-up.")
-    mask_share: float = Field(0.3, gt=0, lt=1, description="Share of tokens that an encoder has to guess.")
-    vocabulary: int = Field(4096, ge=16, description="The most entries that its tokenizer may have.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _last_step_by_default(cls, value: Any) -> Any:
-        if isinstance(value, dict) and "checkpoints" not in value and type(value.get("steps")) is int:
-            return {**value, "checkpoints": (value["steps"],)}
-        return value
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Recipe:
-        complaints = []
-        if self.width % self.heads:
-            message = f"width {self.width} is not a multiple of heads {self.heads}"
-            complaints.append(Complaint(message, ("width",)))
-        elif self.architecture == "llama" and (self.width // self.heads) % 2:
-            message = f"llama needs an even width for each head, got {self.width} / {self.heads}"
-            complaints.append(Complaint(message, ("width",)))
-        if not self.checkpoints:
-            complaints.append(Complaint("must not be empty", ("checkpoints",)))
-        for index, step in enumerate(self.checkpoints):
-            if not 0 <= step <= self.steps:
-                message = f"must be between 0 and steps ({self.steps}), got {step}"
-                complaints.append(Complaint(message, ("checkpoints", index)))
-            if step in self.checkpoints[:index]:
-                complaints.append(Complaint(f"step {step} is listed twice", ("checkpoints", index)))
-        if complaints:
-            raise failure(*complaints)
-        # Sorted here, once: everybody downstream may rely on it. The instance is frozen for its users only.
-        object.__setattr__(self, "checkpoints", tuple(sorted(self.checkpoints)))
-        return self
-
-
 class RecipeModel(_Related):
     """A model that the run trains before it measures it."""
 
-    recipe: Recipe = Field(description="What to build and how to train it.")
+    recipe: AnyRecipe = Field(
+        description="What to build and how to train it; with 'from', which recipe model to train further."
+    )
+
+    @model_validator(mode="after")
+    def _tuned_from_its_base(self) -> RecipeModel:
+        if isinstance(self.recipe, Tuning) and "base" not in self.model_fields_set:
+            object.__setattr__(self, "base", self.recipe.continues)  # the instance is frozen for its users only
+        return self
 
 
 _KINDS: dict[str, type[Part]] = {"hub": HubModel, "path": PathModel, "recipe": RecipeModel}

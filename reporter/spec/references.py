@@ -7,6 +7,7 @@ from typing import Any
 from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.part import Complaint
 from reporter.spec.problems import hint
+from reporter.spec.waiting import circle, origin_of, wrong_origin
 
 
 def contradictions(study: Any) -> list[Complaint]:
@@ -23,8 +24,10 @@ def contradictions(study: Any) -> list[Complaint]:
         if isinstance(corpus, str) and corpus not in corpora:
             message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
+        if problem := wrong_origin(name, models):
+            complaints.append(Complaint(problem, ("models", name, "recipe", "from")))
         base = _get(model, "base")
-        if isinstance(base, str) and (base == name or base not in models):
+        if isinstance(base, str) and base != origin_of(model) and (base == name or base not in models):
             message = (
                 "a model is not its own base" if base == name else f"no model '{base}'{_hint(base, models, 'models')}"
             )
@@ -34,8 +37,8 @@ def contradictions(study: Any) -> list[Complaint]:
         if isinstance(model, str) and model not in models:
             message = f"no model '{model}'{_hint(model, models, 'models')}"
             complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
-        elif (circle := _circle(name, models, corpora)) is not None:
-            message = f"goes in a circle: {circle}"
+        elif (way := circle(("corpus", name), models, corpora)) is not None:
+            message = f"goes in a circle: {way}"
             complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
     for name, cloud in _mapping(study, "clouds").items():
         listed = cloud if isinstance(cloud, list) else _get(cloud, "corpora") or ()
@@ -75,24 +78,6 @@ def _vocabulary(study: Any, models: dict[str, Any]) -> list[Complaint]:
         for place, name in enumerate(names)
         if isinstance(name, str) and name not in models
     ]
-
-
-def _circle(start: str, models: dict[str, Any], corpora: dict[str, Any]) -> str | None:
-    """Follow corpus -> vocabulary -> model -> train_on -> corpus; describe the way if it is a circle."""
-    way = [f"corpus '{start}'"]
-    corpus = start
-    for _ in corpora:
-        model = _get(corpora.get(corpus), "vocabulary")
-        if not isinstance(model, str):
-            return None
-        next_corpus = _get(_get(models.get(model), "recipe"), "train_on")
-        if not isinstance(next_corpus, str):
-            return None
-        corpus = next_corpus
-        way += [f"draws the words of model '{model}', which is trained on corpus '{corpus}', which"]
-        if corpus == start:
-            return " ".join(way).removesuffix(", which")
-    return None
 
 
 def _hint(wrong: str, known: dict[str, Any], what: str) -> str:

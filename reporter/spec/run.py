@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from reporter.spec.models import LARGEST_SEED
 from reporter.spec.part import Complaint, Part, failure
 from reporter.spec.problems import show
+from reporter.spec.recipes import LARGEST_SEED
 
 DEVICE = r"auto|cpu|mps|cuda(:[0-9]{1,3})?"
 

@@ -177,7 +177,10 @@ ANALYSES: tuple[Table, ...] = (
             ),
             *HERE,
             Column(
-                "part", "VARCHAR", "what the point belongs to: a group, concept, class, corpus, text or kind of vector"
+                "part",
+                "VARCHAR",
+                "what the point belongs to: a group, concept, class, corpus, text or kind of vector; 'mean …' is the "
+                "mean difference of a concept",
             ),
             Column("point", "INTEGER", "which one it is: text, pair, position, token id or position vector"),
             Column("label", "VARCHAR", "what a reader calls it: the token, or the text's first words"),

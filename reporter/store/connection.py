@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from reporter.errors import ReporterError
 
@@ -27,6 +28,7 @@ _SAY_AFTER_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 0.25
 
 _log = logging.getLogger(__name__)
+_Opened = TypeVar("_Opened")
 
 # Inside one process DuckDB shares one instance among connections and refuses a second configuration, so the
 # threads of a process take turns.
@@ -88,9 +90,40 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     connection.commit()
 
 
+@contextmanager
+def attached(files: Mapping[str, Path], wait_seconds: float = WAIT_SECONDS) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens several databases side by side, each for reading, in one connection.
+
+    Args:
+        files: The files by the name under which SQL finds them; a file cannot come twice.
+        wait_seconds: How long to wait for another process, for each file.
+
+    Yields:
+        A connection to an empty database in memory that has them attached.
+
+    Raises:
+        ReporterError: A lock stayed taken, a file is no database, or the disk failed.
+    """
+    with opened(Path(":memory:"), read_only=False) as connection:
+        for name, path in files.items():
+            quoted = str(path).replace("'", "''")
+            attach = partial(connection.execute, f"ATTACH '{quoted}' AS \"{name}\" (READ_ONLY)")
+            _patiently(attach, path, wait_seconds, _log.warning)
+        yield connection
+
+
 def _connect(
     path: Path, read_only: bool, config: dict[str, str], wait_seconds: float, waiting: Callable[[str], None]
 ) -> duckdb.DuckDBPyConnection:
+    import duckdb
+
+    connect = partial(duckdb.connect, str(path), read_only=read_only, config=config)
+    return _patiently(connect, path, wait_seconds, waiting)
+
+
+def _patiently(
+    open_it: Callable[[], _Opened], path: Path, wait_seconds: float, waiting: Callable[[str], None]
+) -> _Opened:
     """Tries until the lock is free; random pauses, so that two waiting processes do not keep in step."""
     import duckdb
 
@@ -98,7 +131,7 @@ def _connect(
     pause, told = 0.005, False
     while True:
         try:
-            return duckdb.connect(str(path), read_only=read_only, config=config)
+            return open_it()
         except duckdb.IOException as problem:
             if not _is_locked(problem):
                 raise ReporterError(_explain(path, problem)) from problem

@@ -124,14 +124,14 @@ def _json(result: Result) -> str:
             unique, number = f"{name}_{number}", number + 1
         names.append(unique)
     objects = [
-        json.dumps(dict(zip(names, map(_plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
+        json.dumps(dict(zip(names, map(plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
         for row in result.rows
     ]
     return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
 
 
-def _plain(value: Any) -> Any:
-    """A value that JSON knows; NaN and infinity, which it does not know, become null."""
+def plain(value: Any) -> Any:
+    """Returns a value that JSON knows; NaN and infinity, which it does not know, become null."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, float):
@@ -139,9 +139,9 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, dict):
-        return {_text(key): _plain(item) for key, item in value.items()}
+        return {_text(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return _text(value)
 
 
@@ -158,5 +158,5 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, dict | list | tuple):
-        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
     return str(value)

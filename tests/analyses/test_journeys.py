@@ -163,6 +163,14 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
         )
 
 
+def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(folders, journey):
+    found = journey(folders("gemma"), text=TEXTS[0])
+    at_start = [s for s in found[JourneyStep] if s.place.site == "embedding"]
+    for step in at_start:  # Gemma's first block gets √d times the vector
+        assert step.cosine == pytest.approx(1) and step.rank_cosine == 0
+        assert step.distance == pytest.approx(step.norm * (1 - 32**-0.5), rel=1e-3)
+
+
 def test_neighbours_of_followed_tokens_alone(folders, journey):
     found = journey(folders("bert"), texts=TEXTS, follow=["cat", "birds"], top=3)
     assert {(n.text, n.token) for n in found[Neighbour]} == {(0, "cat"), (1, "birds")}

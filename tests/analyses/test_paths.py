@@ -8,31 +8,10 @@ import torch
 from sklearn.decomposition import PCA
 
 from reporter.analyses.encode import EncodedText
-from reporter.analyses.paths import paths, principal_components
+from reporter.analyses.paths import paths
 from reporter.forward.places import Layout
 
-
-@pytest.mark.parametrize("shape", [(40, 7), (12, 90), (5, 5)])
-def test_principal_components(shape):
-    x = np.random.default_rng(0).standard_normal(shape) * np.linspace(3, 1, shape[1]) + 5
-    found = principal_components(x)
-    pca = PCA(3, svd_solver="full").fit(x)
-    expected = pca.transform(x)
-    signs = np.sign((found * expected).sum(axis=0))
-    np.testing.assert_allclose(found, expected * signs, rtol=1e-9, atol=1e-9)
-    largest = pca.components_[np.arange(3), np.abs(pca.components_).argmax(axis=1)]
-    assert (largest * signs > 0).all()
-    np.testing.assert_allclose(principal_components(-x), -found * 1, atol=1e-9)
-
-
-def test_fewer_components_than_axes():
-    line = np.outer([1.0, 2.0, 4.0], np.ones(8))
-    found = principal_components(line)
-    np.testing.assert_allclose(np.abs(np.diff(found[:, 0])), np.array([1, 2]) * 8**0.5)
-    assert not found[:, 1:].any()
-    assert not principal_components(np.ones((4, 8))).any()
-    assert not principal_components(np.ones((1, 8))).any()
-    assert principal_components(np.array([[0.0, 0.0], [3.0, 4.0]])).shape == (2, 3)
+NAMES = ("pca-joint", "pca-joint-without-last")
 
 
 def encoded(index, layout, tokens, seed):
@@ -64,3 +43,14 @@ def test_all_texts_and_layers_share_a_plane_with_and_without_the_last():
             for place in places
             for position in range(len(text.ids))
         ]
+
+
+def test_fewer_components_than_axes():
+    layout = Layout(1, 8)
+    text = encoded(0, layout, 1, 3)
+    points = {name: [p for p in paths([text], {0: "a"}, layout.path) if p.projection == name] for name in NAMES}
+    far = float((text.states[layout.path[0]] - text.states[layout.path[1]]).norm())
+    assert abs(points["pca-joint"][0].x - points["pca-joint"][1].x) == pytest.approx(far)
+    assert all(p.y == pytest.approx(0, abs=1e-6) == p.z for p in points["pca-joint"])
+    (alone,) = points["pca-joint-without-last"]
+    assert (alone.x, alone.y, alone.z) == (0, 0, 0)

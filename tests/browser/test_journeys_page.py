@@ -104,11 +104,17 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path
     one, other = tab.run(both)
     assert one != other
     assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "2")
-    sql = tab.run("return document.querySelector('#nearest code[data-sql]').textContent")
-    assert len(Store(results / "results.duckdb").frame(sql)) == 2 * 8 * 8, "two texts, eight places, eight tokens"
+    sql = tab.run("return [...document.querySelectorAll('code[data-sql]')].map(code => code.textContent)")
+    found = [len(Store(results / "results.duckdb").frame(one)) for one in sql]
+    # two texts of 12 tokens, 8 places, 8 neighbours at each; a point at all of them
+    assert found == [2 * 8 * 8, 2 * 12 * 8, 2 * 12 * 8, 2 * 8]
     tab.browser.refresh()
     tab.until("return document.querySelectorAll('[data-part=near][data-side=b] td').length")
     assert tab.run(both) == [one, other]
+    click(tab, "[data-side=b] .chip input[value=gpt2]")
+    tab.until("return location.hash.includes('b.model=gpt2')")
+    assert tab.run(both)[0] == one and "␣mouse" in tab.run(both)[1], "A stays; B has the same word of its own text"
+    assert (address(tab)["b.text"], address(tab)["b.token"]) == ("1", "1")
     assert tab.complaints() == []
 
 

@@ -23,6 +23,8 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = Store(folder / "results.duckdb")
+        self._cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        self._types: list[dict[str, Any]] = []
 
     def put(
         self,
@@ -64,9 +66,11 @@ class World:
                 }
             )
         key = {"study": study, "model": model, "checkpoint": checkpoint, "corpus": corpus, "metric": metric}
-        known = [row for row in self._rows(key) if (row["statistic"], row["view"]) != (statistic, view)]
+        before = self._cells.get(tuple(key.values()), [])
+        rows += [row for row in before if (row["statistic"], row["view"]) != (statistic, view)]
+        self._cells[tuple(key.values())] = rows
         cell = {**key, "fingerprint": "f", "status": "done", "options": options or {}, "reasons": reasons or []}
-        self.store.commit_cell(cell, [*known, *rows])
+        self.store.commit_cell(cell, rows)
 
     def put_types(self, model: str, layer: int, numbers: Mapping[str, Any], corpus: str = "wiki") -> None:
         """Store numbers of token types at a layer, beside a statistic that says that they are there."""
@@ -77,26 +81,10 @@ class World:
             for i in range(len(next(iter(numbers.values()))))
         ]
         row = {**place, "statistic": "tradeoff", "value": 0.0, "ci_low": None, "ci_high": None, "n": 1}
-        frame = self.store.frame("FROM token_types WHERE model = ?", [model]) if self.store.path.exists() else None
-        before = [] if frame is None else frame.drop(columns=list(key)).to_dict("records")
-        for old in before:
-            old["step"] = None
-        self.store.commit_cell(
-            {**key, "fingerprint": "f", "status": "done"}, [*self._rows(key), row], {"token_types": [*before, *types]}
-        )
-
-    def _rows(self, key: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if not self.store.path.exists():
-            return []
-        frame = self.store.frame(
-            "SELECT * EXCLUDE (study, model, checkpoint, corpus, metric) FROM layer_metrics "
-            "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ? AND metric = ?",
-            list(key.values()),
-        )
-        return [
-            {name: None if value != value or type(value).__name__ == "NAType" else value for name, value in row.items()}
-            for row in frame.astype(object).to_dict("records")
-        ]
+        rows = self._cells.setdefault(tuple(key.values()), [])
+        rows.append(row)
+        self._types += types
+        self.store.commit_cell({**key, "fingerprint": "f", "status": "done"}, rows, {"token_types": self._types})
 
     def study(self, claims: str, *, models: str = "bert, gpt2", corpora: str = "wiki", more: str = "") -> Study:
         """Return a study with these claims, one a line: ``name: what it claims``."""
@@ -107,9 +95,10 @@ class World:
             for name, _, body in (line.partition(":") for line in claims.strip().splitlines())
         )
         text = f"study: s\nmodels: {{{given}}}\ncorpora:\n{texts}\nmetrics: {METRICS}\n{more}\nclaims:\n{lines}"
+        known = statistics() | {"pairs": {"consistency": "layer"}, "groups": {"silhouette": "layer"}}
         path = self.folder / "study.yaml"
         path.write_text(text, "utf-8")
-        return load_study(path, {n: m.options for n, m in catalogue().items()}, statistics()).study
+        return load_study(path, {n: m.options for n, m in catalogue().items()}, known).study
 
     def judge(self, claims: str, **more: Any) -> dict[str, Verdict]:
         """Return the verdict of each claim, by name; other readings are called ``name/2`` and so on."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 
 from reporter.claims.points import Points
 from reporter.claims.shapes import rule
@@ -46,8 +47,8 @@ TRUE = {
     "peak-at": {"bell", "bell, odd layer low", "bell, odd layer high", "flat, odd layer"},
 }
 OPTIONS = {"peak-at": {"at": 0.5, "within": 0.2}, "flat": {"tolerance": 0.3}}
-REPETITIONS = 800
-LEVELS = (0.02, 0.1, 0.3)
+REPETITIONS = 200
+LEVELS = {1: (0.05, 0.2), 6: (0.1,)}
 KINDS = ("independent", "shared", "wandering")
 
 
@@ -75,3 +76,49 @@ def rates(name: str, shape: str, level: float, kind: str, models: int) -> tuple[
     """Return how often the claim is supported and refuted, alone in its study."""
     found = rule(name, simulated(shape, level, kind, models), **OPTIONS.get(name, {}))
     return float((found.holds <= 0.025).mean()), float((found.fails <= 0.025).mean())
+
+
+def _cases(true: bool) -> list[tuple[str, str]]:
+    return [(name, shape) for name, known in TRUE.items() for shape in SHAPES if (shape in known) == true]
+
+
+def _worst(name: str, shape: str, models: int, side: int) -> float:
+    return max(rates(name, shape, level, kind, models)[side] for level in LEVELS[models] for kind in KINDS)
+
+
+@pytest.mark.parametrize("models", [1, 6])
+def test_what_is_not_so_is_supported_in_at_most_five_percent(models):
+    found = {case: _worst(*case, models, 0) for case in _cases(False)}
+    assert max(found.values()) <= 0.05, {case: rate for case, rate in found.items() if rate > 0.05}
+
+
+@pytest.mark.parametrize("models", [1, 6])
+def test_what_is_so_is_refuted_in_at_most_five_percent(models):
+    found = {case: _worst(*case, models, 1) for case in _cases(True)}
+    assert max(found.values()) <= 0.05, {case: rate for case, rate in found.items() if rate > 0.05}
+
+
+# How often the claim is supported, and how often the opposite profile is refuted, at noise of a twentieth of the range
+# (a fiftieth for monotone ones, whose every step must be shown), independent from point to point.
+POWER = {
+    ("bell", 1): (0.99, "U"),
+    ("bell", 6): (0.99, "U"),
+    ("rise-then-fall", 1): (0.95, "U"),
+    ("rise-then-fall", 6): (0.9, "sawtooth"),
+    ("increasing", 1): (0.95, "falling"),
+    ("increasing", 6): (0.9, "falling"),
+    ("flat", 1): (0.95, "plateau"),
+    ("flat", 6): (0.7, "plateau"),
+    ("peak-at", 1): (0.99, "U"),
+    ("peak-at", 6): (0.95, "U"),
+}
+
+
+@pytest.mark.parametrize(("name", "models"), POWER)
+def test_what_is_so_is_found(name, models):
+    least, opposite = POWER[name, models]
+    level = 0.05 if name != "increasing" else 0.02
+    own = {"increasing": "linear", "flat": "flat"}.get(name, "bell")
+    assert rates(name, own, level, "independent", models)[0] >= least
+    if (name, models) != ("rise-then-fall", 6):
+        assert rates(name, opposite, level, "independent", models)[1] >= least

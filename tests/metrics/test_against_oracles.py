@@ -12,6 +12,7 @@ from oracles.convergence import convergence, frequency
 from oracles.entropy import entropy
 from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
+from oracles.journey import journey
 from oracles.motion import motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
@@ -74,6 +75,8 @@ def test_every_statistic(everything, values, view):
     head = FakeHead(model)
     for (statistic, layer), expected in lens(tokens.states, head.vectors).items():
         check(f"lens.{statistic}", layer, expected)
+    for (statistic, layer), (expected, n) in journey(tokens, reference, model.embeddings).items():
+        check(f"journey.{statistic}", layer, expected, n=n)
     expected, predicted = loss(model, head, reference, tokens)
     check("loss.lm", None, expected, n=predicted)
     for (statistic, layer), expected in motion(tokens.states).items():

@@ -1,51 +1,15 @@
-"""Words against the vocabulary, token by token from the definition."""
+"""Which words are held against the vocabulary; test_against_oracles has the numbers."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from oracles.closeness import brute_force
 from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, fake_vocabulary, made_up_texts
-from oracles.tokens import all_tokens
 
 from reporter.forward.vocabulary import CONTENT, FUNCTION, NO_WORD, Vocabulary
 
 TEXTS = 50
-
-
-def kinds_by_hand(ids, texts, positions):
-    """Kind of each token: a third are function words, a third content words, those that end in 9 go on."""
-    at = {(text, position): i for i, (text, position) in enumerate(zip(texts, positions, strict=True))}
-    found = []
-    for token, text, position in zip(ids, texts, positions, strict=True):
-        after = at.get((text, position + 1))
-        joined = (token % 10 == 9 and position > 0) or (after is not None and ids[after] % 10 == 9)
-        found.append(0 if joined or token < FIRST_WORD else token % 3)
-    return np.array(found)
-
-
-@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
-@pytest.mark.parametrize("role", ["encoder", "decoder"])
-def test_rank_and_cosine(observe, values, role, view):
-    model, texts = FakeModel(role=role), made_up_texts(TEXTS)
-    observables, _ = observe(model, texts, batch_tokens=150)
-    every = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
-    kinds = kinds_by_hand(every.ids, every.texts, every.positions)
-    kept = every.view(view)
-    there = set(zip(kept.texts.tolist(), kept.positions.tolist(), strict=True))
-    inside = np.array([key in there for key in zip(every.texts.tolist(), every.positions.tolist(), strict=True)])
-    found = values(model, observables, TEXTS, view, ["journey"])
-    for layer, x in enumerate(every.states):
-        for name, kind in (("function", FUNCTION), ("content", CONTENT)):
-            chosen = inside & (kinds == kind)
-            expected = brute_force(x[chosen], model.embeddings.astype(float), every.ids[chosen])
-            rank, cosine = found[f"journey.rank_{name}", layer], found[f"journey.cosine_{name}", layer]
-            assert rank.n == cosine.n == chosen.sum() > 20
-            assert rank.value == pytest.approx(expected["rank_cosine"].mean(), rel=1e-6)
-            assert cosine.value == pytest.approx(expected["cosine"].mean(), rel=1e-5)
-            assert rank.ci_low <= rank.value <= rank.ci_high
 
 
 def test_a_sample_is_the_same_at_every_place_and_about_as_large_as_asked(observe, values):

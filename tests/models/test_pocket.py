@@ -24,7 +24,8 @@ from reporter.models.pocket import prepare
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.spec.corpora import InlineCorpus
-from reporter.spec.models import Recipe, RecipeModel
+from reporter.spec.models import RecipeModel
+from reporter.spec.recipes import Recipe
 from reporter.texts import Texts, build_texts
 
 SMALL = {"layers": 2, "width": 16, "heads": 2, "train_on": "c", "steps": 4, "batch": 4, "context": 12}
@@ -79,12 +80,7 @@ Resolved = Callable[..., tuple[Checkpoint, ...]]
 
 
 def trained(checkpoints: tuple[Checkpoint, ...], progress: Watched | None = None) -> tuple[Checkpoint, ...]:
-    def no_other(name: str) -> Texts:
-        assert name == "c"
-        assert checkpoints[0].training_texts is not None
-        return checkpoints[0].training_texts
-
-    return prepare(checkpoints, no_other, progress or Watched())
+    return prepare(checkpoints, progress or Watched())
 
 
 def weights(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
@@ -284,8 +280,8 @@ def test_one_text_and_the_shortest_context(resolved: Resolved, architecture: str
 
 def test_models_from_elsewhere_come_back_as_they_are(resolved: Resolved) -> None:
     other = tuple(replace(c, recipe=None, source="path") for c in resolved())
-    assert prepare(other, lambda name: pytest.fail("asked for texts"), Watched()) == other
-    assert prepare((), lambda name: pytest.fail("asked for texts"), Watched()) == ()
+    assert prepare(other, Watched()) == other
+    assert prepare((), Watched()) == ()
 
 
 def test_whole_words_before_training(resolved: Resolved) -> None:

@@ -12,7 +12,7 @@ import torch
 from reporter.models.pocket_data import IGNORED, Stream, held_out
 from reporter.models.pocket_tokenizer import write_tokenizer
 from reporter.spec.corpora import InlineCorpus
-from reporter.spec.models import Recipe
+from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 
 TEXTS = ("one two three", "four five six seven eight nine ten", "one", "two three four five six")

@@ -11,7 +11,7 @@ import pytest
 from reporter.errors import ReporterError
 from reporter.models.pocket_tokenizer import SPECIAL_TOKENS, write_tokenizer
 from reporter.spec.corpora import InlineCorpus
-from reporter.spec.models import Recipe
+from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 
 Make = Callable[..., Any]

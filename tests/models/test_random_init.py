@@ -25,7 +25,8 @@ from reporter.models.pocket import prepare
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.spec.corpora import InlineCorpus
-from reporter.spec.models import HubModel, Recipe, RecipeModel
+from reporter.spec.models import HubModel, RecipeModel
+from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
 
 Family = Callable[[str], Path]
@@ -175,14 +176,14 @@ def test_of_a_recipe(tmp_path: Path) -> None:
     (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", lambda name: texts, offline=True)
     made = random_init(checkpoint, 3)
     progress = SimpleNamespace(step=lambda *args: nullcontext(SimpleNamespace(advance=lambda amount: None)))
-    trained, prepared = prepare((checkpoint, made), lambda name: texts, progress)
+    trained, prepared = prepare((checkpoint, made), progress)
     assert (prepared, trained.loss is not None) == (made, True)
     assert random_init(trained, 3) == made
     model = load(prepared, "cpu", offline=True)
     assert (model.anatomy.layers, model.anatomy.width) == (2, 16)
     assert load_head(prepared, model, offline=True).mask_id == model.tokenizer.mask_token_id
     shutil.rmtree(checkpoint.path or tmp_path)
-    (alone,) = prepare((made,), lambda name: texts, progress)  # trains, as nothing else writes its configuration
+    (alone,) = prepare((made,), progress)  # trains, as nothing else writes its configuration
     again = load(alone, "cpu", offline=True)
     for name, weight in weights(model).items():
         assert torch.equal(weight, weights(again)[name]), name

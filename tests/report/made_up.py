@@ -56,6 +56,7 @@ EXTRA = {
 }
 VERSIONS = {"reporter": "0.1.0", "torch": "2.13.0", "transformers": "5.23.0", "python": "3.11.9"}
 ROWS = runpy.run_path(str(Path(__file__).with_name("made_up_rows.py")))
+CLAIMS = runpy.run_path(str(Path(__file__).with_name("made_up_claims.py")))
 JOURNEYS = runpy.run_path(str(Path(__file__).with_name("made_up_journeys.py")))
 EXHIBITS = runpy.run_path(str(Path(__file__).with_name("made_up_exhibits.py")))
 SPEC = "study: made-up\ntitle: Made up\nmodels:\n  bert: google-bert  # <script>alert(1)</script>\n"
@@ -224,6 +225,11 @@ def fill_whole(path: Path, study: str = "whole", types: int = 40, ranks: int = 9
         for table, frame in frames.items():
             connection.append(table, frame.assign(study=study), by_name=True)
     return store
+
+
+def fill_claims(store: Store, study: str) -> None:
+    """Give a study claims of every verdict."""
+    store.replace("claims", study, CLAIMS["rows"](study))
 
 
 def fill_explored(path: Path, study: str = "explored") -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -258,6 +259,26 @@ def test_a_claim_on_numbers_of_texts_needs_texts(catalogue, tmp_path: Path) -> N
     )
     with pytest.raises(SpecError, match=r"claims.c.value.metric: needs texts; add a corpus under 'corpora'"):
         load_study(path, catalogue)
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ("value: {metric: pairs.consistency, model: m, layer: 1}, above: 0", "needs the key 'corpus': one of p, q"),
+        ("value: {metric: pairs.consistency, model: m, corpus: r, layer: 1}, above: 0", "no pairs 'r'; pairs of this"),
+        ("value: {metric: probes.accuracy, model: m, layer: 1}, above: 0", "this study has no 'probes'"),
+        ("value: {metric: pears.x, model: m, corpus: p}, above: 0", "unknown metric 'pears'; did you mean 'pairs'?"),
+    ],
+)
+def test_claims_on_what_analyses_look_at(catalogue, tmp_path: Path, claim: str, message: str) -> None:
+    known = {"pairs": {"consistency": "layer"}, "probes": {"accuracy": "layer"}}
+    path = tmp_path / "study.yaml"
+    head = "study: s\nmodels: {m: gpt2}\npairs: {p: {a: [[x, v], [z, w]]}, q: {a: [[x, v], [z, w]]}}\nclaims:\n  c: {says: x, "
+    path.write_text(head + claim + "}\n")
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_study(path, catalogue, known)
+    path.write_text(head + "value: {metric: pairs.consistency, model: m, corpus: p, layer: 1}, above: 0}\n")
+    assert load_study(path, catalogue, known).study.claims
 
 
 def test_models_may_be_named_like_groups_of_models(catalogue, tmp_path: Path) -> None:

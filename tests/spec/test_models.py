@@ -7,7 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from reporter.spec import Study
-from reporter.spec.models import CheckpointSpec, HubModel, PathModel, Recipe, RecipeModel, step_of
+from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, step_of
+from reporter.spec.recipes import Recipe, Tuning
 
 Load = Callable[[str], Study]
 
@@ -97,3 +98,22 @@ def test_a_whole_number_will_do_where_any_number_will() -> None:
 def test_a_home_directory_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert PathModel.model_validate({"path": "~/weights"}).path == Path("/home/ada/weights")
+
+
+def test_a_recipe_that_continues_another_has_it_as_base_unless_told_otherwise(load: Load) -> None:
+    models = load(
+        "study: s\nmodels:\n"
+        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5, width: 32, mask_share: 0.2}}\n"
+        "  a: {recipe: {from: pocket, train_on: c, steps: 2, learning_rate: 1e-4}}\n"
+        "  b: {base: a, recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "  d: {base: , recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "corpora: {c: {texts: [a]}}\n"
+    ).models
+    assert [models[name].base for name in ("pocket", "a", "b", "d")] == [None, "pocket", "a", None]
+    pocket, tuned = models["pocket"], models["a"]
+    assert isinstance(pocket, RecipeModel) and isinstance(pocket.recipe, Recipe)
+    assert isinstance(tuned, RecipeModel) and isinstance(tuned.recipe, Tuning)
+    full = tuned.recipe.after(pocket.recipe)
+    assert full == Recipe(
+        architecture="bert", train_on="c", steps=2, width=32, mask_share=0.2, learning_rate=1e-4, checkpoints=(2,)
+    )

@@ -25,6 +25,8 @@ GOOD = [
     "metrics: [convergence, {intrinsic_dimension: {sample: 64}}, anisotropy:]\n"
     "views: [all]\nrun: {device: 'cuda:1', precision: mixed}\n",
     TEXTS + "metrics: all\n",
+    "study: s\nmodels: {a: {recipe: {architecture: bert, steps: 5, train_on: c}}, "
+    "b: {recipe: {from: a, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "claims:\n"
     "  a: {says: x, value: {metric: convergence.rate, model: m}, paper: 1, within: 0.1}\n"
     "  b: {says: x, value: {sql: SELECT 1}, between: [1, {metric: convergence.rate, model: m}]}\n"
@@ -43,6 +45,7 @@ BAD = [
     "study: s\nmodels: {m: gpt2}\nviews: [sinks]\n",
     "study: s\nmodels: {m: gpt2}\nrun: {device: gpu}\n",
     "study: s\nmodels: {m: gpt2}\nrun: {batch_tokens: 0}\n",
+    "study: s\nmodels: {b: {recipe: {from: a, layers: 5, steps: 5, train_on: c}}}\ncorpora: {c: {texts: [a]}}\n",
     TEXTS + "claims: {a: {says: x, shape: {metric: anisotropy.x, is: bel}}}\n",
     TEXTS + "claims: {a: {shape: {metric: anisotropy.x, is: bell}}}\n",
     TEXTS + "metrics: [anisotropi]\n",

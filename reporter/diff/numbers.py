@@ -1,0 +1,94 @@
+"""Which numbers moved further than their intervals explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reporter.diff.compared import PLACE, paired
+from reporter.store.formats import Result
+
+if TYPE_CHECKING:
+    import duckdb
+
+SAME = 1e-5
+"""Relative difference up to which two runs of one spec count as the same."""
+SMALLEST = 1e-3
+"""Numbers below this size are compared as if they had it: what is left of a cancellation is rounding."""
+
+# The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
+# the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
+# symmetric intervals these are the half widths.
+_JUDGED = f"""
+CREATE TEMP TABLE judged AS
+WITH sized AS (
+  SELECT *, b - a AS delta,
+    CASE WHEN b >= a THEN high_a - a ELSE a - low_a END AS towards_b,
+    CASE WHEN b >= a THEN b - low_b ELSE high_b - b END AS towards_a,
+    {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
+  FROM paired
+)
+SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, low_a, low_b, high_a, high_b),
+  CASE WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
+    THEN sqrt(greatest(coalesce(towards_a, 0), 0) ** 2 + greatest(coalesce(towards_b, 0), 0) ** 2) END AS interval,
+  CASE WHEN in_b IS NULL THEN 'only in A'
+    WHEN in_a IS NULL THEN 'only in B'
+    WHEN a IS NULL AND b IS NULL THEN 'same'
+    WHEN b IS NULL THEN 'became NULL'
+    WHEN a IS NULL THEN 'was NULL'
+    WHEN abs(delta) <= tolerance THEN 'same'
+    WHEN abs(delta) <= interval THEN 'within'
+    ELSE 'moved' END AS change
+FROM sized
+"""
+
+_SUMMARY = """
+SELECT metric, count(*) FILTER (change NOT IN ('only in A', 'only in B')) AS compared,
+  count(interval) FILTER (delta IS NOT NULL) AS "with interval",
+  count(*) FILTER (change = 'same') AS same,
+  count(*) FILTER (change = 'within') AS "within interval",
+  count(*) FILTER (change = 'moved') AS moved,
+  count(*) FILTER (change = 'became NULL') AS "became NULL",
+  count(*) FILTER (change = 'was NULL') AS "was NULL",
+  count(*) FILTER (change = 'only in A') AS "only in A",
+  count(*) FILTER (change = 'only in B') AS "only in B"
+FROM judged GROUP BY metric ORDER BY metric
+"""
+
+# Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Floors
+# come last: they are read beside what they are the floor of.
+_CHANGED = f"""
+SELECT change, {", ".join(PLACE)}, a, b, delta, interval,
+  abs(delta) / nullif(interval, 0) AS intervals,
+  abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
+FROM judged WHERE change NOT IN ('same', 'within')
+ORDER BY list_position(['moved', 'became NULL', 'was NULL', 'only in A', 'only in B'], change),
+  ends_with(statistic, '_floor'), interval IS NULL, if(interval > 0, -intervals, NULL) NULLS FIRST, relative DESC,
+  {", ".join(PLACE)}
+"""
+
+
+def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Result]:
+    """Compare all numbers of two sides.
+
+    A number moved if it differs by more than the interval of the difference of two independent estimates. Two runs on
+    the same texts share their bootstrap weights and are not independent: their true interval is narrower, so that what
+    is called moved has moved, and what is called within may have, too. Of estimates that are independent one in twenty
+    moves by chance, as the intervals are 95 % ones. A number without an interval moved if it
+    differs by more than ``SAME``.
+
+    Args:
+        connection: has the views of both sides; gets a temporary table.
+
+    Returns:
+        How many numbers of each metric are the same, within their intervals, moved…; and each number that moved, became
+        or was NULL, or is on one side only, the largest moves first.
+    """
+    connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
+    connection.execute(_JUDGED)
+    return _result(connection, _SUMMARY), _result(connection, _CHANGED)
+
+
+def _result(connection: duckdb.DuckDBPyConnection, query: str) -> Result:
+    cursor = connection.execute(query)
+    rows = cursor.fetchall()
+    return Result(tuple(column[0] for column in cursor.description), rows, len(rows))

@@ -1,0 +1,156 @@
+"""What is compared: a study in a file of results, seen in the shape that tables have today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.errors import ReporterError, UsageError
+from reporter.spec.problems import hint, one_line
+from reporter.spec.study import STUDY_ID
+from reporter.store.connection import attached, opened
+from reporter.store.schema import TABLES
+from reporter.store.shape import version_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+DATABASE = "results.duckdb"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison.
+
+    Args:
+        database: its file.
+        study: the study's id.
+    """
+
+    database: Path
+    study: str
+
+    def __str__(self) -> str:
+        folder = self.database.parent if self.database.name == DATABASE else self.database
+        return one_line(f"{folder}:{self.study}")
+
+
+def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
+    """Understand what was asked for.
+
+    Args:
+        a: ``STUDY``, a study of the folder ``out``; ``FOLDER:STUDY``, a study of another results folder; or
+            ``FOLDER:``, its study of the same id as the other side's, or its only one. A ``.duckdb`` file may stand
+            for its folder.
+        b: the other side, likewise.
+        out: the results folder of bare ids.
+
+    Raises:
+        UsageError: there is no such folder or study, a study must be named, or both sides are the same.
+        ReporterError: a file cannot be read.
+    """
+    asked = [_read(text, out) for text in (a, b)]
+    known = [_studies_of(path) for path, _ in asked]
+    shared = [study for study in known[0] if study in known[1]]
+    sides = []
+    for text, (path, study), own, (_, of_other) in zip((a, b), asked, known, reversed(asked), strict=True):
+        if study is None:
+            likely = [of_other] if of_other in own else shared if of_other is None and shared else own
+            study = likely[0] if len(likely) == 1 else None
+        if study is None:
+            raise UsageError(f"{one_line(text)}: which study? Write FOLDER:STUDY; it has {', '.join(own)}")
+        if study not in own:
+            otherwise = hint(study, own, "it has")
+            raise UsageError(f"no study '{one_line(study)}' in {path}{otherwise}{_perhaps_a_folder(text)}")
+        sides.append(Side(path, study))
+    if sides[0].study == sides[1].study and sides[0].database.samefile(sides[1].database):
+        raise UsageError(f"both sides are {sides[0]}; name two studies, or a second results folder as FOLDER:STUDY")
+    return sides[0], sides[1]
+
+
+def _read(text: str, out: Path) -> tuple[Path, str | None]:
+    """The file and, where it is named, the study."""
+    folder, colon, study = text.rpartition(":")
+    if not colon and re.fullmatch(STUDY_ID, text):
+        path, name = out, text
+    elif colon and folder and (not study or re.fullmatch(STUDY_ID, study)):
+        path, name = Path(folder), study
+    else:
+        raise UsageError(f"'{one_line(text)}' is neither STUDY nor FOLDER:STUDY (or FOLDER: for its only study)")
+    path = path if path.is_file() else path / DATABASE
+    if not path.is_file():
+        raise UsageError(f"{path}: no results there{_perhaps_a_folder(text)}")
+    return path, name or None
+
+
+def _perhaps_a_folder(text: str) -> str:
+    """Somebody who names a results folder as if it were a study should be told how folders are written."""
+    found = (Path(text) / DATABASE).is_file()
+    return f". For the results folder {one_line(text)} write '{one_line(text)}:'" if found and ":" not in text else ""
+
+
+def _studies_of(path: Path) -> list[str]:
+    with opened(path, read_only=True) as connection:
+        found = None
+        if version_of(connection, path):
+            found = connection.execute("SELECT study FROM studies ORDER BY study").fetchall()
+    if not found:
+        raise UsageError(f"{path}: holds no study yet; run `reporter run STUDY` first")
+    return [str(study) for (study,) in found]
+
+
+@contextmanager
+def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open the files of two sides for reading; nothing is written into either, however old it is.
+
+    Yields:
+        A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
+        ``study``. What an older file lacks is empty or NULL.
+
+    Raises:
+        ReporterError: a file cannot be read.
+    """
+    import duckdb
+
+    files: dict[str, Path] = {}
+    names = []
+    for side in sides:  # DuckDB attaches a file only once
+        path = side.database.resolve()
+        name = next((name for name, other in files.items() if other == path), f"file_{len(files)}")
+        files[name] = path
+        names.append(name)
+    with attached(files) as connection:
+        try:
+            for prefix, side, name in zip("ab", sides, names, strict=True):
+                present = _columns_of(connection, name)
+                for statement in _views(prefix, side.study, name, present):
+                    connection.execute(statement)
+            yield connection
+        except duckdb.Error as problem:
+            raise ReporterError(f"{sides[0]} and {sides[1]} cannot be compared: {problem}") from problem
+
+
+def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, set[str]]:
+    found = connection.execute(
+        "SELECT table_name, list(column_name) FROM duckdb_columns() WHERE database_name = ? GROUP BY table_name", [name]
+    ).fetchall()
+    return {table: set(columns) for table, columns in found}
+
+
+def _views(prefix: str, study: str, database: str, present: Mapping[str, set[str]]) -> Iterator[str]:
+    quoted = study.replace("'", "''")
+    for table in TABLES:
+        if "study" not in {column.name for column in table.columns}:
+            continue
+        there = present.get(table.name, set())
+        columns = ", ".join(
+            f'"{c.name}"' if c.name in there else f'NULL::{c.type} AS "{c.name}"'
+            for c in table.columns
+            if c.name != "study"
+        )
+        source = f"FROM \"{database}\".{table.name} WHERE study = '{quoted}'" if there else "WHERE false"
+        yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"

@@ -1,0 +1,130 @@
+"""What a claim's ``detail`` holds, laid out for reading.
+
+The keys that every claim may have get their own place; any other key is shown under its own name, so that nothing
+that was recorded is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reporter.report.numbers import short
+
+MOST = 60
+"""Rows of a table and items of a list that are shown; the CSV has them all."""
+_TEXTS = ("statistic", "definition", "reason", "bound", "alone", "sql")
+_TABLES = ("evidence", "parts")
+_LABELS = {"evidence": "By model and corpus", "parts": "By inequality"}
+_ORDER = ["name", "model", "corpus", "value", "interval", "verdict"]
+_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A list of objects, one column for each key; ``more`` rows are left out.
+
+    ``columns`` are a heading and whether it is one of numbers.
+    """
+
+    label: str
+    columns: tuple[tuple[str, bool], ...]
+    rows: tuple[tuple[str, ...], ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a verdict besides its number; texts are empty where nothing was recorded.
+
+    Args:
+        statistic: what the number is.
+        definition: the rule.
+        reason: why the verdict is what it is.
+        bound: what the number is compared with.
+        alone: the verdict without the correction for the number of claims, where it is another one.
+        sql: a query that shows the numbers behind it.
+        notes: what a reader must know.
+        tables: numbers by model and corpus, and by inequality.
+        facts: everything else, as label and text.
+    """
+
+    statistic: str
+    definition: str
+    reason: str
+    bound: str
+    alone: str
+    sql: str
+    notes: tuple[str, ...]
+    tables: tuple[Table, ...]
+    facts: tuple[tuple[str, str], ...]
+
+
+def evidence_of(detail: Mapping[str, Any]) -> Evidence:
+    """Lay out the evidence of a claim.
+
+    Args:
+        detail: the column ``detail``, parsed; any key may be missing or of a kind that is not expected.
+    """
+    notes = detail.get("notes")
+    tables = [(name, detail.get(name)) for name in _TABLES]
+    rest = {key: value for key, value in detail.items() if key not in _ELSEWHERE and value not in (None, "", [], {})}
+    texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
+    if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
+        texts["statistic"] = ""
+    return Evidence(
+        **texts,
+        notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
+        tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
+        facts=tuple((_words(key), _text(value)) for key, value in rest.items())
+        + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
+    )
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _table(label: str, items: list[dict[str, Any]]) -> Table:
+    items = [_with_interval(item) for item in items]
+    names = dict.fromkeys(name for item in items for name in item)
+    # stored JSON has its keys in alphabetical order
+    order = sorted(names, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER) - 1.5)
+    numeric = [all(item.get(name) is None or _is_number(item[name]) for item in items) for name in order]
+    return Table(
+        label=_LABELS.get(label, label),
+        columns=tuple((_words(name), number) for name, number in zip(order, numeric, strict=True)),
+        rows=tuple(tuple(_text(item.get(name)) for name in order) for item in items[:MOST]),
+        more=max(0, len(items) - MOST),
+    )
+
+
+def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with both ends of its interval in one place."""
+    rest = {str(name): value for name, value in item.items() if name not in ("ci_low", "ci_high")}
+    low, high = item.get("ci_low"), item.get("ci_high")
+    return rest if low is None or high is None else rest | {"interval": f"{_text(low)} to {_text(high)}"}
+
+
+def _words(name: Any) -> str:
+    return str(name).replace("_", " ")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if _is_number(value):
+        return f"{value:,}" if isinstance(value, int) else short(value)
+    if isinstance(value, dict):
+        return "; ".join(f"{_words(name)}: {_text(item)}" for name, item in value.items())
+    if isinstance(value, list):
+        more = f" … and {len(value) - MOST} more" if len(value) > MOST else ""
+        return ", ".join(map(_text, value[:MOST])) + more
+    return str(value)

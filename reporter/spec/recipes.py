@@ -1,0 +1,134 @@
+"""Recipes: small models that a run trains itself, from random weights or from where another recipe's model ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.problems import choices, show
+
+LARGEST_SEED = 2**32 - 1
+
+
+class _Schedule(Part):
+    """What every recipe says of its training."""
+
+    train_on: Name = Field(description="The corpus of this study that it is trained on.")
+    steps: int = Field(ge=0, description="Steps of training; 0 leaves the weights that it begins with.")
+    checkpoints: Annotated[tuple[int, ...], AsTuple] = Field(
+        (), description="Steps at which the model is kept and measured, 0 to steps; the last one if left out."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _last_step_by_default(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "checkpoints" not in value and type(value.get("steps")) is int:
+            return {**value, "checkpoints": (value["steps"],)}
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> _Schedule:
+        if complaints := [*self._wrong_sizes(), *self._wrong_checkpoints()]:
+            raise failure(*complaints)
+        # Sorted here, once: everybody downstream may rely on it. The instance is frozen for its users only.
+        object.__setattr__(self, "checkpoints", tuple(sorted(self.checkpoints)))
+        return self
+
+    def _wrong_sizes(self) -> Iterator[Complaint]:
+        """Yield what is wrong with the model's sizes, where a recipe has any."""
+        yield from ()
+
+    def _wrong_checkpoints(self) -> Iterator[Complaint]:
+        if not self.checkpoints:
+            yield Complaint("must not be empty", ("checkpoints",))
+        for index, step in enumerate(self.checkpoints):
+            if not 0 <= step <= self.steps:
+                message = f"must be between 0 and steps ({self.steps}), got {step}"
+                yield Complaint(message, ("checkpoints", index))
+            if step in self.checkpoints[:index]:
+                yield Complaint(f"step {step} is listed twice", ("checkpoints", index))
+
+
+class Recipe(_Schedule):
+    """A small model to train on a corpus of the study; the same recipe always gives the same weights."""
+
+    architecture: Literal["bert", "gpt2", "llama", "roberta"] = Field(
+        description="The family; bert and roberta are encoders, gpt2 and llama decoders."
+    )
+    layers: int = Field(4, ge=1, description="Blocks.")
+    width: int = Field(96, ge=1, description="Size of a hidden state; a multiple of heads.")
+    heads: int = Field(4, ge=1, description="Attention heads in each block.")
+    initial_scale: float = Field(
+        1.0,
+        gt=0,
+        le=10,
+        description="Standard deviation of the first weights times √width: GPT-2 itself, with 0.02 at 768, has 0.55.",
+    )
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the first weights and the order of texts.")
+    batch: int = Field(32, ge=1, description="Texts in each step.")
+    context: int = Field(32, ge=2, description="Tokens of each text.")
+    learning_rate: float = Field(1e-3, gt=0, description="The peak of AdamW's rate, after a warm-up.")
+    mask_share: float = Field(0.3, gt=0, lt=1, description="Share of tokens that an encoder has to guess.")
+    vocabulary: int = Field(4096, ge=16, description="The most entries that its tokenizer may have.")
+
+    def _wrong_sizes(self) -> Iterator[Complaint]:
+        if self.width % self.heads:
+            message = f"width {self.width} is not a multiple of heads {self.heads}"
+            yield Complaint(message, ("width",))
+        elif self.architecture == "llama" and (self.width // self.heads) % 2:
+            message = f"llama needs an even width for each head, got {self.width} / {self.heads}"
+            yield Complaint(message, ("width",))
+
+
+class Tuning(_Schedule):
+    """A recipe's model, trained further: with its weights and its tokenizer, from its last checkpoint on.
+
+    The optimiser begins anew, with its own warm-up, and steps are counted from there. What is left out is as in the
+    recipe that it continues.
+    """
+
+    continues: Name = Field(
+        alias="from", description="The recipe model of this study that it continues, from that one's last checkpoint."
+    )
+    seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Decides the order of texts.")
+    batch: int | None = Field(None, ge=1, description="Texts in each step; as before if left out.")
+    learning_rate: float | None = Field(
+        None, gt=0, description="The peak of AdamW's rate, after a warm-up; as before if left out."
+    )
+    mask_share: float | None = Field(
+        None, gt=0, lt=1, description="Share of tokens that an encoder has to guess; as before if left out."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_the_model_alone(cls, value: Any) -> Any:
+        decided = Recipe.model_fields.keys() - cls.model_fields.keys()
+        if isinstance(value, dict) and (found := [key for key in value if key in decided]):
+            message = f"is decided by the recipe that it continues, {show(value['from'])}; leave it out"
+            raise failure(*(Complaint(message, (key,), "key") for key in found))
+        return value
+
+    def after(self, base: Recipe) -> Recipe:
+        """Return the recipe in full.
+
+        Args:
+            base: the recipe that it continues, in full.
+        """
+        own = self.model_dump(exclude={"continues"}, exclude_none=True)
+        return base.model_copy(update=own)
+
+
+def _read_recipe(value: Any) -> Any:
+    if not isinstance(value, dict):
+        if isinstance(value, _Schedule):
+            return value
+        message = f"expected a mapping with {choices(['architecture', 'from'])}, got {show(value)}"
+        raise failure(Complaint(message))
+    return (Tuning if "from" in value else Recipe).model_validate(value)
+
+
+AnyRecipe = Annotated[Recipe | Tuning, BeforeValidator(_read_recipe, json_schema_input_type=Recipe | Tuning)]
+"""A recipe; with a key ``from`` one that continues another."""

@@ -1,0 +1,75 @@
+"""What waits for what: recipes need corpora and the recipes that they continue, corpora need vocabularies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reporter.spec.problems import hint
+
+Node = tuple[str, str]
+"""A corpus or a model: its kind and its name."""
+
+
+def origin_of(model: Any) -> str | None:
+    """Return the model that a model's recipe continues; None where it continues none."""
+    recipe = _get(model, "recipe")
+    origin = recipe.get("from") if isinstance(recipe, dict) else getattr(recipe, "continues", None)
+    return origin if isinstance(origin, str) else None
+
+
+def wrong_origin(name: str, models: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with the model that a recipe continues, if anything is.
+
+    Args:
+        name: the model whose recipe it is.
+        models: all of the study.
+    """
+    origin = origin_of(models[name])
+    if origin is None:
+        return None
+    trained = [other for other, model in models.items() if other != name and _get(model, "recipe") is not None]
+    if origin == name:
+        return "a model cannot continue itself"
+    if origin not in models:
+        ending = hint(origin, trained, "recipe models of this study") or "; this study has no other recipe models"
+        return f"no model '{origin}'{ending}"
+    if origin not in trained:
+        return f"model '{origin}' is not trained from a recipe, and only such a model can be continued"
+    way = circle(("model", name), models, {})
+    return f"goes in a circle: {way}" if way is not None else None
+
+
+def circle(start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) -> str | None:
+    """Describe the way from a corpus or model through what it needs back to itself; None if there is none."""
+    ways: list[tuple[Node, list[str]]] = [(start, [])]
+    seen = set()
+    while ways:
+        here, way = ways.pop()
+        for needed, how in _needs(here, models, corpora):
+            if needed == start:
+                return f"{start[0]} '{start[1]}' " + ", which ".join([*way, how])
+            if needed not in seen:
+                seen.add(needed)
+                ways.append((needed, [*way, how]))
+    return None
+
+
+def _needs(node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) -> Iterator[tuple[Node, str]]:
+    """Yield what a corpus or model needs before it can be made, and how a person would say so."""
+    kind, name = node
+    if kind == "corpus":
+        model = _get(corpora.get(name), "vocabulary")
+        if isinstance(model, str):
+            yield ("model", model), f"draws the words of model '{model}'"
+        return
+    corpus = _get(_get(models.get(name), "recipe"), "train_on")
+    if isinstance(corpus, str):
+        yield ("corpus", corpus), f"is trained on corpus '{corpus}'"
+    origin = origin_of(models.get(name))
+    if origin is not None:
+        yield ("model", origin), f"continues model '{origin}'"
+
+
+def _get(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

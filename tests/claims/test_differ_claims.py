@@ -1,0 +1,137 @@
+"""Two sets of models or corpora against closed forms and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+A, B = [0.50, 0.62, 0.55, 0.71], [0.20, 0.31, 0.26]
+MODELS = "d0, d1, d2, d3, e0, e1, e2"
+CLAIM = "differ: {metric: convergence.rate,"
+
+
+@pytest.fixture
+def roles(world):
+    for i, value in enumerate(A):
+        world.put(f"d{i}", "convergence.rate", value, None, role="decoder")
+    for i, value in enumerate(B):
+        world.put(f"e{i}", "convergence.rate", value, None)
+    return world
+
+
+def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
+    found = roles.judge(f"c: {CLAIM} a: decoders, b: encoders, is: above}}", models=MODELS)["c"]
+    welch = stats.ttest_ind(A, B, equal_var=False)
+    assert found.value == pytest.approx(np.mean(A) - np.mean(B))
+    assert found.p == pytest.approx(welch.pvalue, rel=1e-6)
+    interval = welch.confidence_interval(0.95)
+    assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high), rel=1e-4)
+    assert found.verdict == "supported"
+    effect = found.detail["effect"]
+    pooled = np.sqrt((3 * np.var(A, ddof=1) + 2 * np.var(B, ddof=1)) / 5)
+    assert effect["g"] == pytest.approx((np.mean(A) - np.mean(B)) / pooled * (1 - 3 / (4 * 7 - 9)))
+    assert (effect["a"], effect["n_a"], effect["b"], effect["n_b"]) == ("decoders", 4, "encoders", 3)
+    assert [one["model"] for one in found.detail["evidence"]] == MODELS.split(", ")
+
+
+def test_each_direction_and_least_difference(roles):
+    found = roles.words(
+        f"""below: {CLAIM} a: decoders, b: encoders, is: below}}
+        different: {CLAIM} a: decoders, b: encoders, is: different}}
+        same: {CLAIM} a: decoders, b: encoders, is: same, by: 0.05}}
+        much: {CLAIM} a: decoders, b: encoders, is: above, by: 0.8}}
+        little: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
+        one: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
+        models=MODELS,
+    )
+    assert found == {
+        "below": "refuted",
+        "different": "supported",
+        "same": "refuted",
+        "much": "refuted",
+        "little": "inconclusive",
+        "one": "inconclusive",
+    }
+
+
+def test_two_models_need_intervals(world):
+    world.put("bert", "convergence.similarity", [0.2, 0.4, 0.6], 0.01)
+    world.put("gpt2", "convergence.similarity", [0.5, 0.7, 0.9], 0.02)
+    world.put("bert", "variance.coverage", 0.2, None)
+    world.put("gpt2", "variance.coverage", 0.3, None)
+    found = world.judge(
+        """layer: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above, layer: 1}
+        mean: differ: {metric: convergence.similarity, a: gpt2, b: bert, is: above}
+        none: differ: {metric: variance.coverage, a: gpt2, b: bert, is: above}"""
+    )
+    assert [v.verdict for v in found.values()] == ["supported", "supported", "inconclusive"]
+    assert found["layer"].value == pytest.approx(0.3) and found["mean"].value == pytest.approx(0.3)
+    # A mean over layers is no surer than one layer.
+    assert found["mean"].ci_high - found["mean"].value == pytest.approx(1.959964 * np.hypot(0.01, 0.02), rel=1e-4)
+    assert "each side has one model and there is no interval" in found["none"].detail["reason"]
+    assert found["none"].p is None
+
+
+def test_two_corpora_are_compared_within_each_model(world):
+    a, b = [0.1, 0.4, 0.9], [0.05, 0.34, 0.86]
+    for model, one, two in zip(("x", "y", "z"), a, b, strict=True):
+        world.put(model, "convergence.rate", one, None)
+        world.put(model, "convergence.rate", two, None, corpus="random")
+    found = world.judge(
+        f"""short: {CLAIM} a: wiki, b: random, is: above}}
+        long: {CLAIM} a: {{corpus: wiki}}, b: {{corpus: [random]}}, is: above, models: [z, y, x]}}
+        one: {CLAIM} a: wiki, b: random, is: above, models: x}}""",
+        models="x, y, z",
+        corpora="wiki, random",
+    )
+    paired = stats.ttest_rel(a, b)
+    for name in ("short", "long"):
+        assert found[name].p == pytest.approx(paired.pvalue, rel=1e-6) and found[name].verdict == "supported"
+    assert found["one"].verdict == "inconclusive"
+
+
+def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
+    for item, height in (("gender", 0.8), ("tense", 0.3)):
+        world.put("bert", "pairs.consistency", [height / 2, height], corpus=item)
+    world.put("bert", "groups.silhouette", [0.1, 0.4], corpus="(groups)")
+    more = "pairs: {gender: {a: [[x, v], [z, w]]}, tense: {a: [[x, v], [z, w]]}}\ngroups: {hello: [x, y], bye: [z, w]}\nviews: [all]"
+    found = world.judge(
+        """value: value: {metric: pairs.consistency, model: bert, corpus: gender, layer: last}, above: 0.5
+        groups: value: {metric: groups.silhouette, model: bert, layer: 1}, above: 0.3
+        items: differ: {metric: pairs.consistency, a: gender, b: tense, is: above, models: bert}
+        shape: shape: {metric: pairs.consistency, models: bert, is: increasing}""",
+        more=more,
+    )
+    assert {name: v.verdict for name, v in found.items()} == dict.fromkeys(found, "supported")
+    assert len(world.store.frame(found["shape"].detail["sql"])) == 4
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("a: all, b: encoders, is: above", "e0, e1, e2 is on both sides"),
+        ("a: decoders, b: e9, is: above", "there are no numbers of e9: it was not measured"),
+        ("a: decoders, b: encoders, layer: 2, is: above",
+         "convergence.rate is a number of the whole model; it has no layers"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_says_why(roles, claim, reason):
+    found = roles.judge(f"c: {CLAIM} {claim}}}", models=f"{MODELS}, e9")["c"]
+    assert (found.verdict, found.detail["reason"]) == ("failed", reason)
+
+
+def test_false_differences_are_rare_and_true_ones_found():
+    from reporter.claims.groups import Group, difference
+
+    rng = np.random.default_rng(0)
+    wrong = found = 0
+    names = tuple("abcdef")
+    for _ in range(1500):
+        texts = 0.5 * rng.standard_normal()  # shared by all models, so it cancels; it is counted all the same
+        a, b = (texts + rng.standard_normal(6) for _ in range(2))
+        errors = np.full(6, 0.5)
+        wrong += difference(Group(names, a, errors), Group(names, b, errors))[0].above(0.0)[0] <= 0.025
+        found += difference(Group(names, a + 3, errors), Group(names, b, errors))[0].above(0.0)[0] <= 0.025
+    assert wrong / 1500 <= 0.025 + 0.012
+    assert found / 1500 > 0.8  # a difference of three standard deviations over models, six on a side

@@ -1,0 +1,23 @@
+"""Corpora in memory, with the face of those on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reporter.analyses.analysis import Corpus
+
+
+class Labelled(list):
+    """Texts with labels, None for a text without one."""
+
+    def __init__(self, texts, labels=None):
+        super().__init__(texts)
+        self.labels = None if labels is None else tuple(dict.fromkeys(label for label in labels if label is not None))
+        self.label_codes = None
+        if self.labels is not None:
+            self.label_codes = np.array([-1 if one is None else self.labels.index(one) for one in labels], np.int32)
+
+
+def corpus(texts, labels=None, max_tokens=64):
+    """Return what an analysis gets of a corpus."""
+    return Corpus(Labelled(texts, labels), max_tokens)

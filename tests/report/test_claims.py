@@ -1,0 +1,179 @@
+"""Claims on the page of a study and in the list of studies."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from math import inf
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reporter.report import render
+from reporter.report.evidence import MOST, evidence_of
+from reporter.report.interval_plot import WIDTH, interval_plot, ranges
+from reporter.store import query
+
+HOSTILE = "<script>alert(1)</script>"
+NOTHING: dict[str, Any] = dict.fromkeys(("value", "ci_low", "ci_high", "paper"))
+
+
+@pytest.fixture(scope="module")
+def folder(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("claimed")
+    small = {"corpora": ("nested",), "metrics": ("motion",), "models": made_up.MODELS[1:2]}
+    store = made_up.fill(folder / "results.duckdb", "claimed", **small)
+    made_up.fill_claims(store, "claimed")
+    made_up.fill(folder / "results.duckdb", "unclaimed", **small)
+    render(folder / "results.duckdb", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def html(folder: Path) -> str:
+    return (folder / "claimed" / "index.html").read_text(encoding="utf-8")
+
+
+def text_of(html: str) -> str:
+    text = re.sub(r"<[^>]*>", " ", html)
+    for escaped, plain in (("&lt;", "<"), ("&gt;", ">"), ("&#39;", "'"), ("&amp;", "&")):
+        text = text.replace(escaped, plain)
+    return " ".join(text.split())
+
+
+def claim(html: str, name: str) -> str:
+    found = re.search(rf'<li class="claim [a-z]+" id="claim-{name}">(.*?)</details>\s*</li>', html, re.DOTALL)
+    assert found
+    return found[0]
+
+
+def test_claims_come_first_and_are_counted(html: str) -> None:
+    assert html.index('id="claims"') < html.index('id="glance"')
+    section = text_of(html[html.index('<section id="claims"') : html.index('id="glance"')])
+    told = "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed"
+    assert f"{told} Verdicts are corrected for 4 tests (Holm); intervals are not." in section
+    assert html.index('<a href="#claims">') < html.index('<a href="#glance">')
+
+
+def test_the_list_of_studies_has_the_tally(folder: Path) -> None:
+    cards = (folder / "index.html").read_text(encoding="utf-8").split("<article")[1:]
+    assert "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed" in text_of(cards[0])
+    assert "claims" not in text_of(cards[1])
+
+
+def test_a_study_without_claims_has_no_trace_of_them(folder: Path) -> None:
+    page = (folder / "unclaimed" / "index.html").read_text(encoding="utf-8")
+    assert "claim" not in page.replace("unclaimed", "")
+    assert not (folder / "unclaimed" / "data" / "claims.csv").exists()
+
+
+def test_our_number_stands_beside_the_papers(html: str) -> None:
+    rate = text_of(claim(html, "bert-rate"))
+    for part in (
+        "✓ supported BERT converges to its final layer at 0.0826 a layer. Lee 2024, §6.4",
+        "ours 0.0811 (0.0779 to 0.0842) paper 0.0826 holds if 0.0826 ± 0.01",
+        "p 0.0004, corrected 0.0032",
+    ):
+        assert part in rate
+    label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
+    assert label in claim(html, "bert-rate")
+    assert "Without the correction for the number of claims: supported" in text_of(claim(html, "frequent-first"))
+    assert "svg" not in claim(html, "loss-falls"), "there is nothing to draw"
+
+
+def test_evidence_is_laid_out_in_an_order_for_reading(html: str) -> None:
+    bulge = text_of(claim(html, "decoders-bulge"))
+    assert "By model and corpus model corpus value interval verdict gpt2 nested 0.1 0.08 to 0.16 ✓ supported" in bulge
+    assert "By inequality name value interval p fails p holds middle above first 0.3 0.2 to 0.4 0.999 0.001" in bulge
+    assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
+    assert "g: −0.4" in text_of(claim(html, "encoders-lower"))
+
+
+def test_flips_are_told_with_the_claim_and_in_the_grid(html: str) -> None:
+    bulge = text_of(claim(html, "decoders-bulge"))
+    assert "✗ refuted under the view no-sinks" in bulge
+    assert "The null baseline random-init supports it, too." in bulge
+    lower = text_of(claim(html, "encoders-lower"))
+    assert "under the view" not in lower and "null baseline" not in lower, (
+        "a null baseline that differs is as it should"
+    )
+    told = (
+        "2 claims were tested with other tokens counted, or on null baselines, too: 1 verdict hangs on the view, and 1"
+    )
+    assert f"{told} claim holds of a null baseline, too, and so says nothing of what training does." in text_of(html)
+    (table,) = re.findall(r'<table class="flips">.*?</table>', html, re.DOTALL)
+    head, *rows = [text_of(row) for row in table.split("<tr>")[1:]]
+    assert head == "Claim words all no-sinks words random-init"
+    assert rows == [
+        "decoders-bulge ✓ supported 0.231 ✓ supported 0.252 ✗ refuted −0.064 ✓ supported 0.2",
+        "encoders-lower ✗ refuted −0.004 – ✗ refuted −0.01 ? inconclusive 0.04",
+    ]
+    assert table.count('class="flipped"') == 2
+
+
+def test_the_sql_on_the_page_gives_the_rows_of_the_csv(folder: Path, html: str) -> None:
+    (sql,) = re.findall(r"<pre><code>(SELECT claim, reading.*?)</code></pre>", html, re.DOTALL)
+    sql = sql.replace("&#39;", "'")
+    shown = list(csv.DictReader(io.StringIO(query(folder / "results.duckdb", sql, "csv"))))
+    text = (folder / "claimed" / "data" / "claims.csv").read_text(encoding="utf-8")
+    stored = list(csv.DictReader(io.StringIO(text)))
+    assert len(stored) == 10
+    assert shown == stored
+
+
+def test_hostile_text_is_shown_as_text(folder: Path, html: str) -> None:
+    assert HOSTILE not in html
+    assert text_of(claim(html, "encoders-lower")).count(HOSTILE) == 4, "in what it says, source, statistic and notes"
+    assert HOSTILE not in (folder / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        ("0.5 ± 0.25", [(0.25, 0.75)]),
+        ("> 0.5", [(0.5, inf)]),
+        ("< 1e-05", [(-inf, 1e-5)]),
+        ("> -0.25 and < 0.75", [(-0.25, 0.75)]),
+        ("within ± 0.3", [(-0.3, 0.3)]),
+        ("above", [(0, inf)]),
+        ("below, by 0.05", [(-inf, -0.05)]),
+        ("different, by 0.05", [(-inf, -0.05), (0.05, inf)]),
+        ("same, by 0.05", [(-0.05, 0.05)]),
+        ("> gpt2 convergence.rate", []),
+        ("", []),
+    ],
+)
+def test_bounds_are_read_and_drawn_to_scale(bound: str, expected: list[tuple[float, float]]) -> None:
+    assert list(ranges(bound)) == expected
+    plot = interval_plot({"value": 0.4, "ci_low": 0.2, "ci_high": 0.6, "paper": 1.0}, bound)
+    assert plot is not None and plot.interval is not None and plot.paper is not None
+    unit = (plot.paper - plot.value) / 0.6
+    assert plot.interval[1] - plot.value == pytest.approx(0.2 * unit, abs=0.2)
+    ends = [min(max(plot.value + (end - 0.4) * unit, 0), WIDTH) for pair in expected for end in pair]
+    assert [end for band in plot.bands for end in band] == pytest.approx(ends, abs=0.3)
+    places = [plot.value, plot.paper, *plot.interval, *(tick.x for tick in plot.ticks)]
+    assert all(0 < place < WIDTH for place in places)
+
+
+def test_a_number_that_stands_alone_is_not_drawn() -> None:
+    assert interval_plot(NOTHING, "< 3") is None
+    assert interval_plot(NOTHING | {"value": 0.4}, "") is None
+    assert interval_plot(NOTHING | {"value": 3.0}, "> 3") is None
+
+
+def test_evidence_of_any_kind_is_shown() -> None:
+    found = evidence_of(
+        {
+            "evidence": "none",
+            "parts": [{"name": i} for i in range(MOST + 5)],
+            "notes": "one",
+            "made_up": [1, True, {"a_b": None}],
+            "nothing": None,
+            "reason": 7,
+        }
+    )
+    assert found.facts == (("made up", "1, yes, a b: –"), ("evidence", "none"))
+    assert (found.notes, found.reason, found.tables[0].more) == (("one",), "7", 5)
