@@ -230,4 +230,4 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
 
 def variants(**names: str) -> Pick:
     """Return a selector of charts: from the name of a variant to what is said."""
-    return Pick(VARIANT, "Scale", names)
+    return Pick(VARIANT, "Show", names)
