@@ -135,7 +135,7 @@ class Pane {
 }
 
 function swatchOf(who) {
-  const mark = element("i", "who");
+  const mark = element("i", "model-mark");
   mark.style.setProperty("--light", who.light);
   mark.style.setProperty("--dark", who.dark);
   return mark;

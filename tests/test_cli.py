@@ -129,9 +129,17 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "only": ("m", "c"),
         "force": True,
         "offline": True,
+        "strict": False,
     }
     call("run", "good.yaml")
-    assert asked == {"files": ["good"], "out": Path("results"), "only": (), "force": False, "offline": False}
+    assert asked == {
+        "files": ["good"],
+        "out": Path("results"),
+        "only": (),
+        "force": False,
+        "offline": False,
+        "strict": False,
+    }
 
 
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:

@@ -131,7 +131,7 @@ def _broken(kind: str) -> Metric:
         yield Value("second", Place("embedding", 0), float("nan"), 1)
 
     statistics = (Statistic("first", "first", "1", ()), Statistic("second", "second", "0/0", ()))
-    return Metric("motion", "Broken", "", statistics, ("moments",), compute)
+    return Metric(name="motion", title="Broken", summary="", statistics=statistics, needs=("moments",), compute=compute)
 
 
 @pytest.mark.parametrize("kind", ["raises", "is not a number"])
