@@ -51,6 +51,16 @@ class Pane {
     this.plot = element("div", `plot ${exhibit.drawing}`);
     this.reading = element("p", "reading");
     this.element.append(this.name, this.plot, this.reading);
+    // a chart that is drawn learns of a new width from windows alone; panes change theirs with what stands beside them
+    this.sizes = new ResizeObserver(([{ contentRect }]) => {
+      const width = Math.round(contentRect.width);
+      if (this.width && width && width !== this.width && exhibit.drawing === "chart") {
+        this.theme = null;
+        exhibit.refresh();
+      }
+      this.width = width || this.width;
+    });
+    this.sizes.observe(this.plot);
   }
 
   get who() { return asked.slots[this.slot]; }
@@ -118,6 +128,7 @@ class Pane {
   }
 
   drop() {
+    this.sizes.disconnect();
     this.view?.finalize?.();
     this.element.remove();
   }
@@ -296,9 +307,8 @@ explorers.vocabulary = explorers.sentences = () => {
       asked.slots[slot] = select.value === "" ? null : Number(select.value);
       if (slot === 0) asked.stop = Math.round(depth * Math.max(0, stops(asked.slots[0]).length - 1));
       setSlider();
-      // charts that are drawn learn of their new width as they would of a window's
       root.classList.toggle("comparing", asked.slots[1] !== null);
-      refreshExhibits().then(() => dispatchEvent(new Event("resize")));
+      refreshExhibits();
     });
   }
   for (const radio of all("input[name=stop-site]")) {

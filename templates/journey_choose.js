@@ -84,16 +84,16 @@ journeyViews.choose = (slot, side, app, name) => {
         }, tokenNode(token.token));
       }))));
   slot.replaceChildren(
-    make("div", { class: "who" },
+    make("div", { class: "journey-who" },
       app.comparing ? make("span", { class: "badge", "aria-label": `Side ${name.toUpperCase()}`, text: name.toUpperCase() }) : "",
       explorer.journeys.length > 1 ? select("journey", "Journey", explorer.journeys, side.journey) : make("span", { class: "pick", text: side.journey }),
       chips,
       checkpoints.length > 1 ? select("checkpoint", "Checkpoint", checkpoints.map(entry => entry.checkpoint), side.checkpoint) : ""),
     words,
-    make("p", { class: "told" }, ...told(side, app)),
+    make("p", { class: "journey-told" }, ...told(side, app)),
     name === "a" ? make("p", { class: "hint keys" }, make("kbd", { text: "←" }), make("kbd", { text: "→" }), " another token ", make("kbd", { text: "↑" }), make("kbd", { text: "↓" }), " another layer") : "",
   );
-  if (name === "a") document.querySelector(".sr").textContent = `${plain(side.token.token)}, ${placeName(side.layer)}: ${slot.querySelector(".told").textContent}`;
+  if (name === "a") document.querySelector(".sr").textContent = `${plain(side.token.token)}, ${placeName(side.layer)}: ${slot.querySelector(".journey-told").textContent}`;
 };
 
 // What the numbers say about a token, in a sentence or two.

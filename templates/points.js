@@ -120,10 +120,11 @@ class Points {
         point.part = String(point.row[this.by] ?? (options.of && point.row[options.of] !== "token" ? point.row[options.of] : "none"));
         count.set(point.part, (count.get(point.part) ?? 0) + 1);
       }
-      const known = options.values?.[this.by];
-      const own = known ? known.filter(name => count.has(name)) : [...count.keys()].sort((a, b) => count.get(b) - count.get(a));
-      this.colours = new Map((known ?? own).map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
-      for (const name of [...this.hidden]) if (!count.has(name) && !known) this.hidden.delete(name);
+      const known = options.values[this.by] ?? [];
+      const every = [...new Set([...known, ...count.keys()])];
+      const own = every.filter(name => count.has(name));
+      this.colours = new Map(every.map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
+      for (const name of [...this.hidden]) if (!every.includes(name)) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
       this.legendParts(own, count);
     }

@@ -13,7 +13,7 @@ from reporter.analyses.distances import ROUNDING
 Floats = NDArray[np.float64]
 
 REPLICATES = 1000  # of the bootstrap
-TURNS = 999  # random signs: with what was seen, a thousand
+TURNS = 9999  # random signs: with what was seen, ten thousand, so that p can pass a correction for many concepts
 RANDOM_SETS = 100  # of randomly paired texts
 
 

@@ -15,8 +15,8 @@ STATISTICS = (
         "Of one concept with pairs i = 1…n: δ_i = E(second text) − E(first text), E the pooled vector; the mean over i "
         "of cos(δ_i, Σ_{j≠i} δ_j), each difference with the mean of the others. The number is the mean over the "
         "concepts of the set; those of each concept, with the probability of such a consistency (or a larger one) if "
-        "each pair were turned round at random, (k + 1)/1000 from 999 turns, are in pair_directions. Pairs whose two "
-        "texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
+        "each pair were turned round at random, (k + 1)/10000 from 9,999 turns, are in pair_directions. Pairs whose "
+        "two texts have the same vector (‖δ‖ ≤ 1e-5 of the texts' mean norm) are left out, and so is a concept of "
         f"which fewer than two pairs are left. {_RANDOM}",
         (LUISTO, FISHER, EFRON),
         interval="95 % percentile interval of 1000 bootstrap replicates over the pairs of each concept, all copies of "
@@ -35,7 +35,7 @@ STATISTICS = (
         "cosine between concepts, without sign",
         "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
         "sign is in direction_cosines, with the probability of |mean_i δ_ai · δ̄_b/‖δ̄_b‖| = ‖δ̄_a‖·|cos| at least as "
-        "large if the pairs of a were turned round at random, (k + 1)/1000 from 999 turns, or the same with a and b "
+        "large if the pairs of a were turned round at random, (k + 1)/10000 from 9,999 turns, or the same with a and b "
         "exchanged, whichever is larger; "
         f"n = pairs of concepts. {_RANDOM}",
         (LUISTO, FISHER),

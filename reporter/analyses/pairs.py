@@ -169,8 +169,8 @@ PAIRS = Analysis(
     summary="Whether the difference of two texts that differ in one concept is a direction that all its pairs share, "
     "and how the directions of several concepts lie to each other.",
     statistics=STATISTICS,
-    cost="a forward pass over the pairs; a thousand replicates and turns of each concept at each layer, on products "
-    "of its pairs alone",
+    cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
+    "on products of its pairs alone",
     tables=("pair_directions", "direction_cosines", "projections"),
     items=_items,
     resolve=_resolve,

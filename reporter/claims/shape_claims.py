@@ -107,10 +107,14 @@ def _finding(ruling: Ruling, known: bool) -> Finding:
 
 
 def _deciding(ruling: Ruling) -> Inequality:
-    """Return the inequality that speaks for the rule: the clearest breach where it is refuted, else the weakest."""
+    """Return the inequality that speaks for the rule: the clearest breach where it is refuted, else the weakest.
+
+    Where it is supported, what is not there (a fall of more than the tolerance) says less than what is.
+    """
     if float(ruling.fails) <= LEVEL:
         return min(ruling.parts, key=lambda part: float(part.fails))
-    return max(ruling.parts, key=lambda part: float(part.holds))
+    there = [part for part in ruling.parts if not part.less] if float(ruling.holds) <= LEVEL else []
+    return max(there or ruling.parts, key=lambda part: float(part.holds))
 
 
 def _part(part: Inequality, known: bool) -> dict[str, Any]:

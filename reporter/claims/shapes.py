@@ -6,7 +6,12 @@ has the smallest, times their number (Bonferroni). ``holds`` is the p-value of "
 "it is false"; a verdict needs 0.025 on its side, which is a 95 % interval that excludes the bound, before the
 correction for the number of claims (:mod:`reporter.claims.holm`).
 
-The rules are calibrated in ``tests/claims/test_calibration.py`` on simulated profiles of 13 points.
+The rules are calibrated in ``tests/claims/test_calibration.py`` on 14 simulated profiles of 13 points (flat, rising,
+bells with and without an odd layer, sawteeth, U, M, plateau …), with noise that is independent, shared or wandering
+from point to point, of one model (text error σ) and of six (σ from texts that they share, and as much again of their
+own). In 800 repetitions at σ from 2 % to 30 % of the range, what is not so was supported in at most 0.3 % of them, and
+what is so was refuted in at most 0.3 %: far below 5 %, because the errors are bounded from above
+(:mod:`reporter.claims.points`). The price is power, which each rule states for independent noise.
 """
 
 from __future__ import annotations
@@ -85,7 +90,8 @@ def bell(points: Points, by: float = 0.0, tolerance: float | None = None) -> Rul
     exceeds one of them by less than ``by``, or there is such a valley (Bonferroni over both and the valley, the valley
     over all pairs of points).
 
-    Calibration (one model, 95 %): see the table in ``tests/claims/test_calibration.py``.
+    Power at σ = 10 % of the range: a bell is supported in 100 % of the repetitions (six models: 100 %), a U refuted in
+    100 % (99 %); a straight line in 70 % (3 %), at σ = 5 % in 100 % (100 %).
     """
     size = len(points.x)
     outer = size // 3
@@ -114,6 +120,9 @@ def rise_then_fall(points: Points, by: float = 0.0, tolerance: float | None = No
     of the K − 2 inner points exceeds both ends by more than ``by`` (Bonferroni over the inner points), and the profile
     shows no valley deeper than ``tolerance``. Refuted: every inner point stays below one of the ends plus ``by``
     (Bonferroni over the two), or there is such a valley.
+
+    Power at σ = 5 % of the range: a bell is supported in 100 % of the repetitions (six models: 98 %), at 10 % in 12 %
+    (0 %); a U refuted in 100 % (0 %), at 2 % in 100 % (100 %).
     """
     size = len(points.x)
     smooth = points.smoothed()
@@ -142,6 +151,10 @@ def increasing(points: Points, by: float = 0.0, tolerance: float | None = None, 
     does it fall by as much as ``tolerance`` (each pair is shown not to: an equivalence test, since a fall that noise
     may hide is no monotone profile). Refuted: the last third exceeds the first by less than ``by``, or between two
     points it falls by more than ``tolerance`` (Bonferroni over all pairs: one such fall is enough).
+
+    Power at σ = 2 % of the range, with the tolerance of 10 %: a straight line is supported in 100 % of the repetitions
+    (six models: 99 %), at 5 % in 1 % (0 %): "never falls" takes precise numbers, or a larger tolerance. At σ = 5 % a
+    bell, a U, a sawtooth and a falling line are refuted in 100 % (100 %).
     """
     size = len(points.x)
     third = max(1, size // 3)
@@ -171,6 +184,9 @@ def flat(points: Points, tolerance: float | None = None) -> Ruling:
 
     Supported: shown for every point, from above and from below (two one-sided tests each). Refuted: one point lies
     outside (Bonferroni over the points).
+
+    Power at σ a sixth of the tolerance: a flat profile is supported in 99 % of the repetitions (six models: 82 %); a
+    line that reaches 1.7 tolerances from its mean is refuted in 86 % (0 %), at σ a fifteenth in 100 % (100 %).
     """
     size = len(points.x)
     if tolerance is None:
@@ -193,6 +209,9 @@ def peak_at(points: Points, at: float, within: float) -> Ruling:
     Supported: some point inside exceeds every point outside (Bonferroni over the points inside). Refuted: some point
     outside exceeds every point inside (Bonferroni over those outside). The interval shown is that of the points which
     are not shown to lie below another one (Bonferroni over the points).
+
+    Power at σ = 10 % of the range, within 0.2 of the middle: a bell is supported in 93 % of the repetitions (six
+    models: 21 %, at 5 % in 100 %), a straight line refuted in 34 % (0 %), at 5 % in 99 % (43 %).
 
     Raises:
         ValueError: no point lies inside, or none outside.

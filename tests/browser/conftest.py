@@ -37,7 +37,7 @@ def made_up() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A rendered results folder: ``made-up``, one of its models with a hostile name, ``whole``, ``explored``, ``exhibited``."""
+    """A rendered results folder: ``made-up`` with a hostile name, ``whole``, ``explored`` and ``exhibited``."""
     folder = tmp_path_factory.mktemp("results")
     models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
     store = made_up.fill(folder / "results.duckdb", models=models)

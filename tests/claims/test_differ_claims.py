@@ -95,7 +95,8 @@ def test_what_analyses_look_at_stands_in_the_place_of_a_corpus(world):
     for item, height in (("gender", 0.8), ("tense", 0.3)):
         world.put("bert", "pairs.consistency", [height / 2, height], corpus=item)
     world.put("bert", "groups.silhouette", [0.1, 0.4], corpus="(groups)")
-    more = "pairs: {gender: {a: [[x, v], [z, w]]}, tense: {a: [[x, v], [z, w]]}}\ngroups: {hello: [x, y], bye: [z, w]}\nviews: [all]"
+    pairs = "{a: [[x, v], [z, w]]}"
+    more = f"pairs: {{gender: {pairs}, tense: {pairs}}}\ngroups: {{hello: [x, y], bye: [z, w]}}\nviews: [all]"
     found = world.judge(
         """value: value: {metric: pairs.consistency, model: bert, corpus: gender, layer: last}, above: 0.5
         groups: value: {metric: groups.silhouette, model: bert, layer: 1}, above: 0.3

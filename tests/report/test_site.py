@@ -158,7 +158,7 @@ def test_the_list_has_every_study(results: Path) -> None:
     index = Page(results / "index.html")
     assert "made-up/index.html" in index.all("a", "href") and "torn/index.html" in index.all("a", "href")
     assert "complete" in index.text and "2 failed" in index.text
-    assert len(index.all("polyline", "points")) == 4 + 3 + 3, "null baselines have no line"
+    assert len(index.all("polyline", "points")) == 4 + 3 + 3 + 2, "null baselines have no line, items of analyses have"
 
 
 def test_a_broken_chart_leaves_the_page_alone(

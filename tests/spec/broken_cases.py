@@ -6,10 +6,6 @@ MODEL = "study: s\nmodels:\n  m: gpt2\n"
 RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c, %s}\ncorpora:\n  c: {texts: [a]}\n"
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
-TUNED = (
-    "study: s\nmodels:\n  m: {recipe: {architecture: gpt2, train_on: c, steps: 1}}\n  h: gpt2\n  t: {recipe: {%s}}\n"
-    "corpora:\n  c: {texts: [a]}\n"
-)
 UNKNOWN_AT_TOP = (
     "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, "
     "journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
@@ -120,55 +116,11 @@ BROKEN = [
         ["models.a.revision: 'revision' and 'checkpoints' exclude each other; each checkpoint is a revision"],
     ),
     (
-        TUNED % "from: »n, train_on: c, steps: 1",
-        ["models.t.recipe.from: no model 'n'; recipe models of this study: m"],
-    ),
-    (
-        TUNED.replace("m:", "pocket:") % "from: »pokcet, train_on: c, steps: 1",
-        ["models.t.recipe.from: no model 'pokcet'; did you mean 'pocket'?"],
-    ),
-    (
-        TUNED % "from: »h, train_on: c, steps: 1",
-        [
-            "models.t.recipe.from: model 'h' is not trained from a recipe, and only such a model can be continued",
-        ],
-    ),
-    (TUNED % "from: »t, train_on: c, steps: 1", ["models.t.recipe.from: a model cannot continue itself"]),
-    (
-        TUNED % "from: »5, train_on: c, steps: 1",
-        ["models.t.recipe.from: expected text, got the number 5; put it in quotes"],
-    ),
-    (TUNED % "from: m, train_on: »d, steps: 1", ["models.t.recipe.train_on: no corpus 'd'; corpora of this study: c"]),
-    (
-        TUNED % "from: m, train_on: c, steps: 1, »layers: 3, »vocabulary: 99",
-        [
-            "models.t.recipe.layers: is decided by the recipe that it continues, text 'm'; leave it out",
-            "models.t.recipe.vocabulary: is decided by the recipe that it continues, text 'm'; leave it out",
-        ],
-    ),
-    (
-        TUNED % "from: m, train_on: c, steps: 1, »form: 3",
-        ["models.t.recipe.form: unknown key; did you mean 'from'?"],
-    ),
-    (
-        TUNED % "from: m, train_on: c, steps: 1, checkpoints: [»2]",
-        ["models.t.recipe.checkpoints[0]: must be between 0 and steps (1), got 2"],
-    ),
-    (
         "study: s\nmodels:\n  a: {recipe: {from: »b, train_on: c, steps: 1}}\n"
         "  b: {recipe: {from: »a, train_on: c, steps: 1}}\ncorpora: {c: {texts: [a]}}\n",
         [
             "models.a.recipe.from: goes in a circle: model 'a' continues model 'b', which continues model 'a'",
             "models.b.recipe.from: goes in a circle: model 'b' continues model 'a', which continues model 'b'",
-        ],
-    ),
-    (
-        (TUNED % "from: m, train_on: d, steps: 1").replace(
-            "{texts: [a]}", "{generate: random-words, vocabulary: »t}\n  d: {texts: [a]}"
-        ),
-        [
-            "corpora.c.vocabulary: goes in a circle: corpus 'c' draws the words of model 't', which continues "
-            "model 'm', which is trained on corpus 'c'"
         ],
     ),
     (

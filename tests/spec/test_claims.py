@@ -273,7 +273,8 @@ def test_a_claim_on_numbers_of_texts_needs_texts(catalogue, tmp_path: Path) -> N
 def test_claims_on_what_analyses_look_at(catalogue, tmp_path: Path, claim: str, message: str) -> None:
     known = {"pairs": {"consistency": "layer"}, "probes": {"accuracy": "layer"}}
     path = tmp_path / "study.yaml"
-    head = "study: s\nmodels: {m: gpt2}\npairs: {p: {a: [[x, v], [z, w]]}, q: {a: [[x, v], [z, w]]}}\nclaims:\n  c: {says: x, "
+    pairs = "{a: [[x, v], [z, w]]}"
+    head = f"study: s\nmodels: {{m: gpt2}}\npairs: {{p: {pairs}, q: {pairs}}}\nclaims:\n  c: {{says: x, "
     path.write_text(head + claim + "}\n")
     with pytest.raises(SpecError, match=re.escape(message)):
         load_study(path, catalogue, known)

@@ -165,10 +165,16 @@ class Hung:
         return None if self.frame is None else Source(self.id, own.title, own.table, self.sql, self.frame)
 
     def _options(self) -> dict[str, Any]:
-        """Its options; with ``values`` the order, and so the colours, of what is told apart."""
+        """Its options; ``values`` is the order, and so the colours, of what is told apart, the same for every model."""
         options = dict(self.exhibit.options)
-        if options.get("order") and self.frame is not None:
-            options["values"] = {name: sorted(set(self.frame[name].dropna())) for name in options["colour"]}
+        if self.exhibit.drawing == "points" and self.frame is not None:
+            told = [name for name in options.get("colour", ()) if name not in options.get("ramps", ())]
+            options["values"] = {
+                name: sorted(set(self.frame[name].dropna()))
+                if options.get("order")
+                else [str(value) for value in self.frame[name].value_counts().index]
+                for name in told
+            }
         return options
 
     def _names(self, who: Sequence[Who]) -> list[str | None]:
@@ -230,4 +236,4 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
 
 def variants(**names: str) -> Pick:
     """Return a selector of charts: from the name of a variant to what is said."""
-    return Pick(VARIANT, "Scale", names)
+    return Pick(VARIANT, "Show", names)

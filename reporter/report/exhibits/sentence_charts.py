@@ -26,6 +26,14 @@ def _layers(frame: pd.DataFrame) -> Any:
     return alt.X("layer:Q", title="layer", scale=alt.Scale(domain=[0, last], nice=False), axis=axis)
 
 
+def _reach(frame: pd.DataFrame, *columns: str) -> Any:
+    """The same reach for every model, so that two can be compared by eye."""
+    values = frame[list(columns)].stack().dropna()
+    if values.empty:
+        return alt.Scale(zero=False)
+    return alt.Scale(domain=[min(0.0, float(values.to_numpy().min())), float(values.to_numpy().max())], nice=True)
+
+
 def _here() -> Any:
     """A line at the layer of the page's slider."""
     rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
@@ -46,7 +54,7 @@ def of_groups(column: str) -> Any:
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["text_group"]))
         x = _layers(frame)
-        y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+        y = alt.Y(f"{column}:Q", title=None, scale=_reach(frame, column))
         color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         dash = alt.StrokeDash(
             "control:N", scale=alt.Scale(domain=list(CONTROLS), range=list(CONTROLS.values())), legend=None
@@ -74,7 +82,8 @@ def directions(column: str) -> Any:
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["concept"]))
         x = _layers(frame)
-        y = alt.Y(f"{column}:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+        ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
+        y = alt.Y(f"{column}:Q", title=None, scale=_reach(frame, *ends))
         color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         lit = alt.OpacityValue(0.14, condition={"test": "bring === '' || datum.concept === bring", "value": 0.95})
         base = alt.Chart().encode(x=x, y=y, color=color)

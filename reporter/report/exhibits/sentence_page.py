@@ -129,8 +129,8 @@ DIRECTIONS = Exhibit(
 PAIR_POINTS = Exhibit(
     "sentences.pair-points",
     "Differences by layer",
-    "A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs agree, they "
-    "lie around its tip.",
+    "A point is a pair: its second text minus its first. An arrow is the mean of a concept; where its pairs agree, "
+    "they lie around its tip.",
     "projections",
     ("part", "label", "x", "y"),
     queries.PAIR_POINTS,

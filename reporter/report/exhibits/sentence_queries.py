@@ -33,7 +33,8 @@ SELECT model, checkpoint, item AS pairs, site, layer, if(label = 'mean of ' || p
   label = 'mean of ' || part[6:] AS mean, point, label, x, y, z
 FROM projections
 WHERE study = $study AND analysis = 'pairs' AND projection = 'pca'
-QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, site, layer ORDER BY mean DESC, hash(point), part) <= 2000
+QUALIFY row_number() OVER (PARTITION BY model, checkpoint, item, site, layer ORDER BY mean DESC, hash(point), part)
+  <= 2000
 ORDER BY model, checkpoint, item, site, layer, concept, mean, point
 """,
 )
@@ -117,11 +118,11 @@ PROBES = Query(
     "probes",
     """
 SELECT model, checkpoint, corpus, split_part(statistic, '_', 1) AS classifier,
-  CASE WHEN statistic LIKE '%\\_control' ESCAPE '\\' THEN 'control' WHEN statistic LIKE '%\\_floor' ESCAPE '\\' THEN 'floor'
-    ELSE 'accuracy' END AS kind, layer, depth, value, ci_low, ci_high, n
+  if(ends_with(statistic, '_control'), 'control', if(ends_with(statistic, '_floor'), 'floor', 'accuracy')) AS kind,
+  layer, depth, value, ci_low, ci_high, n
 FROM layer_metrics
 WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
-  AND statistic NOT LIKE '%\\_selectivity%' ESCAPE '\\' AND statistic NOT LIKE '%\\_memorised%' ESCAPE '\\'
+  AND NOT regexp_matches(statistic, '_(selectivity|memorised)')
 ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
 """,
 )

@@ -56,7 +56,7 @@ def _components(frame: pd.DataFrame) -> dict[Who, str]:
     for (model, checkpoint, part), own in frame.groupby([*WHO, "part"], sort=False):
         reached = [own.loc[own["share"] >= share, "components"].min() for share in (0.5, 0.9)]
         half, most = (whole(count) if count == count else f"more than {len(own)}" for count in reached)
-        found.setdefault((model, checkpoint), []).append(f"{part}: half in {half}, 90 % in {most}")
+        found.setdefault((str(model), str(checkpoint)), []).append(f"{part}: half in {half}, 90 % in {most}")
     return {who: " · ".join(parts) for who, parts in found.items()}
 
 
@@ -65,7 +65,7 @@ def _changes(frame: pd.DataFrame) -> dict[Who, str]:
     for (model, checkpoint), own in frame.groupby(WHO, sort=False):
         at = own[own["change_p"].notna()]
         told = [f"at {row.position} (p = {short(row.change_p, 2)})" for row in at.itertuples()]
-        found[model, checkpoint] = (
+        found[str(model), str(checkpoint)] = (
             f"Changes character {', '.join(told)}" if told else "No change of character was found"
         )
     return found
@@ -198,12 +198,14 @@ OUTLIERS = Exhibit(
 PATH = Exhibit(
     "static.path",
     "The path of the positions",
-    "Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with the arrow keys.",
+    "Position vectors on their principal components, joined in order. Drag the 3-D view, or turn it with arrow keys.",
     "positions",
     ("pc1", "pc2", "pc3"),
     queries.POSITIONS,
     drawing="points",
-    picks=lambda frame: [Pick("axes", "View", {"xyz": "3-D", "xy": "PC1 and PC2", "xz": "PC1 and PC3", "yz": "PC2 and PC3"})],
+    picks=lambda frame: [
+        Pick("axes", "View", {"xyz": "3-D", "xy": "PC1 and PC2", "xz": "PC1 and PC3", "yz": "PC2 and PC3"})
+    ],
     options={
         "x": "pc1", "y": "pc2", "z": "pc3", "colour": ["position", "norm"], "ramps": ["position", "norm"],
         "tell": ["norm", "step_length"], "joined": True, "height": 420, "axisNames": ["PC1", "PC2", "PC3"],
@@ -219,7 +221,8 @@ HEAT = Exhibit(
     queries.HEAT,
     charts={"cosine": charts.heat},
     options={"scale": "cosine", "square": True},
-    mind="at most 64 positions each way, spread evenly, are drawn: what repeats within their spacing is not seen as it is.",
+    mind="at most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
+    "it is.",
     half=True,
 )
 
@@ -274,7 +277,10 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
     found = []
     for model, checkpoint in who:
         own = frame[(frame["model"] == model) & (frame["checkpoint"] == checkpoint)]
-        rows = {row.fact: (row.value, row.said) for row in own.itertuples()}
+        columns = (own[name].tolist() for name in ("fact", "value", "said"))
+        rows: dict[str, tuple[Any, Any]] = {
+            str(fact): (value, said) for fact, value, said in zip(*columns, strict=True)
+        }
         kind = str(rows.get("positions", (None, "unrecognised"))[1])
         plain = [(fact, value, said) for fact, (value, said) in rows.items() if _is_plain(fact)]
         found.append(
@@ -293,7 +299,7 @@ def known(frame: pd.DataFrame, who: Sequence[Who]) -> list[dict[str, Any]]:
 
 
 def _is_plain(fact: str) -> bool:
-    return not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN) or fact == "position vectors"
+    return not _SPREAD.fullmatch(fact) and not fact.startswith(_HIDDEN)
 
 
 def _outliers(rows: Mapping[str, tuple[Any, Any]]) -> str:
