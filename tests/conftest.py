@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+# Two processes on two cores that each start a thread for every core would wait for each other. It must be said before
+# torch is imported, and only where tests run side by side (``pytest -n 2``).
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.twonn import twonn``
 
