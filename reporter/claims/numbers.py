@@ -140,6 +140,10 @@ class Numbers:
             rows.append(Row(**(kept | whole), low=low, high=high))
         return tuple(rows)
 
+    def named(self, names: Sequence[str]) -> bool:
+        """Tell whether the names are models of the study, and none stands for a group."""
+        return all(name in self.study.models for name in names)
+
     def models(
         self, names: Sequence[str], measure: str, view: str, baseline: str | None
     ) -> tuple[list[str], list[str]]:

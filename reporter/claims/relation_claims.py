@@ -58,8 +58,10 @@ def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str
         raise Missing("x and y are both scores; name a statistic of the models")
     models, notes = numbers.models(claim.models, measure, view, baseline)
     corpora = on_corpora(numbers, claim.corpus, measure, view)
-    strict = all(name in numbers.study.models for name in claim.models)
-    units, evidence = [], []
+    strict = numbers.named(claim.models)
+    each = strict if claim.every is None else claim.every
+    units: list[Finding] = []
+    evidence: list[dict[str, Any]] = []
     for corpus in corpora:
         if claim.over == "models":
             related = [_over_models(numbers, claim, view, corpus, models, baseline, strict)]
@@ -67,13 +69,19 @@ def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str
             read = _over_layers if claim.over == "layers" else _over_types
             related, more = left_out(models, _reader(read, numbers, claim, view, corpus), strict)
             notes += more
-        units.append(_finding(claim, related))
-        evidence += [_evidence(one, corpus, _finding(claim, [one])) for one in related]
-        if len(related) > 1:
+        alone = [_finding(claim, [one]) for one in related]
+        evidence += [_evidence(one, corpus, found) for one, found in zip(related, alone, strict=True)]
+        if each:
+            units += alone
+        else:
+            units.append(_finding(claim, related))
+        if len(related) > 1 and not each:
             evidence.append(_evidence(_mean(related), corpus, units[-1]))
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("the layers of one model hang together and count as fewer points than there are")
+    if len(models) > 1 and claim.over != "models":
+        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
     if not found.tested:
         notes.append("there are too few independent points to tell anything")
     if len(corpora) > 1:

@@ -24,7 +24,7 @@ _NO_ERROR = (
 
 
 def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | None) -> Finding:
-    """Test a shape on each corpus, on the mean of the models or (``every``) on each of them.
+    """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
 
     Args:
         numbers: the study's numbers.
@@ -38,15 +38,16 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
     source = Source(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
     models, notes = numbers.models(shape.models, shape.metric, view, baseline)
     corpora = on_corpora(numbers, shape.corpus, shape.metric, view)
-    steps = shape.over == "step"
+    steps, named = shape.over == "step", numbers.named(shape.models)
+    each = named if shape.every is None else shape.every
     units: list[Finding] = []
     evidence: list[dict[str, Any]] = []
     for corpus in corpora:
-        profiles, more = _profiles(source, models, corpus, steps, named=_named(shape.models, numbers))
+        profiles, more = _profiles(source, models, corpus, steps, named)
         notes += more
         alone = {p.model: _test([p], shape) for p in profiles}
         evidence += [_evidence(model, corpus, finding) for model, finding in alone.items()]
-        if len(profiles) == 1 or shape.every:
+        if len(profiles) == 1 or each:
             units += alone.values()
         else:
             joined = _test(profiles, shape)
@@ -58,13 +59,9 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     if len(models) > 1:
-        notes.append("it must hold for each model" if shape.every else "it is tested on the mean over models")
+        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
     return found.with_detail(evidence=evidence, notes=notes, sql=sql)
-
-
-def _named(names: Sequence[str], numbers: Numbers) -> bool:
-    return all(name in numbers.study.models for name in names)
 
 
 def _profiles(

@@ -126,8 +126,11 @@ class Shape(_Selection):
     layer: Layer | None = Field(
         None, description="over: step only: the layer to follow; the mean over layers if left out."
     )
-    every: bool = Field(
-        False, description="Whether each model must show it by itself; on the average of the models if not."
+    every: bool | None = Field(
+        None,
+        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
+        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
+        "and 'all'.",
     )
 
     @model_validator(mode="after")
@@ -239,6 +242,12 @@ class Relation(_Selection):
     method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
     layer: Layer | None = Field(
         None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
+    )
+    every: bool | None = Field(
+        None,
+        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
+        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
+        "and 'all'.",
     )
 
     @model_validator(mode="after")

@@ -87,7 +87,7 @@ def test_noise_that_may_hide_the_shape_is_inconclusive(world):
     assert "neither it nor its opposite is shown" in found["a"].detail["reason"]
 
 
-def test_roles_lists_and_all_are_means_over_models_and_every_is_each_of_them(world):
+def test_roles_are_means_over_models_and_those_that_are_named_must_show_it_each(world):
     rng = np.random.default_rng(0)
     for i in range(4):
         world.put(
@@ -100,6 +100,8 @@ def test_roles_lists_and_all_are_means_over_models_and_every_is_each_of_them(wor
         f"""decoders: {bell} decoders}}
         encoders: {bell} encoders}}
         list: {bell} [d0, d1, d2]}}
+        one-of-them-not: {bell} [d0, e0]}}
+        mean-of-them: {bell} [d0, d1, e0, d2], every: false}}
         every: {bell} decoders, every: true}}
         mixed: {bell} all, every: true}}
         flat: shape: {{{MEASURE}, is: flat, models: encoders, tolerance: 0.2}}""",
@@ -110,6 +112,8 @@ def test_roles_lists_and_all_are_means_over_models_and_every_is_each_of_them(wor
         "decoders": "supported",
         "encoders": "inconclusive",
         "list": "supported",
+        "one-of-them-not": "inconclusive",
+        "mean-of-them": "inconclusive",
         "every": "supported",
         "mixed": "inconclusive",
         "flat": "supported",
