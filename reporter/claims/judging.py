@@ -158,15 +158,19 @@ def _reason(finding: Finding, word: str, alone: str, p: float | None, tested: in
         notes = finding.detail.get("notes") or ["nothing tells how sure the number is"]
         return str(notes[-1])
     if word != alone:
-        return f"alone it would be {alone}, but {tested} claims were tested together (p = {p:.2g} after the correction)"
+        return f"alone it would be {alone}, but {tested} claims were tested together ({_p(p)} after the correction)"
     if word == "supported":
-        return f"what it claims is shown (p = {p:.2g})"
+        return f"what it claims is shown ({_p(p)})"
     if word == "refuted":
-        return f"the opposite is shown (p = {p:.2g})"
-    return f"neither it nor its opposite is shown (p = {p:.2g}; it takes {ALPHA:g})"
+        return f"the opposite is shown ({_p(p)})"
+    return f"neither it nor its opposite is shown ({_p(p)}; it takes {ALPHA:g})"
 
 
 def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table ``claims``."""
     for verdict in verdicts:
         yield asdict(verdict)
+
+
+def _p(p: float) -> str:
+    return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
