@@ -17,6 +17,8 @@ from typer.core import TyperGroup
 from reporter.errors import ReporterError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import BaseModel
 
     from reporter.metrics.base import Definition
@@ -267,15 +269,12 @@ _ITEMS = {
 }
 
 
-def _known() -> tuple[dict[str, type[BaseModel]], dict[str, dict[str, str]]]:
+def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]]]:
     """Return what a study may ask for: the options of every metric, and the statistics of metrics and analyses."""
-    from reporter.analyses.registry import analyses
+    from reporter.analyses.known import KnownStatistics
     from reporter.metrics.registry import statistics
 
-    known = statistics()
-    for name, analysis in analyses().items():
-        known[name] = {statistic.name: statistic.per for statistic in analysis.statistics}
-    return _metric_options(), known
+    return _metric_options(), KnownStatistics(statistics())
 
 
 def _count(number: int, one: str, many: str) -> str:
