@@ -30,32 +30,52 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint
 """,
 )
 
-# layer is NULL in the rows that average over all layers
+# Student's t at 0.975 with models − 1 degrees of freedom; beyond ten models a formula that is off by less than 0.004.
+_OVER_MODELS = """
+  SELECT *, avg(value) OVER its_role AS role_mean, count(value) OVER its_role AS role_models,
+    stddev_samp(value) OVER its_role / sqrt(role_models) * CASE role_models WHEN 3 THEN 4.303 WHEN 4 THEN 3.182
+      WHEN 5 THEN 2.776 WHEN 6 THEN 2.571 WHEN 7 THEN 2.447 WHEN 8 THEN 2.365 WHEN 9 THEN 2.306 WHEN 10 THEN 2.262
+      ELSE 1.96 + 2.37 / (role_models - 1) + 2.8 / (role_models - 1) ** 2 END AS half
+  FROM own WINDOW its_role AS (PARTITION BY null_model, role, corpus, view, layer, step)
+"""
+_TRAINED = """metric = $metric AND statistic = $statistic AND step IS NOT NULL
+    AND (site IS NULL OR site IN ('embedding', 'block'))
+    AND model IN (
+      SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
+    )"""
+_NULL_MODELS = "(SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)"
+
+# layer is NULL in the rows that average over all layers; the mean over models is given for three of a role or more
 TRAINING = Query(
     "training",
-    """
-SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic
-  AND step IS NOT NULL AND layer IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block'))
-  AND model IN (
-    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
-  )
-GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
+    f"""
+WITH own AS (
+  SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers,
+    model IN {_NULL_MODELS} AS null_model
+  FROM layer_metrics
+  WHERE study = $study AND layer IS NOT NULL AND {_TRAINED}
+  GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
+), over_models AS ({_OVER_MODELS})
+SELECT model, role, step, corpus, view, layer, value, layers,
+  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean - half END AS ci_low,
+  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean + half END AS ci_high
+FROM over_models
 ORDER BY corpus, view, layer NULLS FIRST, role, model, step
 """,
 )
 
 TRAINING_OF_MODELS = Query(
     "training_of_models",
-    """
-SELECT model, role, step, corpus, view, layer, value, 0 AS layers
-FROM layer_metrics
-WHERE study = $study AND metric = $metric AND statistic = $statistic
-  AND step IS NOT NULL AND layer IS NULL AND (site IS NULL OR site IN ('embedding', 'block'))
-  AND model IN (
-    SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
-  )
+    f"""
+WITH own AS (
+  SELECT model, role, step, corpus, view, layer, value, 0 AS layers, model IN {_NULL_MODELS} AS null_model
+  FROM layer_metrics
+  WHERE study = $study AND layer IS NULL AND {_TRAINED}
+), over_models AS ({_OVER_MODELS})
+SELECT model, role, step, corpus, view, layer, value, layers,
+  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean - half END AS ci_low,
+  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean + half END AS ci_high
+FROM over_models
 ORDER BY corpus, view, role, model, step
 """,
 )

@@ -21,6 +21,7 @@ MOST_TICKS = 8
 def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
     """Draw a statistic against the training step.
 
+    A band is the 95 % t-interval of the mean over the models of a role, where there are three or more.
     The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is
     shown.
 
@@ -48,6 +49,7 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
     shared = {"x": x, "y": y, "color": parts.color(styles), "opacity": parts.lit(1, 0.1)}
     chart = alt.layer(
         zero,
+        *_over_models(frame, styles, x),
         line.encode(**shared, strokeDash=parts.dash(styles), strokeWidth=parts.width(styles)),
         points.encode(
             **shared,
@@ -62,6 +64,22 @@ def training(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Ax
         data=frame,
     )
     return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+
+
+def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
+    """A band for each role of three models or more: the 95 % interval of their mean, which its rows all carry."""
+    if not parts.has(frame, "ci_low"):
+        return []
+    bands = []
+    for role, own in styles.by_role:
+        of_role = alt.Chart().transform_filter(f"datum.role === '{role}' && isValid(datum.ci_low)")
+        area = of_role.transform_aggregate(low="mean(ci_low)", high="mean(ci_high)", groupby=["step"])
+        bands.append(
+            area.mark_area(clip=True, color=own[0].light, opacity=0.14).encode(
+                x=x, y=parts.value_axis("low:Q"), y2="high:Q"
+            )
+        )
+    return bands
 
 
 def ticks(steps: Sequence[int]) -> list[int]:
