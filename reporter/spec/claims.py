@@ -21,6 +21,14 @@ def _sentence(value: str) -> str:
 
 
 Sentence = Annotated[str, AfterValidator(_sentence)]
+Every = Annotated[
+    bool | None,
+    Field(
+        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
+        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
+        "and 'all'."
+    ),
+]
 
 
 class _Claim(Part):
@@ -126,12 +134,7 @@ class Shape(_Selection):
     layer: Layer | None = Field(
         None, description="over: step only: the layer to follow; the mean over layers if left out."
     )
-    every: bool | None = Field(
-        None,
-        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
-        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
-        "and 'all'.",
-    )
+    every: Every = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Shape:
@@ -243,12 +246,7 @@ class Relation(_Selection):
     layer: Layer | None = Field(
         None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
     )
-    every: bool | None = Field(
-        None,
-        description="Whether each model must show it by itself; if not, their average must, with an uncertainty that "
-        "speaks of models like these. If left out: each of those that are named, the average of 'encoders', 'decoders' "
-        "and 'all'.",
-    )
+    every: Every = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Relation:
