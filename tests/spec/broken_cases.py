@@ -45,7 +45,7 @@ BROKEN = [
         "study: s\nmodels: {a: {hub: gpt2, »layers: 3}}\n",
         [
             "models.a.layers: unknown key; known here: base, scores, dtype, trust_remote_code, allow_pickle, hub, "
-            "revision, checkpoints"
+            "revision, tokenizer, checkpoints"
         ],
     ),
     (
