@@ -23,6 +23,8 @@ FLAGS = (
     "--disable-dev-shm-usage", "--disable-component-update", "--no-first-run", "--hide-scrollbars",
 )  # fmt: skip
 
+PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long page slowly, and no test is about that
+
 
 @pytest.fixture(scope="session")
 def made_up() -> ModuleType:
@@ -101,7 +103,7 @@ class Tab:
         """Wait until a script in the page returns something true, and return that."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, 15).until(lambda _: self.run(script, *arguments), message=script)
+        return WebDriverWait(self.browser, PATIENCE).until(lambda _: self.run(script, *arguments), message=script)
 
     def complaints(self) -> list[str]:
         """Warnings and errors on the console since the last call."""
