@@ -69,6 +69,11 @@ class Context:
 Compute = Callable[[Any, Context], Iterator["Value | Finding"]]
 
 
+def as_written(item: Any, folder: Path) -> Any:
+    """Return an item as the study says it: all that its numbers depend on where it names no file."""
+    return item.model_dump(mode="json")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Analysis(Definition):
     """An analysis; its ``name`` stands where cells of metrics have the metric.
@@ -87,9 +92,9 @@ class Analysis(Definition):
     """
 
     items: Callable[[Study], Mapping[str, Any]]
-    resolve: Callable[[Any, Path], Any]
     compute: Compute = field(repr=False)
     corpora: Callable[[Any], tuple[str, ...]] = lambda item: ()
+    resolve: Callable[[Any, Path], Any] = as_written
     models: Callable[[Study], tuple[str, ...]] = lambda study: tuple(study.models)
     pooled: bool = False
     last_only: bool = False

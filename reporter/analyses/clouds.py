@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.cloud_histograms import counted
 from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
 from reporter.analyses.components import Floats, components
-from reporter.analyses.crossval import all_the_same, cross_validated, linear, stratified, wilson
+from reporter.analyses.crossval import all_the_same, cross_validated, linear, normal_interval, stratified, wilson
 from reporter.analyses.overlap import overlap
 from reporter.analyses.pictures import points
 from reporter.analyses.results import Explained, Finding, HistogramBin
@@ -35,10 +34,6 @@ MOST_COMPONENTS = 50  # of the curves of explained variance
 
 def _items(study: Study) -> Mapping[str, Any]:
     return study.clouds
-
-
-def _resolve(item: Any, folder: Path) -> Any:
-    return item.model_dump(mode="json")
 
 
 def _corpora(item: Any) -> tuple[str, ...]:
@@ -90,11 +85,8 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
     yield Value("separability", place, told.accuracy, n, *wilson(int(told.right.sum()), n))
     yield Value("separability_floor", place, float(np.bincount(y).max() / n), n)
     yield _centroids(place, clouds, x, y)
-    mixed = overlap(x, y)
-    half = 1.959963984540054 * float(mixed.std(ddof=1)) / n**0.5
-    yield Value(
-        "overlap", place, float(mixed.mean()), n, max(0.0, float(mixed.mean()) - half), float(mixed.mean()) + half
-    )
+    mixed, low, high = normal_interval(overlap(x, y))
+    yield Value("overlap", place, mixed, n, max(0.0, low), high)
 
 
 def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) -> Value:
@@ -118,7 +110,6 @@ CLOUDS = Analysis(
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
     tables=("histograms", "explained_variance", "projections"),
     items=_items,
-    resolve=_resolve,
     compute=_compute,
     corpora=_corpora,
     pooled=True,

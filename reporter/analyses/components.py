@@ -24,6 +24,18 @@ class Components:
     shares: Floats
 
 
+def coordinates(x: Floats, dimensions: int, centred: bool = True) -> Floats:
+    """Return vectors on their first components, (n, dimensions); 0 where there are fewer components than that.
+
+    Args:
+        x: vectors, (n, d) in float64.
+        dimensions: of the picture.
+        centred: see :func:`components`.
+    """
+    at = components(x, dimensions, centred).coordinates
+    return np.pad(at, ((0, 0), (0, dimensions - at.shape[1])))
+
+
 def components(x: Floats, most: int, centred: bool = True) -> Components:
     """Return the first components, at most ``most`` and no more than vectors or dimensions, exactly.
 

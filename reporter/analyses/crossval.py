@@ -138,6 +138,11 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 def paired(a: Bools, b: Bools) -> tuple[float, float, float]:
     """Return the mean of a − b and its 95 % interval, from the normal approximation, cut at −1 and 1."""
-    off = a.astype(np.float64) - b
-    mean, half = float(off.mean()), _Z * float(off.std(ddof=1)) / len(off) ** 0.5
-    return mean, max(-1.0, mean - half), min(1.0, mean + half)
+    mean, low, high = normal_interval(a.astype(np.float64) - b)
+    return mean, max(-1.0, low), min(1.0, high)
+
+
+def normal_interval(values: Floats) -> tuple[float, float, float]:
+    """Return the mean of some numbers, (n,), and its 95 % interval from the normal approximation."""
+    mean, half = float(values.mean()), _Z * float(values.std(ddof=1)) / len(values) ** 0.5
+    return mean, mean - half, mean + half

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.analyses.analysis import Analysis, Context
@@ -36,10 +35,6 @@ STATISTICS = (
 
 def _items(study: Study) -> Mapping[str, Any]:
     return study.journeys
-
-
-def _resolve(item: Any, folder: Path) -> Any:
-    return item.model_dump(mode="json")
 
 
 def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
@@ -84,6 +79,5 @@ JOURNEYS = Analysis(
     "where positions are added",
     tables=("journeys", "neighbours", "projections"),
     items=_items,
-    resolve=_resolve,
     compute=_compute,
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.components import components
+from reporter.analyses.components import coordinates
 from reporter.analyses.directions import (
     ByChance,
     Differences,
@@ -31,6 +31,7 @@ from reporter.analyses.directions import (
     turned,
 )
 from reporter.analyses.pair_statistics import STATISTICS
+from reporter.analyses.pictures import MOST_POINTS
 from reporter.analyses.results import DirectionCosine, Finding, PairDirection, Point
 from reporter.analyses.samples import evenly, label, stream
 from reporter.analyses.yaml_lists import LISTS, read_list
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from reporter.forward.places import Place
     from reporter.spec import Study
 
-MOST_POINTS = 300  # of a concept in the picture
 _SAME = "no concept has two pairs whose texts have different vectors here"
 
 Concepts = Mapping[str, list[list[str]]]
@@ -52,24 +52,12 @@ def _items(study: Study) -> Mapping[str, Any]:
 
 
 def _resolve(item: Any, folder: Path) -> Any:
-    from reporter.spec.pairs import PairsFile, WrittenPairs
+    from reporter.spec.pairs import PairsFile, WrittenPairs, written_pairs
 
     if not isinstance(item, WrittenPairs):
         path = folder / item.file if isinstance(item, PairsFile) else LISTS / f"{item.shipped}.yaml"
-        item = read_list(path, "{female-male: [[She left., He left.], …]}", _written)
+        item = read_list(path, "{female-male: [[She left., He left.], …]}", written_pairs)
     return {"concepts": {name: [list(pair) for pair in pairs] for name, pairs in item.concepts.items()}}
-
-
-def _written(data: dict[str, Any]) -> Any:
-    from pydantic import ValidationError
-
-    from reporter.spec.pairs import WrittenPairs
-    from reporter.spec.part import Complaint, complaints_of, failure
-
-    try:
-        return WrittenPairs.model_validate({"concepts": data})
-    except ValidationError as error:  # 'concepts' is no key of the file
-        raise failure(*(Complaint(c.message, c.location[1:], c.anchor) for c in complaints_of(error))) from None
 
 
 def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
@@ -151,8 +139,7 @@ def _floors(values: Sequence[Value], chance: ByChance) -> Iterator[Value]:
 
 
 def _points(place: Place, found: Mapping[str, Differences], concepts: Concepts) -> Iterator[Finding]:
-    at = components(np.concatenate([of.vectors for of in found.values()]), 2, centred=False).coordinates
-    at = np.pad(at, ((0, 0), (0, 2 - at.shape[1])))
+    at = coordinates(np.concatenate([of.vectors for of in found.values()]), 2, centred=False)
     start = 0
     for name, pairs in concepts.items():
         own = at[start : start + len(pairs)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from reporter.analyses.components import components
+from reporter.analyses.components import coordinates
 from reporter.analyses.encode import EncodedText
 from reporter.analyses.results import Point
 from reporter.forward.places import Place
@@ -29,10 +29,9 @@ def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], pat
         rows = [(text, place, text.states[place].double().numpy()) for text in texts for place in part]
         if not rows:
             continue
-        coordinates = components(np.concatenate([x for *_, x in rows]), _DIMENSIONS).coordinates
-        coordinates = np.pad(coordinates, ((0, 0), (0, _DIMENSIONS - coordinates.shape[1])))
+        at = coordinates(np.concatenate([x for *_, x in rows]), _DIMENSIONS)
         start = 0
         for text, place, x in rows:
-            for position, at in enumerate(coordinates[start : start + len(x)].tolist()):
-                yield Point(place, name, f"text {text.index}", position, labels[text.index][position], *at)
+            for position, own in enumerate(at[start : start + len(x)].tolist()):
+                yield Point(place, name, f"text {text.index}", position, labels[text.index][position], *own)
             start += len(x)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.analyses.components import Floats, components
+from reporter.analyses.components import Floats, coordinates
 from reporter.analyses.results import Point
 from reporter.analyses.samples import evenly, label
 
@@ -25,8 +25,7 @@ def points(place: Place, parts: Mapping[str, Floats], texts: Mapping[str, Sequen
         parts: vectors of each part, (n, d).
         texts: the text of each.
     """
-    at = components(np.concatenate(list(parts.values())), 2).coordinates
-    at = np.pad(at, ((0, 0), (0, 2 - at.shape[1])))
+    at = coordinates(np.concatenate(list(parts.values())), 2)
     start = 0
     for part, x in parts.items():
         for row in evenly(len(x), MOST_POINTS):

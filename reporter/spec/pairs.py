@@ -56,14 +56,23 @@ _read_mapping = one_of(
 )
 
 
+def written_pairs(value: Any) -> WrittenPairs:
+    """Return concepts from the mapping that a study or a file of pairs holds.
+
+    Raises:
+        ValidationError: it is wrong; 'concepts', which is no key there, is left out of the locations.
+    """
+    try:
+        return WrittenPairs.model_validate({"concepts": value})
+    except ValidationError as error:
+        raise failure(*(replace(c, location=c.location[1:]) for c in complaints_of(error))) from None
+
+
 def _read(value: Any, info: ValidationInfo) -> Any:
     if value == "shipped":
         value = {"shipped": "concepts"}
     if isinstance(value, dict) and not ({"file", "shipped"} & value.keys()):
-        try:
-            return WrittenPairs.model_validate({"concepts": value})
-        except ValidationError as error:  # 'concepts' is no key of the file
-            raise failure(*(replace(c, location=c.location[1:]) for c in complaints_of(error))) from None
+        return written_pairs(value)
     return _read_mapping(value, info)
 
 
