@@ -20,14 +20,11 @@ from reporter.analyses.results import Finding, GroupSpread
 from reporter.analyses.samples import stream
 from reporter.analyses.spread import Spreads, spreads
 from reporter.errors import ReporterError
-from reporter.metrics.base import Value
+from reporter.metrics.base import ALL_GROUPS, Value
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
     from reporter.spec import Study
-
-ALL = "(groups)"
-"""What stands in the place of a corpus: all groups are looked at together."""
 
 Control = Literal["none", "random-characters", "random-words"]
 Groups = Mapping[str, list[str]]
@@ -38,7 +35,7 @@ _SAME = "all texts have the same vector here"
 
 
 def _items(study: Study) -> Mapping[str, Any]:
-    return {ALL: study.groups} if study.groups else {}
+    return {ALL_GROUPS: study.groups} if study.groups else {}
 
 
 def _resolve(item: Any, folder: Path) -> Any:

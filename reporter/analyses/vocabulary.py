@@ -19,14 +19,13 @@ from reporter.analyses.static_results import (
     VocabularyShare,
     VocabularyToken,
 )
+from reporter.metrics.base import WEIGHTS
 
 if TYPE_CHECKING:
     from reporter.spec import Study
     from reporter.weights.analyse import StaticReport
     from reporter.weights.positions import PositionReport
 
-WEIGHTS = "(weights)"
-"""What stands in the place of a corpus."""
 MOST_COMPONENTS = 512  # of the curves of explained variance that are kept
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from reporter.claims.evidence import layer_sql, left_out, on_corpora
 from reporter.claims.finding import Finding, number
 from reporter.claims.groups import Group, difference, paired
+from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import Source
@@ -136,7 +137,7 @@ def _group(source: Source, side: _Side, notes: list[str]) -> Group:
 
 
 def _evidence(group: Group, side: _Side) -> Sequence[dict[str, Any]]:
-    errors = [None] * len(group.values) if group.errors is None else [1.959964 * e for e in group.errors]
+    errors = [None] * len(group.values) if group.errors is None else [Z * e for e in group.errors]
     return [
         {
             "model": model,

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 FEWEST_BATCHES = 2
+Z = 1.959964  # 97.5 % of the standard normal distribution
 
 
 @cache
@@ -60,4 +61,4 @@ def standard_error(value: float, low: float | None, high: float | None) -> float
     """Return the standard error that belongs to a 95 % interval, from its longer side; None where there is none."""
     if low is None or high is None:
         return None
-    return max(high - value, value - low, 0.0) / 1.959964
+    return max(high - value, value - low, 0.0) / Z

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from reporter.claims.evidence import layer_sql
 from reporter.claims.finding import Finding
+from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Number, at_layer
 from reporter.claims.scoped_sql import sql_number
@@ -20,8 +21,6 @@ from reporter.spec.claim_parts import MetricNumber, SqlNumber
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
     from reporter.spec.claims import ValueClaim
-
-_Z = 1.959964
 
 
 def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baseline: str | None) -> Finding:
@@ -102,7 +101,7 @@ def _above(upper: Number, lower: Number) -> tuple[float, float]:
 
     gap = upper.value - lower.value
     sides = (_reach(upper, -1 if gap > 0 else 1), _reach(lower, 1 if gap > 0 else -1))
-    error = (sides[0] ** 2 + sides[1] ** 2) ** 0.5 / _Z
+    error = (sides[0] ** 2 + sides[1] ** 2) ** 0.5 / Z
     if error == 0:
         return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
     return float(ndtr(-gap / error)), float(ndtr(gap / error))

@@ -20,6 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
 
+WEIGHTS = "(weights)"
+"""What stands in the place of a corpus where the weights alone are looked at."""
+ALL_GROUPS = "(groups)"
+"""What stands in the place of a corpus where all groups of texts are looked at together."""
+
 Per = Literal["layer", "step", "model", "pair"]
 Comparison = Literal["models", "corpora", "base"]
 

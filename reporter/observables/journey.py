@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from reporter.forward.closeness import Vectors, compare
-from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.vocabulary import CONTENT, FUNCTION
 from reporter.observables.bootstrap import REPLICATES
-from reporter.observables.per_token import PerToken
+from reporter.observables.sampled_tokens import SampledTokens
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
 
 
-class Journey(PerToken):
+class Journey(SampledTokens):
     """Rank by cosine, and cosine, of a word's state and its row of the input embedding, at every place that is read.
 
     - ``rank_function``, ``cosine_function``: of function words
@@ -38,20 +36,13 @@ class Journey(PerToken):
     """
 
     name = "journey"
-    bounded = "exactly"
     quantities = ("rank_function", "rank_content", "cosine_function", "cosine_content", "other_width")
     reads_vocabulary = True
 
     def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, replicates)
-        self.share = share
+        super().__init__(layout, seed, share, replicates)
         self._kinds: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-
-    @classmethod
-    def empty(cls, setting: Setting) -> Self:
-        """Return one that has seen nothing and reads about ``size`` tokens of the corpus."""
-        return cls(setting.layout, setting.seed, min(1.0, setting.size / max(setting.tokens_in_all, 1)))
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -64,10 +55,8 @@ class Journey(PerToken):
         self._rows = np.zeros(0, dtype=np.int64)
         if batch.vocabulary is None:
             return
-        keys = key_of(self.seed, batch.texts, batch.positions)
-        below = keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
         kinds = batch.vocabulary.kinds_in(batch.token_ids, batch.texts, batch.positions)
-        self._rows = np.flatnonzero(below & ((kinds == FUNCTION) | (kinds == CONTENT)))
+        self._rows = np.flatnonzero(self.drawn(batch) & ((kinds == FUNCTION) | (kinds == CONTENT)))
         self._kinds = kinds[self._rows]
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
@@ -87,7 +76,3 @@ class Journey(PerToken):
             else:
                 found[rows, 4] = vocabulary.table.shape[1]
         return torch.from_numpy(found).to(self._row_of_text.device)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed, share and replicates."""
-        return {**super().parameters(), "share": self.share}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout
 from reporter.observables.bootstrap import REPLICATES
-from reporter.observables.per_token import PerToken
+from reporter.observables.sampled_tokens import SampledTokens
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
 
 
-class Lens(PerToken):
+class Lens(SampledTokens):
     """Entropy of the distribution p_l that the head reads at layer l, and its distance from the last layer's p_L.
 
     - ``entropy``: −Σ p_l log p_l, in nats
@@ -35,27 +33,18 @@ class Lens(PerToken):
     """
 
     name = "lens"
-    bounded = "exactly"
     quantities = ("entropy", "kl")
     reads_head = True
 
     def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
-        super().__init__(layout, seed, replicates)
-        self.share = share
+        super().__init__(layout, seed, share, replicates)
         self._rows = torch.zeros(0, dtype=torch.int64)
         self._last: list[torch.Tensor] = []
-
-    @classmethod
-    def empty(cls, setting: Setting) -> Self:
-        """Return one that has seen nothing and reads about ``size`` tokens of the corpus."""
-        return cls(setting.layout, setting.seed, min(1.0, setting.size / max(setting.tokens_in_all, 1)))
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens, and read the last layer."""
         super().start(batch)
-        keys = key_of(self.seed, batch.texts, batch.positions)
-        below = keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
-        self._rows = torch.as_tensor(np.flatnonzero(below), device=batch.states[0].device)
+        self._rows = torch.as_tensor(np.flatnonzero(self.drawn(batch)), device=batch.states[0].device)
         self._last = []
         if batch.readout is not None and not batch.readout.lens_problem and len(self._rows):
             path = self.layout.layers
@@ -80,7 +69,3 @@ class Lens(PerToken):
             parts.append(torch.stack([entropy, divergence.clamp_min(0.0)], dim=1).double())
         found[self._rows] = torch.cat(parts)
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed, share and replicates."""
-        return {**super().parameters(), "share": self.share}

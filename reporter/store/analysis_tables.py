@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from reporter.metrics.base import ALL_GROUPS, WEIGHTS
 from reporter.store.cell_columns import CellColumns, Fixed, Own
 from reporter.store.table import CHECKPOINT, DEPTH, HIGH, LAYER, LOW, MODEL, ROLE, SITE, STEP, STUDY, Column, Table
 
 WHO = (STUDY, MODEL, CHECKPOINT, STEP, ROLE)
 HERE = (SITE, LAYER, DEPTH)
-WEIGHTS = "(weights)"
-"""What stands in the place of a corpus where the weights alone are looked at."""
-ALL_GROUPS = "(groups)"
-"""What stands in the place of a corpus where all groups are looked at together."""
 
 ANALYSIS = Column("analysis", "VARCHAR", "'journeys', 'groups', 'pairs', 'clouds', 'probes' or 'vocabulary'")
 ITEM = Column("item", "VARCHAR", f"its name in the study; '{ALL_GROUPS}' and '{WEIGHTS}' where all are one")
