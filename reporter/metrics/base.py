@@ -91,6 +91,13 @@ class Statistic:
         trap: what a reader must know not to be misled; shown beside the chart.
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report.
+        fixed: ends of a profile over depth that have a certain value by definition, as (end, value): S(L) = 1 says
+            nothing of a model. Where the number stored there is that value, claims leave it out of a shape.
+        smallest: the smallest difference worth a word, in the statistic's unit; claims take it where they state none.
+            None: a hundredth of the profile's mean size.
+        grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
+            empty where it does not move beyond its interval.
+        published: what published code computes under this name, where that differs from the definition.
     """
 
     name: str
@@ -104,6 +111,10 @@ class Statistic:
     trap: str = ""
     bounds: tuple[float | None, float | None] = (None, None)
     headline: bool = False
+    fixed: tuple[tuple[Literal["first", "last"], float], ...] = ()
+    smallest: float | None = None
+    grows: str = ""
+    published: str = ""
 
 
 @dataclass(frozen=True)
