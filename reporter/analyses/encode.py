@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from reporter.errors import ReporterError
 from reporter.forward.measure import longest, pad_id
 from reporter.forward.places import Place
-from reporter.forward.strata import SINK, SPECIAL, strata
 from reporter.texts.tokens import batches, tokenise_texts
 
 if TYPE_CHECKING:
@@ -28,14 +27,12 @@ class EncodedText:
         index: which text.
         ids: token ids, (tokens,), special tokens included.
         special: True where the tokenizer added the token, (tokens,).
-        sink: True for sinks (position 0 of a decoder, or a massive norm), (tokens,).
         states: at each place (tokens, width) in float32, on the CPU.
     """
 
     index: int
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
-    sink: NDArray[np.bool_]
     states: Mapping[Place, torch.Tensor]
 
 
@@ -66,12 +63,9 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
                 states.append(captured.final)
             states += captured.attention or []
             states = [x.float().cpu() for x in states]
-            norms = torch.stack([x.norm(dim=-1) for x in states[1 : layout.layers + 1]])
-        kinds = strata(norms, batch.mask, batch.special, model.anatomy.role == "decoder")
         for row, index in enumerate(batch.texts.tolist()):
             n = int(batch.mask[row].sum())
             found = {place: x[row, :n] for place, x in zip(layout.places, states, strict=True)}
             if not all(bool(x.isfinite().all()) for x in found.values()):
                 raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
-            kind = kinds[row, :n]
-            yield EncodedText(index, batch.ids[row, :n], kind == SPECIAL, kind == SINK, found)
+            yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], found)

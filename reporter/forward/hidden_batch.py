@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys
 from reporter.forward.places import Layout
-from reporter.forward.strata import STRATA
+from reporter.forward.strata import SPECIAL, STRATA, Sinks
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class HiddenBatch:
     """What a model did to one batch of texts.
 
-    Rows are tokens, padding left out, ordinary tokens first, then special tokens, then sinks.
+    Rows are tokens, padding left out, ordinary tokens first, then special tokens, then those that are set aside.
 
     Args:
         layout: the places that were read.
@@ -38,6 +38,7 @@ class HiddenBatch:
         embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
         frequent: whether the token's type occurs in the corpus more often than the median type, shape (tokens,).
         sizes: number of tokens in each stratum, in the order of ``STRATA``.
+        sinks: which tokens are sinks, and by how much, arrays of shape (tokens,).
         losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
         readout: reads states with the language-model head; None where nobody asked, or the model has none.
         vocabulary: the vector and kind of each token; None where nobody asked.
@@ -53,6 +54,7 @@ class HiddenBatch:
     embedding_contexts: Keys
     frequent: NDArray[np.bool_]
     sizes: tuple[int, ...]
+    sinks: Sinks
     losses: torch.Tensor | None = None
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
@@ -70,6 +72,15 @@ class HiddenBatch:
     def strata(self) -> NDArray[np.int64]:
         """Stratum of each token, shape (tokens,)."""
         return np.repeat(np.arange(len(STRATA)), self.sizes)
+
+    @cached_property
+    def first(self) -> NDArray[np.bool_]:
+        """Whether a token is the first own one of its text, shape (tokens,)."""
+        own = np.flatnonzero(self.strata != SPECIAL)
+        order = own[np.lexsort((self.positions[own], self.texts[own]))]
+        found = np.zeros(len(self), dtype=bool)
+        found[order[np.unique(self.texts[order], return_index=True)[1]]] = True
+        return found
 
     def layers(self) -> Iterator[LayerStates]:
         """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""

@@ -16,7 +16,7 @@ from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
-from reporter.forward.strata import ORDINARY, SINK, SPECIAL, STRATA, strata
+from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks, strata
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
 if TYPE_CHECKING:
@@ -41,7 +41,18 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """What went through the model: texts, tokens by stratum, texts cut at the limit, texts of one ordinary token."""
+    """What went through the model.
+
+    Args:
+        texts: texts.
+        tokens: tokens, padding left out.
+        ordinary: tokens that are neither special nor set aside.
+        special: tokens that are not a text's own.
+        sinks: own tokens that are sinks; set aside with each text's first one.
+        cut_texts: texts cut at the limit.
+        short_texts: texts of at most one own token.
+        seconds: how long it took.
+    """
 
     texts: int = 0
     tokens: int = 0
@@ -71,6 +82,7 @@ class Settings:
         readout: the model with its language-model head, for watchers that read states with it.
         losses: whether the loss of each token is wanted.
         vocabulary: the vector and kind of each token, for watchers that compare states with them.
+        sinks: which tokens are sinks.
     """
 
     max_tokens: int
@@ -83,6 +95,7 @@ class Settings:
     readout: Readout | None = None
     losses: bool = False
     vocabulary: Vocabulary | None = None
+    sinks: SinkRule = DEFAULT_RULE
 
 
 def longest(max_tokens: int, model: LoadedModel) -> int:
@@ -132,7 +145,7 @@ def measure(
         tokens = tokenise(texts, shard, model.tokenizer, limit)
         if settings.shuffled:
             tokens = [text.shuffled(settings.seed) for text in tokens]
-        sizes = np.zeros(len(STRATA), dtype=np.int64)
+        sizes, sinks = np.zeros(len(STRATA), dtype=np.int64), 0
         for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
             hidden = _forward(model, batch, settings, texts.name)
             for watcher in watchers:
@@ -143,17 +156,18 @@ def measure(
             for watcher in watchers:
                 watcher.finish(hidden)
             sizes += hidden.sizes
+            sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
             tick(len(batch.texts))
-        yield shard, _counts(tokens, sizes, time.perf_counter() - began)
+        yield shard, _counts(tokens, sizes, sinks, time.perf_counter() - began)
 
 
-def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> Counts:
+def _counts(tokens: list[TokenisedText], sizes: np.ndarray, sinks: int, seconds: float) -> Counts:
     return Counts(
         texts=len(tokens),
         tokens=int(sizes.sum()),
         ordinary=int(sizes[ORDINARY]),
         special=int(sizes[SPECIAL]),
-        sinks=int(sizes[SINK]),
+        sinks=sinks,
         cut_texts=sum(text.cut for text in tokens),
         short_texts=sum(int((~text.special).sum()) <= 1 for text in tokens),
         seconds=seconds,
@@ -185,7 +199,9 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
         _check_finite(norms, batch, corpus)
-        kinds = strata(norms[1 : settings.layout.layers + 1], batch.mask, batch.special, causal)
+        blocks = slice(1, settings.layout.layers + 1)
+        sinks = find_sinks(states[blocks], norms[blocks], batch.mask, settings.sinks)
+        kinds = strata(sinks.sink, batch.mask, batch.special)
 
         rows, positions = np.nonzero(batch.mask)
         order = np.argsort(kinds[rows, positions], kind="stable")
@@ -210,6 +226,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         frequent=settings.frequent[batch.ids[rows, positions]],
         embedding_contexts=embedded[rows, positions],
         sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
+        sinks=sinks.at(rows, positions),
         losses=losses,
         readout=settings.readout,
         vocabulary=settings.vocabulary,

@@ -179,6 +179,62 @@ class TokenType:
 
 
 @dataclass(frozen=True)
+class SinkToken:
+    """The sinks of one token type, those at position 0 apart, on their way to ``sinks``; the same under every view.
+
+    Args:
+        token_id: its id in the vocabulary.
+        token: how the tokenizer writes it.
+        own: whether they are a text's own tokens.
+        position_first: where the first of them stands.
+        position_last: where the last of them stands.
+        texts: texts that have one.
+        count: how many there are.
+        layer_first: the first block at which one is a sink.
+        layer_last: the last such block.
+        norm_ratio: the largest norm over the median norm of its text.
+        dominance: the largest weight of one coordinate against all others.
+        dimension: that coordinate; None where none stands out.
+    """
+
+    token_id: int
+    token: str
+    own: bool
+    position_first: int
+    position_last: int
+    texts: int
+    count: int
+    layer_first: int
+    layer_last: int
+    norm_ratio: float
+    dominance: float
+    dimension: int | None
+
+
+@dataclass(frozen=True)
+class SinkCut:
+    """A number without sinks, were they cut elsewhere, on its way to ``sink_cuts``; the same under every view.
+
+    Args:
+        place: site and layer.
+        rule: ``dominance`` or ``factor``.
+        cut: what a token must exceed to be a sink.
+        statistic: the number, as metric.statistic.
+        value: the number over the sampled tokens that remain.
+        n: how many those are.
+        left_out: share of the sampled tokens that the cut leaves out.
+    """
+
+    place: Place
+    rule: str
+    cut: float
+    statistic: str
+    value: float | None
+    n: int
+    left_out: float
+
+
+@dataclass(frozen=True)
 class PairValue:
     """One number for two layers, of one model or of two, on its way to ``layer_pairs``.
 
@@ -211,7 +267,7 @@ class Difference(Value):
     """
 
 
-Result = Value | Eigenvalue | TokenType | PairValue  # a Difference is a Value
+Result = Value | Eigenvalue | TokenType | SinkToken | SinkCut | PairValue  # a Difference is a Value
 Compute = Callable[["Observed", Options], Iterator[Result]]
 Compare = Callable[["Observed", "Observed", Options], Iterator[Result]]
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Options, SinkCut, SinkToken, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
     from reporter.observables.activations import Activations
-    from reporter.observables.moments import Moments
     from reporter.observables.observed import LayerMoments, Observed, Place
+    from reporter.observables.sink_tokens import SinkTokens, SinkType
 
 Floats = NDArray[np.float64]
 
@@ -69,14 +71,38 @@ STATISTICS = (
     Statistic(
         "sink_share",
         "share of sinks",
-        "share of sinks among the view's tokens that the tokenizer did not add; a sink stands at position 0 of a "
-        "decoder's input or has, at some block, more than 8 times the median norm of its text; 0 where the view leaves "
-        "sinks out",
-        (QUEIPO,),
+        "share of sinks among a text's own tokens, 0 where the view leaves sinks out. A sink is a token that at some "
+        "block has a norm of more than twice the median norm of its text's tokens and one coordinate j that outweighs "
+        "all others together, (x_j − m_j)² > Σ_{i≠j} x_i², j its largest |x_j| and m_j the median of coordinate j over "
+        "the text; `sinks:` in a study can ask for another rule. The table `sinks` lists them",
+        (SUN, QUEIPO),
         per="model",
         bounds=(0, 1),
+        smallest=0.001,
+        trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
+    ),
+    Statistic(
+        "sink_sensitivity",
+        "what the cut of sinks decides",
+        "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
+        f"by more than {', '.join(f'{cut:g}' for cut in DOMINANCES)}; over up to `sample` tokens; 0 where no token "
+        "lies between. The table `sink_cuts` has it at each cut, also of the norm alone, and two more statistics",
+        (SUN,),
+        bounds=(0, 1),
+        trap="Where it is large, no cut separates the sinks from the rest: a profile without them hangs on the cut.",
     ),
 )
+
+
+class OutlierOptions(Options):
+    """How many tokens tell what the cut of sinks decides."""
+
+    sample: int = Field(default=2048, ge=32, description="tokens that tell what the cut of sinks decides")
+
+    def sample_size(self) -> int:
+        """Return the sample."""
+        return self.sample
+
 
 _CHANCE = 4.0  # standard deviations of the mean cosine of isotropic states that a mean cosine must exceed
 
@@ -86,22 +112,28 @@ _CHANCE = 4.0  # standard deviations of the mean cosine of isotropic states that
     title="Outliers",
     summary="Whether single activations, dimensions or tokens are so large that they decide the other numbers.",
     statistics=STATISTICS,
-    needs=("moments", "activations"),
-    cost="a few passes over the states of each layer",
+    needs=("moments", "activations", "sink_tokens", "tokens"),
+    options=OutlierOptions,
+    version=2,
+    cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
+    "bounded sample for each place",
+    tables=("sinks", "sink_cuts"),
 )
-def outliers(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield massive activations, outlier dimensions and their share of the cosine at every place; the share of sinks.
+def outliers(seen: Observed, options: Options) -> Iterator[Value | SinkToken | SinkCut]:
+    """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
-        options: none.
+        options: how many tokens are sampled.
     """
+    size = cast(OutlierOptions, options).sample
+    sinks = cast("SinkTokens", seen.observables["sink_tokens"])
     kept = cast("Activations", seen.observables["activations"])
     strata = list(seen.strata)
     for place in seen.places:
         at, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
-            for statistic in STATISTICS[:-1]:
+            for statistic in STATISTICS[:-2]:
                 yield Value(statistic.name, place, None, 0, reason="no token")
             continue
         largest = float(kept.largest[at, strata].max())
@@ -110,7 +142,12 @@ def outliers(seen: Observed, options: Options) -> Iterator[Value]:
         yield _ratio(largest, moments, place)
         yield _dimensions(moments, place)
         yield _top3_share(moments, kept.unit_squares[at][strata].sum(dim=0).numpy(), place)
-    yield _sinks(seen)
+    yield _share(seen, sinks)
+    yield from map(_row, sinks.types())
+    found = seen.once(("sink cuts", size), lambda: cuts(seen, size))
+    yield from found
+    for place in seen.places:
+        yield _sensitivity(found, place)
 
 
 def _ratio(largest: float, moments: LayerMoments, place: Place) -> Value:
@@ -140,13 +177,32 @@ def _top3_share(moments: LayerMoments, unit_squares: Floats, place: Place) -> Va
     return Value(name, place, float(np.sort(parts)[-3:].sum() / total), n)
 
 
-def _sinks(seen: Observed) -> Value:
-    from reporter.observables.observed import VIEWS
+def _share(seen: Observed, sinks: SinkTokens) -> Value:
+    with_sinks = seen.view != "no-sinks"
+    n = sinks.own_tokens if with_sinks else seen.tokens
+    if not n:
+        return Value("sink_share", None, None, 0, reason="no token of the text itself")
+    return Value("sink_share", None, sinks.own_sinks / n if with_sinks else 0.0, n)
 
-    count = cast("Moments", seen.observables["moments"]).count[0]
-    tokens, ordinary = (
-        sum(int(count[stratum]) for stratum in seen.strata if stratum in VIEWS[view]) for view in ("words", "no-sinks")
+
+def _row(sink: SinkType) -> SinkToken:
+    return SinkToken(
+        sink.token_id,
+        sink.token,
+        sink.own,
+        *sink.positions,
+        sink.texts,
+        sink.count,
+        *sink.layers,
+        sink.ratio,
+        sink.dominance,
+        None if sink.dimension < 0 else sink.dimension,
     )
-    if not tokens:
-        return Value("sink_share", None, None, 0, reason="no token that the tokenizer did not add")
-    return Value("sink_share", None, 1 - ordinary / tokens, tokens)
+
+
+def _sensitivity(found: Sequence[SinkCut], place: Place) -> Value:
+    here = [cut for cut in found if (cut.place, cut.rule, cut.statistic) == (place, "dominance", TOP_SHARE)]
+    shares = [cut.value for cut in here if cut.value is not None]
+    if len(shares) < len(here) or not here:
+        return Value("sink_sensitivity", place, None, 0, reason="fewer than two tokens, or all states are equal")
+    return Value("sink_sensitivity", place, max(shares) - min(shares), here[0].n)

@@ -16,6 +16,7 @@ from reporter.models.closing import Closing, find_closing
 from reporter.models.inputs import Inputs, config_limit
 from reporter.models.norms import NormPlacement, norm_placement
 from reporter.models.positions import measured_limit
+from reporter.models.tokenizer import added_tokens
 from reporter.models.trace import Trace, trace
 
 Role = Literal["encoder", "decoder"]
@@ -45,6 +46,7 @@ class Anatomy:
         final_width: dimension of that ``final`` state; None where there is none.
         attention: ``sequential``: a block's feed-forward reads what its attention left; ``parallel``: both read
             what enters the block; ``none``: what attention adds was not found.
+        first_token: what stands at position 0 of its input: ``word``, or the token that its tokenizer puts there.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
     """
 
@@ -60,6 +62,7 @@ class Anatomy:
     last_hidden_state: Literal["block", "final"]
     final_width: int | None
     attention: AttentionPlacement
+    first_token: str
     self_test: float
 
 
@@ -87,7 +90,7 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
 
     Args:
         module: the model without its vocabulary head, in evaluation mode.
-        tokenizer: its tokenizer; only the ids of special tokens are asked for.
+        tokenizer: its tokenizer; only special tokens are asked for.
 
     Raises:
         ReporterError: if the blocks cannot be found, or the captured states are not what they should be.
@@ -128,6 +131,7 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         last_hidden_state=closing.last,
         final_width=closing.width,
         attention=attention.placement,
+        first_token=(added_tokens(tokenizer)[0] or ["word"])[0],
         self_test=blocks.deviation,
     )
     return Examined(anatomy, capture, inputs, closing, attention)

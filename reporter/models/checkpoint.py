@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reporter.texts.texts import Texts
 
 Source = Literal["hub", "path", "recipe"]
+Bos = Literal["add", "none", "as-is"]
 
 FINAL = "final"
 """The name of a model's only checkpoint."""
@@ -65,6 +66,8 @@ class Checkpoint:
         initialised: the seed of a model whose weights are drawn afresh, so that nothing is read but its
             configuration and tokenizer; None for one whose weights are read.
         tokenizer: where a hub model's tokenizer comes from, if not from its own repository.
+        bos: whether a BOS is put before each text, left out, or neither: the tokenizer's own way. It changes what the
+            model reads, not the model, so it is no part of the fingerprint.
     """
 
     model: str
@@ -88,6 +91,7 @@ class Checkpoint:
     origin: tuple[Checkpoint, ...] = field(default=(), repr=False, compare=False)
     initialised: int | None = None
     tokenizer: Borrowed | None = None
+    bos: Bos = "as-is"
 
     @property
     def label(self) -> str:

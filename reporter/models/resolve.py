@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,19 @@ def resolve(
     Raises:
         ReporterError: if files are missing, or a hub model cannot be found.
     """
+    found = _resolve(name, spec, folder, cache, texts, offline, models)
+    return tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+
+
+def _resolve(
+    name: str,
+    spec: ModelSpec,
+    folder: Path,
+    cache: Path,
+    texts: TextsOf,
+    offline: bool,
+    models: ModelOf | None,
+) -> tuple[Checkpoint, ...]:
     try:
         if isinstance(spec, PathModel):
             return _of_path(name, spec, folder, cache)

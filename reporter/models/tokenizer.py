@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import tokenizer_folder
@@ -33,7 +33,48 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
+    if checkpoint.bos != "as-is":
+        _begin_with(tokenizer, checkpoint.bos)
     return tokenizer
+
+
+def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:
+    """Return the tokens that a tokenizer puts before and after a text."""
+    found = tokenizer("a", return_special_tokens_mask=True)
+    tokens = tokenizer.convert_ids_to_tokens(found["input_ids"])
+    own = [place for place, special in enumerate(found["special_tokens_mask"]) if not special]
+    return (tokens[: own[0]], tokens[own[-1] + 1 :]) if own else ([], [])
+
+
+def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
+    """Make a tokenizer put a BOS before each text, or nothing; what it puts after a text stays.
+
+    Raises:
+        ReporterError: if it has no BOS, or cannot be changed.
+    """
+    before, after = added_tokens(tokenizer)
+    if bool(before) == (bos == "add"):
+        return
+    begin = tokenizer.bos_token or tokenizer.cls_token if bos == "add" else None
+    if bos == "add" and begin is None:
+        raise ReporterError("'bos: add' needs a tokenizer that names a BOS token, and its tokenizer names none")
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ReporterError(f"'bos: {bos}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
+    from tokenizers import processors
+
+    around = [*([] if begin is None else [begin]), "$A", *after]
+    names = dict.fromkeys(name for name in around if name != "$A")
+    template = processors.TemplateProcessing(
+        single=around,
+        pair=[*around, "$B:1"],
+        special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in names],
+    )
+    # One that adds nothing does something else, such as trimming offsets, which goes on.
+    other = backend.post_processor
+    backend.post_processor = template if before or after or other is None else processors.Sequence([other, template])
+    if added_tokens(tokenizer) != ([] if begin is None else [begin], after):
+        raise ReporterError(f"'bos: {bos}' has no effect on its tokenizer")
 
 
 def _place(checkpoint: Checkpoint, folder: Path) -> Path:

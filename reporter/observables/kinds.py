@@ -13,6 +13,7 @@ from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
 from reporter.observables.pooled import Pooled
+from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
@@ -38,5 +39,6 @@ KINDS: Mapping[str, type[Observable]] = {
         Pooled,
         Activations,
         TextEntropy,
+        SinkTokens,
     )
 }

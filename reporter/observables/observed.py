@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.forward.places import Layout, Place
-from reporter.forward.strata import ORDINARY, SINK, SPECIAL
+from reporter.forward.strata import ASIDE, ORDINARY, SPECIAL
 from reporter.observables.gram import Gram
 from reporter.observables.moments import Moments
 from reporter.observables.observable import Observable
@@ -28,8 +28,8 @@ Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 VIEWS: dict[str, tuple[int, ...]] = {
-    "words": (ORDINARY, SINK),
-    "all": (ORDINARY, SPECIAL, SINK),
+    "words": (ORDINARY, ASIDE),
+    "all": (ORDINARY, SPECIAL, ASIDE),
     "no-sinks": (ORDINARY,),
 }
 

@@ -18,7 +18,7 @@ class Setting:
         texts: texts of the corpus.
         size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
-        tokens: how the tokenizer writes those ids.
+        tokens: how the tokenizer writes every id that occurs, added ones included.
         tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
     """
 

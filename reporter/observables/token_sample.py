@@ -7,7 +7,7 @@ hashes, the sample sorted by key is in random order, and any run of it is a shuf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.setting import Setting
 
-# Columns of ``facts``: what is known of a kept token besides its key and its states.
-COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION = range(5)
+# Columns of ``facts``: what is known of a kept token besides its key and its states. The last three are only in
+# ``Tokens``: whether it is the first own token of its text, and the bits of two float64, those of ``Sinks``.
+COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE = range(8)
 
 
 class _Kept:
-    """The sample of one stratum: sorted keys, facts (k, 5), and the slot of ``states`` where each one lies."""
+    """The sample of one stratum: sorted keys, facts (k, columns), and the slot of ``states`` where each one lies."""
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
+    def __init__(self, widths: tuple[int, ...], columns: int) -> None:
         self.keys: Keys = np.zeros(0, dtype=np.uint64)
-        self.facts: NDArray[np.int64] = np.zeros((0, 5), dtype=np.int64)
+        self.facts: NDArray[np.int64] = np.zeros((0, columns), dtype=np.int64)
         self.slots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.capacity = 0
         self.states = [torch.zeros(0, width) for width in widths]
@@ -80,12 +81,13 @@ class TokenSample(Observable):
         seed: the study's seed: another one keeps other tokens.
     """
 
-    version = 2
+    version = 3
     bounded = "at least"
+    columns: ClassVar[int] = 5
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
         self.layout, self.size, self.seed = layout, size, seed
-        self._kept = [_Kept(layout.widths) for _ in STRATA]
+        self._kept = [_Kept(layout.widths, self.columns) for _ in STRATA]
         self._rows: list[tuple[_Kept, torch.Tensor, torch.Tensor]] = []
 
     @classmethod
@@ -97,19 +99,15 @@ class TokenSample(Observable):
         """Return the key of each token of a batch, shape (tokens,)."""
         raise NotImplementedError
 
+    def facts(self, batch: HiddenBatch) -> list[NDArray[np.int64]]:
+        """Return what is known of each token of a batch, column by column."""
+        ones = np.ones(len(batch), dtype=np.int64)
+        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.texts, batch.positions]
+
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens of a batch that enter the sample."""
         keys = self.keys(batch)
-        facts = np.stack(
-            [
-                np.ones(len(batch), dtype=np.int64),
-                batch.embedding_contexts.view(np.int64),
-                batch.token_ids,
-                batch.texts,
-                batch.positions,
-            ],
-            axis=1,
-        )
+        facts = np.stack(self.facts(batch), axis=1)
         self._rows = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             if rows.stop == rows.start:
@@ -163,7 +161,7 @@ class TokenSample(Observable):
 
     def select(self, strata: tuple[int, ...], size: int) -> Selection:
         """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
-        merged = _Kept(())
+        merged = _Kept((), self.columns)
         home = []
         for stratum in strata:
             kept = self._kept[stratum]
@@ -181,7 +179,7 @@ class Selection:
     Args:
         sample: the sample.
         keys: shape (n,).
-        facts: shape (n, 5), see ``COUNT`` and the other columns.
+        facts: shape (n, columns), see ``COUNT`` and the other columns.
         where: stratum and slot of each token, shape (n, 2).
     """
 
@@ -220,6 +218,17 @@ class Tokens(TokenSample):
     """A uniform sample of tokens as they occur, duplicates included: averages over tokens are read off this one."""
 
     name = "tokens"
+    columns = 8
+
+    def facts(self, batch: HiddenBatch) -> list[NDArray[np.int64]]:
+        """Add whether a token is the first own one of its text, and how near it is to being a sink."""
+        sinks = batch.sinks
+        return [
+            *super().facts(batch),
+            batch.first.astype(np.int64),
+            sinks.ratio.view(np.int64),
+            sinks.dominance.view(np.int64),
+        ]
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return a hash of each token's place in the corpus."""

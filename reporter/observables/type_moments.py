@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.places import Layout
-from reporter.forward.strata import ORDINARY, SINK, STRATA
+from reporter.forward.strata import ASIDE, ORDINARY, STRATA
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.setting import Setting
 
-TYPED = (ORDINARY, SINK)  # a token that the tokenizer added is an occurrence of no type
+TYPED = (ORDINARY, ASIDE)  # a token that the tokenizer added is an occurrence of no type
 _MIB = 2**20
 
 
@@ -33,7 +33,7 @@ class TypeMoments(Observable):
     Kept are the types that occur at least five times in the corpus, the most frequent first, as many as fit the memory.
     Beside them, and not made from them, stand the same three numbers and Σ‖x‖² of all tokens that the kept types cover,
     so that what should add up can be checked. Tokens that the tokenizer added belong to no type. A type takes memory
-    in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens and sinks).
+    in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens, those set aside).
 
     Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin.
 

@@ -31,7 +31,7 @@ class TypeSample(Observable):
     sample begins with a smaller one. Context keys are hashes of what the model saw: occurrences for which it saw the
     same thing count once, and whatever the order and the split of a corpus, the same ones are kept.
 
-    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens and sinks) that fills up.
+    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up.
 
     Args:
         layout: the places that are read.

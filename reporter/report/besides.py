@@ -54,6 +54,8 @@ def besides(metric: Definition | None, names: Collection[str], tables: Collectio
     if "spectra" in tables:
         figures.append(Beside(_curves(known), kinds.SPECTRA))
     figures += [Beside(_scales(family, members, known), kinds.SCALES) for family, members in families(names).items()]
+    if "sink_cuts" in tables:
+        figures.append(Beside(_cuts(known), kinds.CUTS))
     if "layer_pairs" in tables:
         figures.append(Beside(_pairs(known), kinds.PAIRS))
     if "differences" in tables:
@@ -116,6 +118,20 @@ def _scales(family: str, members: list[str], known: dict[str, Statistic]) -> Sta
         trap=(first.trap if first and first.trap else "")
         or "A dimension that falls with the scale tells of noise at small scales, one that rises of curvature or "
         "clusters; compare with the floor.",
+    )
+
+
+def _cuts(known: dict[str, Statistic]) -> Statistic:
+    own = known.get("sink_sensitivity")
+    return Statistic(
+        "cuts",
+        "numbers without sinks, cut elsewhere",
+        "A line is a cut: the statistic over a text's own tokens without its first one and without those that exceed "
+        "the cut at some block. By one coordinate: (x_j − m_j)² against all other coordinates together, of tokens "
+        "longer than twice the median norm of their text; by the norm alone: in medians of the text. Where the lines "
+        "lie on each other, the cut decides nothing.",
+        _sources([own] if own else []),
+        trap="Over a sample of tokens, so the numbers differ a little from those of all tokens.",
     )
 
 

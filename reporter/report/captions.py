@@ -79,6 +79,27 @@ def of_types(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[st
     return states
 
 
+def of_cuts(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[str, Shown]:
+    """Say where the cut matters most, and what it leaves out; a state for each ``moment|corpus|rule|statistic``."""
+    states: dict[str, Shown] = {}
+    reach = {name: axis(rows["value"], rows["value"], (None, None)) for name, rows in frame.groupby("statistic")}
+    for (corpus, rule, name, model, checkpoint), rows in _groups(
+        frame, ["corpus", "rule", "statistic", "model", "checkpoint"]
+    ):
+        by_layer = rows.groupby("layer")["value"]
+        spread = by_layer.max() - by_layer.min()
+        left_out = rows.groupby("cut")["left_out"].first()
+        text = "the cut changes nothing"
+        if spread.max() > 0:
+            text = f"largest change {short(spread.max(), 2)} at layer {int(spread.idxmax())}"
+        shares = f"leaves out {short(100 * left_out.min(), 2)} % to {short(100 * left_out.max(), 2)} % of the tokens"
+        for number, moment in enumerate(scene.moments):
+            if moment.shown.get(model) == checkpoint:
+                state = states.setdefault(f"{number}|{corpus}|{rule}|{name}", Shown({}, reach[name]))
+                state.readings[model] = f"{text} · {shares}"
+    return states
+
+
 def of_pairs(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[str, Shown]:
     """Say the floor, n, and what was cut off at 0; a state for each ``view|moment|corpus|statistic``."""
     states: dict[str, Shown] = {}

@@ -17,6 +17,7 @@ from reporter.report.explorers import read_explorers
 from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
 from reporter.report.moments import CheckpointName, moments
 from reporter.report.scene import ATTENTION, PATH, Scene
+from reporter.report.sinks import SinksOfStudy, read_sinks
 from reporter.report.styles import style_models
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Contents:
     cells: list[Row]
     claims: Claims
     explorers: tuple[Explorer, ...] = ()
+    sinks: SinksOfStudy | None = None
 
     @property
     def figures(self) -> list[Figure]:
@@ -128,6 +130,7 @@ def read_contents(
         cells=cells,
         claims=_claims(read, name),
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
+        sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
     )
 
 

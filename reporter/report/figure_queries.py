@@ -143,6 +143,17 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
 """,
 )
 
+# Numbers without sinks, cut elsewhere; nothing is left out where no token lies between the cuts.
+CUTS = Query(
+    "cuts",
+    """
+SELECT model, role, checkpoint, step, corpus, rule, cut, statistic, layer, depth, value, n, left_out
+FROM sink_cuts
+WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block')
+ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
+""",
+)
+
 # A model beside itself is symmetric: where one half is stored, the other is its mirror image.
 PAIRS = Query(
     "pairs",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.report import captions, figure_queries, layout, shown
 from reporter.report.charts.correlations import correlations
-from reporter.report.charts.curves import scales, spectra
+from reporter.report.charts.curves import cuts, scales, spectra
 from reporter.report.charts.dots import dots
 from reporter.report.charts.pairs import pairs
 from reporter.report.charts.profile import difference, profile
@@ -45,7 +45,7 @@ class Kind:
         panels: its panels.
         picks: its own selectors.
         value: the column of its values.
-        legend: which legend stands over it: ``depth``, ``shares``, ``similarity``, ``methods`` or none.
+        legend: which legend stands over it: ``depth``, ``cuts``, ``shares``, ``similarity``, ``methods`` or none.
         tall: whether it is drawn higher where it has the whole width.
         positive: whether values that are not above 0 cannot be drawn.
     """
@@ -135,6 +135,17 @@ SCALES = Kind(
     layout.by_model,
     layout.corpora,
     legend="depth",
+)
+CUTS = Kind(
+    "cuts",
+    figure_queries.CUTS,
+    cuts,
+    captions.of_cuts,
+    ("moment", "corpus", "rule", "statistic"),
+    "model",
+    layout.by_model,
+    layout.cuts,
+    legend="cuts",
 )
 PAIRS = Kind(
     "pairs",

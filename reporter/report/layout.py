@@ -84,6 +84,12 @@ def pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     return [_column(frame, "statistic", "Statistic", scene.statistics), shows, *corpora(frame, scene)]
 
 
+def cuts(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which statistic, by which rule sinks are cut, and which corpus."""
+    rules = Pick("rule", "Sinks by", {"dominance": "one coordinate", "factor": "norm alone"})
+    return [_column(frame, "statistic", "Statistic"), rules, *corpora(frame, scene)]
+
+
 def statistics(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Which statistic."""
     return [_column(frame, "statistic", "Statistic", scene.statistics)]

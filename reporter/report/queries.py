@@ -86,6 +86,7 @@ BESIDES = Query(
     """
 SELECT 'spectra' AS name, metric FROM spectra WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'token_types', metric FROM token_types WHERE study = $study GROUP BY metric
+UNION ALL SELECT 'sink_cuts', metric FROM sink_cuts WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'layer_pairs', metric FROM layer_pairs WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
 UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric

@@ -103,6 +103,8 @@ def _write_data(folder: Path, contents: Contents) -> None:
             (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+    if contents.sinks:
+        pd.DataFrame(contents.sinks.all).to_csv(fresh / "sinks.csv", index=False, lineterminator="\n")
     if contents.claims.all:
         contents.claims.frame.to_csv(fresh / "claims.csv", index=False, lineterminator="\n")
     for explorer in contents.explorers:

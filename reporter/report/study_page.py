@@ -12,11 +12,11 @@ from reporter.report.scene import ATTENTION, PATH
 from reporter.report.styles import DECODER, ENCODER, RAMP
 
 VIEWS = {
-    "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, "
-    "EOS) is left out.",
+    "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, EOS) is left "
+    "out, so a decoder's first token counts where no BOS stands before it.",
     "all": "Every token, those that the tokenizer adds included. Padding never counts.",
-    "no-sinks": "As words, without sinks: position 0 of a decoder, and tokens whose norm exceeds 8 times the "
-    "median of their text at some block. A single sink can make a whole profile.",
+    "no-sinks": "As words, without sinks (see the section Sinks) and without each text's first token, so that the same "
+    "tokens count in every model, with or without a BOS. A single sink can make a whole profile.",
 }
 SITES = {
     PATH: "Profiles show the residual stream: what enters the first block, and what each block returns. A hollow mark "
@@ -41,6 +41,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
         title=study["title"] or study["study"],
         facts=facts(contents),
         contents=contents,
+        sinks=contents.sinks,
         explorers=contents.explorers,
         here="index.html",
         scene=scene,

@@ -81,12 +81,13 @@ class AnalysisGrid:
         try:
             resolved = analysis.resolve(item, self.file.folder)
             corpora = {corpus: or_raise(self.texts[corpus]) for corpus in analysis.corpora(item)}
-            weights = or_raise(checkpoint).fingerprint
+            found = or_raise(checkpoint)
         except ReporterError as error:
             return Cell(key, "failed", str(error), {}, "", (), None)
         asked = Asked(resolved, tuple(corpora))
         inputs = analysis_inputs(
-            weights=weights,
+            weights=found.fingerprint,
+            bos=found.bos,
             corpora={corpus: [texts.hash, study.corpora[corpus].max_tokens] for corpus, texts in corpora.items()},
             analysis=analysis.name,
             version=analysis.version,

@@ -113,6 +113,8 @@ def _names(metric: str, sides: Sequence[Measurement]) -> dict[str, Row]:
         "layer_metrics": one,
         "spectra": one,
         "token_types": one,
+        "sinks": one,
+        "sink_cuts": one,
         "layer_pairs": both | {"corpus": first.corpus},
         "differences": both | {"kind": kind, "corpus_a": first.corpus, "corpus_b": last.corpus},
     }

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-PASS_VERSION = 2  # raise it when tokens, strata or the pass change what observables see
+PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 
 
 def digest(parts: Mapping[str, Any]) -> str:
@@ -17,12 +17,23 @@ def digest(parts: Mapping[str, Any]) -> str:
 
 
 def pass_inputs(
-    *, weights: str, texts: str, max_tokens: int, precision: str, seed: int, sites: Sequence[str], shuffled: bool
+    *,
+    weights: str,
+    bos: str,
+    sinks: Mapping[str, Any],
+    texts: str,
+    max_tokens: int,
+    precision: str,
+    seed: int,
+    sites: Sequence[str],
+    shuffled: bool,
 ) -> dict[str, Any]:
     """Return what the observables of one pass depend on; device and batch size are left out on purpose.
 
     Args:
         weights: fingerprint of the checkpoint.
+        bos: whether a BOS is added or left out.
+        sinks: which tokens are sinks.
         texts: content hash of the corpus.
         max_tokens: where texts are cut.
         precision: as the study asks for it.
@@ -32,6 +43,8 @@ def pass_inputs(
     """
     return {
         "weights": weights,
+        "bos": bos,
+        "sinks": dict(sinks),
         "texts": texts,
         "max_tokens": max_tokens,
         "precision": precision,
@@ -65,6 +78,7 @@ def cell_inputs(
 def analysis_inputs(
     *,
     weights: str,
+    bos: str,
     corpora: Mapping[str, Any],
     analysis: str,
     version: int,
@@ -77,6 +91,7 @@ def analysis_inputs(
 
     Args:
         weights: fingerprint of the checkpoint.
+        bos: whether a BOS is added or left out.
         corpora: content hash and limit of each corpus that it reads.
         analysis: its name.
         version: of its definitions.
@@ -87,6 +102,7 @@ def analysis_inputs(
     """
     return {
         "weights": weights,
+        "bos": bos,
         "texts": dict(corpora),
         "analysis": analysis,
         "analysis version": version,

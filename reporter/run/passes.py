@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, measure, settle_precision
 from reporter.forward.places import Layout, Site
 from reporter.forward.readout import Readout
+from reporter.forward.strata import SinkRule
 from reporter.forward.type_counts import count_types
 from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from reporter.run.plan import Side
     from reporter.run.progress import Progress
     from reporter.spec.run import RunSpec
+    from reporter.spec.sinks import SinkSpec
     from reporter.texts import Texts
 
 
@@ -51,6 +55,7 @@ def measured(
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sinks: SinkRule,
     sites: tuple[Site, ...],
     folder: Path,
     offline: bool,
@@ -65,6 +70,7 @@ def measured(
         texts: the corpus.
         run: device, precision, batch size, seed.
         max_tokens: where texts are cut.
+        sinks: which tokens are sinks.
         sites: where states are read.
         folder: where observables are kept.
         offline: never ask a hub.
@@ -76,7 +82,7 @@ def measured(
         forward = Counts()
         if missing:
             part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sites, offline, progress)
+            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sinks, sites, offline, progress)
         facts = kept.facts()
         assert facts is not None  # either it was there or the pass wrote it
         return Measured(kept.load(wanted), facts, forward)
@@ -90,6 +96,7 @@ def _pass(
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
+    sinks: SinkRule,
     sites: tuple[Site, ...],
     offline: bool,
     progress: Progress,
@@ -102,7 +109,8 @@ def _pass(
     if found is None:
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
-        names = dict(zip(types, model.tokenizer.convert_ids_to_tokens(list(types)), strict=True))
+        ids = np.flatnonzero(counted.counts + counted.added).tolist()
+        names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
         observables = {
             name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all))
             for name, size in wanted.items()
@@ -127,6 +135,7 @@ def _pass(
         readout=readout,
         losses="losses" in wanted,
         vocabulary=Vocabulary.of(model) if any(KINDS[name].reads_vocabulary for name in wanted) else None,
+        sinks=sinks,
     )
     saver = _Saver(kept, wanted)
     name = f"{side.model} {side.checkpoint} × {side.corpus}"
@@ -140,6 +149,13 @@ def _pass(
         facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+def sink_rule(spec: SinkSpec) -> SinkRule:
+    """Return the rule that a study asks for."""
+    if spec.factor is None:
+        return SinkRule() if spec.dominance is None else SinkRule(spec.dominance)
+    return SinkRule(spec.dominance, spec.factor)
 
 
 def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:

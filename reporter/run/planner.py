@@ -159,6 +159,8 @@ class _Grid:
         study, texts = self.file.study, or_raise(self.texts[corpus])
         return pass_inputs(
             weights=or_raise(checkpoint).fingerprint,
+            bos=or_raise(checkpoint).bos,
+            sinks=study.sinks.model_dump(mode="json"),
             texts=texts.hash,
             max_tokens=study.corpora[corpus].max_tokens,
             precision=study.run.precision,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter.metrics.base import Difference, Eigenvalue, PairValue, Result, TokenType, Value
+from reporter.metrics.base import Difference, Eigenvalue, PairValue, Result, SinkCut, SinkToken, TokenType, Value
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -19,9 +19,12 @@ TABLES: dict[type, str] = {
     Value: "layer_metrics",
     Eigenvalue: "spectra",
     TokenType: "token_types",
+    SinkToken: "sinks",
+    SinkCut: "sink_cuts",
     PairValue: "layer_pairs",
     Difference: "differences",
 }
+OF_NO_VIEW = (SinkToken, SinkCut)  # what is the same under every view is stored once
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Rows:
     names: Mapping[str, Row]
     tables: dict[str, list[Row]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
+    _first_view: str | None = None
 
     def add(self, results: Iterable[Result], view: str, layers: int) -> None:
         """Add what a metric yielded under one view.
@@ -45,15 +49,20 @@ class Rows:
             view: the view.
             layers: blocks of the (first) model, for the depth.
         """
+        self._first_view = self._first_view or view
         for result in map(finite, results):
+            if isinstance(result, OF_NO_VIEW) and view != self._first_view:
+                continue
             reason = getattr(result, "reason", "")
             if reason:
-                at = result.layer_a if isinstance(result, PairValue) else _layer(result.place)
+                at = result.layer_a if isinstance(result, PairValue) else _layer(getattr(result, "place", None))
                 self._missing.setdefault((_statistic(result), view, reason), []).append(at)
             values = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in ("place", "reason")}
             table = TABLES[type(result)]
-            row = {**self.names[table], "view": view, **values}
-            if not isinstance(result, PairValue):
+            row = {**self.names[table], **values}
+            if not isinstance(result, OF_NO_VIEW):
+                row["view"] = view
+            if not isinstance(result, PairValue | SinkToken):
                 row |= where(result.place, layers)
             self.tables.setdefault(table, []).append(row)
 
@@ -75,7 +84,7 @@ def where(place: Place | None, layers: int) -> Row:
 
 def finite(result: Result) -> Result:
     """Return the result without numbers that are not finite: no value with a reason, or no interval."""
-    if isinstance(result, Eigenvalue | TokenType):
+    if isinstance(result, Eigenvalue | TokenType | SinkToken | SinkCut):
         return result
     if result.value is not None and not math.isfinite(result.value):
         return replace(result, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")

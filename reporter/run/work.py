@@ -18,7 +18,7 @@ from reporter.observables.kinds import KINDS
 from reporter.run.analysis_cells import analyse, model_columns
 from reporter.run.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
 from reporter.run.machine import pick_device
-from reporter.run.passes import Measured, measured
+from reporter.run.passes import Measured, measured, sink_rule
 from reporter.run.plan import FORCED, or_raise
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class _Worker:
         self.offline, self.progress = offline, progress
         self.observables = out / "cache" / "observables"
         self.device = pick_device(self.study.run.device)
+        self.sinks = sink_rule(self.study.sinks)
         self.computed = self.failed = 0
         self.prepared = cache(self._prepare)
 
@@ -204,6 +205,7 @@ class _Worker:
             or_raise(self.plan.texts[side.corpus]),
             self.study.run,
             self.study.corpora[side.corpus].max_tokens,
+            self.sinks,
             self.study.sites,
             self.observables,
             self.offline,
@@ -269,6 +271,8 @@ class _Worker:
             "location": checkpoint.location,
             "revision": checkpoint.revision,
             "fingerprint": checkpoint.fingerprint,
+            "bos": checkpoint.bos,
+            "sink_rule": self.sinks.said,
             "base": baseline.base if baseline else spec.base,
             "baseline": baseline.kind if baseline else None,
             "scores": None if baseline or not spec.scores else json.dumps(spec.scores),

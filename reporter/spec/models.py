@@ -102,8 +102,13 @@ class _Weights(Part):
 
 
 class _Related(Part):
-    """How a model is related to others of the study, and how well it does elsewhere."""
+    """How a model is related to others of the study, what it reads, and how well it does elsewhere."""
 
+    bos: Literal["as-is", "add", "none"] = Field(
+        "as-is",
+        description="Whether a BOS stands before each text: 'add' one where the tokenizer puts none, 'none' to leave "
+        "out what it puts there, or 'as-is'. Of a decoder it decides which token becomes the sink.",
+    )
     base: Name | None = Field(
         None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
     )

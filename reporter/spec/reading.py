@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 View = Literal["words", "all", "no-sinks"]
-"""Which tokens count: ordinary ones and sinks, every token, or ordinary ones alone."""
+"""Which tokens count: the text's own, every token, or the text's own without sinks and without its first one."""
 
 Site = Literal["embedding", "block", "final", "attention"]
 """Where in a model states are read."""

@@ -23,6 +23,7 @@ from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
+from reporter.spec.sinks import SinkSpec
 from reporter.spec.vocabulary import Vocabulary
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -60,6 +61,11 @@ class Study(Part):
         ("words", "all", "no-sinks"),
         min_length=1,
         description="Which tokens count; metrics are computed for each view; the first is shown first.",
+    )
+    sinks: SinkSpec = Field(
+        default_factory=SinkSpec,
+        description="Which tokens are sinks, if not those of which one coordinate outweighs all others: "
+        "{factor: 8} takes those whose norm exceeds 8 medians of their text.",
     )
     sites: Annotated[tuple[Site, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         ("embedding", "block", "final"),

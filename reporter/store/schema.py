@@ -11,7 +11,7 @@ __all__ = ["NUMBER_TABLES", "SCHEMA_VERSION", "TABLES", "Column", "Table", "find
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 TABLES: tuple[Table, ...] = (
@@ -56,6 +56,22 @@ TABLES: tuple[Table, ...] = (
                 "VARCHAR",
                 "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
                 "found), measured",
+            ),
+            Column(
+                "bos",
+                "VARCHAR",
+                "what the study asks for: 'add' a BOS before each text, 'none', or 'as-is', the tokenizer's own way",
+            ),
+            Column(
+                "first_token",
+                "VARCHAR",
+                "what stands at position 0 of its input: 'word', the text's own first token, or the token that is put "
+                "there, such as '[CLS]'; in a decoder that token is the sink",
+            ),
+            Column(
+                "sink_rule",
+                "VARCHAR",
+                "which tokens are sinks, in words",
             ),
             Column(
                 "self_test",
@@ -131,12 +147,12 @@ TABLES: tuple[Table, ...] = (
             ),
             Column("texts", "BIGINT", "texts measured"),
             Column("tokens", "BIGINT", "tokens measured, padding never counted"),
-            Column("ordinary", "BIGINT", "tokens that are neither special nor sinks"),
-            Column("special", "BIGINT", "tokens that the tokenizer added"),
+            Column("ordinary", "BIGINT", "tokens that are neither special nor set aside, which is the view 'no-sinks'"),
+            Column("special", "BIGINT", "tokens that the tokenizer added, and special strings inside texts"),
             Column(
                 "sinks",
                 "BIGINT",
-                "ordinary tokens at position 0 of a decoder, or with a giant norm in their text",
+                "own tokens of a text that are sinks (models.sink_rule); set aside with each text's first own token",
             ),
             Column("cut_texts", "BIGINT", "texts longer than the limit, cut"),
             Column("short_texts", "BIGINT", "texts of one ordinary token"),

@@ -37,7 +37,8 @@ class TokenisedText:
     Args:
         index: its place in the corpus.
         ids: token ids, shape (tokens,), special tokens included.
-        special: True where the tokenizer added the token, shape (tokens,).
+        special: True where the token is not one of the text's own: the tokenizer added it, or it stands for a special
+            string such as "[CLS]" that the text spells out, shape (tokens,).
         cut: whether the text was longer than the limit.
     """
 
@@ -63,7 +64,7 @@ class TokenBatch:
     Args:
         ids: shape (texts, length); padding repeats ``pad_id`` and never counts.
         mask: 1 for a token, 0 for padding, shape (texts, length).
-        special: True where the tokenizer added the token, shape (texts, length).
+        special: True where the token is not one of the text's own, shape (texts, length).
         texts: place of each row's text in the corpus, shape (texts,).
     """
 
@@ -104,6 +105,7 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int, first: int =
         first: the index of the first text.
     """
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
+    never = never_words(tokenizer)
     result = []
     for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
         cut = len(ids) > max_tokens
@@ -118,9 +120,23 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int, first: int =
             )
             ids, special = short["input_ids"], short["special_tokens_mask"]
         if ids:
-            found = (np.asarray(ids, dtype=np.int64), np.asarray(special, dtype=bool))
-            result.append(TokenisedText(first + offset, *found, cut))
+            found = np.asarray(ids, dtype=np.int64)
+            not_own = np.asarray(special, dtype=bool) | np.isin(found, never)
+            result.append(TokenisedText(first + offset, found, not_own, cut))
     return result
+
+
+_ROLES = ("bos", "eos", "cls", "sep", "mask")
+
+
+def never_words(tokenizer: Any) -> NDArray[np.int64]:
+    """Return the ids that are no word wherever they stand: a text that spells out "[CLS]" or "</s>" gets them, too.
+
+    An unknown word is a word, although its token is a special one, unless that token has another role besides.
+    """
+    roles = {getattr(tokenizer, f"{role}_token_id", None) for role in _ROLES}
+    unknown = {getattr(tokenizer, "unk_token_id", None)} - roles
+    return np.array(sorted({*getattr(tokenizer, "all_special_ids", ())} - unknown), dtype=np.int64)
 
 
 def batches(

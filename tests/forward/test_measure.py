@@ -69,7 +69,7 @@ def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
     assert [row[0] for row in rows] == expected.texts.tolist()
     assert [row[1] for row in rows] == expected.positions.tolist()
     assert [row[2] for row in rows] == expected.ids.tolist()
-    strata = np.where(expected.special, 1, np.where(expected.sink, 2, 0))
+    strata = np.where(expected.special, 1, np.where(expected.aside, 2, 0))
     assert [row[3] for row in rows] == strata.tolist()
     states = np.stack([row[6] for row in rows], axis=1)
     np.testing.assert_allclose(states, np.stack(expected.states), rtol=1e-4, atol=1e-5)
@@ -79,7 +79,7 @@ def test_the_batch_holds_what_the_model_does_to_each_text_alone(model):
         assert len(set(found)) == len(set(seen)) == len(set(zip(found, seen, strict=True)))
 
 
-def test_the_norm_rule_finds_sinks_away_from_position_0():
+def test_sinks_are_found_anywhere_and_set_aside_with_each_first_token():
     model = FakeModel(role="decoder", special=False)
     rows = collect(model, FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7", "1 2 4 5"]))
     assert [(row[1], row[2]) for row in rows if row[3] == 2] == [
@@ -89,16 +89,17 @@ def test_the_norm_rule_finds_sinks_away_from_position_0():
     ]
 
 
-def test_the_norm_rule_looks_at_blocks_not_at_what_enters_the_first():
+def test_sinks_are_looked_for_in_blocks_not_in_what_enters_the_first():
     class Loud(FakeModel):
         def states(self, input_ids, attention_mask):
             found = super().states(input_ids, attention_mask)
-            found[0] = found[0] * torch.where(input_ids == FIRST_WORD + SINK_WORD, 100.0, 1.0)[..., None]
+            found[0] = found[0].clone()
+            found[0][..., 0] += torch.where(input_ids == FIRST_WORD + SINK_WORD, 500.0, 0.0)
             return found
 
     rows = collect(Loud(special=False, sinks=False), FakeTexts([f"1 2 4 {SINK_WORD} 5 6 7"]))
     assert np.linalg.norm(rows[3][6][0]) > 20 * np.linalg.norm(rows[2][6][0])
-    assert {row[3] for row in rows} == {0}
+    assert [row[3] for row in rows] == [2, 0, 0, 0, 0, 0, 0]
 
 
 def relative(a, b):

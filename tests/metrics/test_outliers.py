@@ -7,6 +7,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from oracles.outliers import massive
 from oracles.tokens import all_tokens
 
+from reporter.metrics.base import Value
 from reporter.observables.observed import Observed
 
 
@@ -90,16 +91,17 @@ def test_isotropic_states_have_no_cosine_to_share(observe, values):
 
 
 def test_the_share_of_sinks(observe):
-    from reporter.metrics.base import Options
-    from reporter.metrics.outliers import outliers
+    from reporter.metrics.outliers import OutlierOptions, outliers
 
     model, texts = FakeModel(role="decoder", special=True), made_up_texts(60)
     observables, counts = observe(model, texts)
     share = {}
     for view in ("words", "all", "no-sinks"):
         seen = Observed(observables, observables["moments"].layout, 60, view, 0)
-        share[view] = next(v for v in outliers(seen, Options()) if v.statistic == "sink_share")
+        found = outliers(seen, OutlierOptions())
+        share[view] = next(v for v in found if isinstance(v, Value) and v.statistic == "sink_share")
     assert share["words"] == share["all"]
-    assert share["words"].value == pytest.approx(counts.sinks / (counts.sinks + counts.ordinary), rel=1e-12)
-    assert share["words"].n == counts.sinks + counts.ordinary and share["words"].place is None
+    own = counts.tokens - counts.special
+    assert counts.sinks > 0 and share["words"].value == pytest.approx(counts.sinks / own, rel=1e-12)
+    assert share["words"].n == own and share["words"].place is None
     assert share["no-sinks"].value == 0 and share["no-sinks"].n == counts.ordinary

@@ -16,6 +16,7 @@ def make_batch():
 
         from reporter.forward.hidden_batch import HiddenBatch
         from reporter.forward.places import Layout
+        from reporter.forward.strata import Sinks
         from reporter.forward.vocabulary import Vocabulary
 
         texts = np.asarray(texts, dtype=np.int64)
@@ -40,6 +41,14 @@ def make_batch():
             embedding_contexts=token_ids.astype(np.uint64)[order],
             frequent=token_ids[order] % 3 == 0,
             sizes=tuple(np.bincount(strata, minlength=3).tolist()),
+            sinks=Sinks(
+                sink=strata[order] == 2,
+                first=positions[order] % 3 + 1,
+                last=positions[order] % 3 + 2,
+                ratio=positions[order] / 3,
+                dominance=positions[order] / 7,
+                dimension=positions[order] % 5,
+            ),
             vocabulary=Vocabulary(table, np.arange(size) % 3, none, none),
         )
 

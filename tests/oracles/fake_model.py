@@ -1,7 +1,7 @@
 """A tiny deterministic model with the face of a loaded one, and the same model text by text in NumPy float64.
 
-Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. Word ``SINK_WORD`` is
-multiplied by 30 in block 2, which makes it a sink by its norm. Each block mixes the mean of what a token may look at
+Token ids: 0 pads, 1 opens and closes a text (special), 2 + i is the word ``str(i)``. The first coordinate of word
+``SINK_WORD`` gets 150 added in block 2, which makes it a sink. Each block mixes the mean of what a token may look at
 (the whole text in an encoder, the prefix in a decoder) into the token, weighted by place, so that order matters and
 no two contexts give the same state, with or without position vectors.
 """
@@ -97,7 +97,8 @@ class FakeModel:
                 mixed = (x * places * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
             x = x + torch.tanh(x @ torch.from_numpy(weight) + mixed * places)
             if self.sinks and block == 2:
-                x = x * torch.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[..., None]
+                x = x.clone()
+                x[..., 0] += torch.where(ids == FIRST_WORD + SINK_WORD, 150.0, 0.0)
             found.append(x)
         return self.change(found) if self.change else found
 
@@ -132,7 +133,8 @@ class FakeModel:
             )
             x = x + np.tanh(x @ weight.astype(np.float64) + mixed * places)
             if self.sinks and block == 2:
-                x = x * np.where(ids == FIRST_WORD + SINK_WORD, 30.0, 1.0)[:, None]
+                x = x.copy()
+                x[:, 0] += np.where(ids == FIRST_WORD + SINK_WORD, 150.0, 0.0)
             found.append(x)
         return found
 

@@ -17,6 +17,7 @@ class AllTokens:
     ids: np.ndarray
     special: np.ndarray
     sink: np.ndarray
+    aside: np.ndarray
     contexts: list
     embedding_contexts: list
 
@@ -25,7 +26,7 @@ class AllTokens:
         keep = {
             "words": ~self.special,
             "all": np.ones(len(self.special), dtype=bool),
-            "no-sinks": ~self.special & ~self.sink,
+            "no-sinks": ~self.special & ~self.aside,
         }[name]
         return self.where(keep)
 
@@ -38,6 +39,7 @@ class AllTokens:
             self.ids[at],
             self.special[at],
             self.sink[at],
+            self.aside[at],
             [self.contexts[i] for i in at],
             [self.embedding_contexts[i] for i in at],
         )
@@ -50,16 +52,37 @@ class AllTokens:
         return np.array(list(first.values()), dtype=int), 1 - len(first) / len(self.contexts)
 
 
-def sinks(block_norms, special, decoder):
-    """Return the sinks of one text; ``block_norms`` is (blocks, tokens)."""
+def sinks(blocks, dominance=1.0, factor=2.0):
+    """Return the sinks of one text and what is known of them; ``blocks`` are (tokens, width) each."""
+    n = len(blocks[0])
+    found = {name: np.zeros(n, dtype=int) for name in ("first", "last")}
+    found |= {"sink": np.zeros(n, dtype=bool), "dimension": np.full(n, -1)}
+    found |= {"ratio": np.zeros(n), "dominance": np.zeros(n)}
+    for layer, states in enumerate(blocks, 1):
+        x = np.asarray(states, dtype=np.float64)
+        norms = [float(np.sqrt((row**2).sum())) for row in x]
+        for place, row in enumerate(x):
+            ratio = norms[place] / np.median(norms)
+            found["ratio"][place] = max(found["ratio"][place], ratio)
+            j = int(np.argmax(np.abs(row)))
+            weight = (row[j] - np.median(x[:, j])) ** 2 / (np.delete(row, j) ** 2).sum()
+            if ratio > 2 and weight > found["dominance"][place]:
+                found["dominance"][place], found["dimension"][place] = weight, j
+            if ratio > factor and (dominance is None or weight > dominance):
+                found["sink"][place] = True
+                found["first"][place] = found["first"][place] or layer
+                found["last"][place] = layer
+    return found
+
+
+def first_own(special):
+    """Return which token of a text is its first own one."""
     found = np.zeros(len(special), dtype=bool)
-    for norms in block_norms:
-        for place, norm in enumerate(norms):
-            if norm > 8 * np.median(norms):
-                found[place] = True
-    if decoder:
-        found[0] = True
-    return found & ~special
+    for place, added in enumerate(special):
+        if not added:
+            found[place] = True
+            break
+    return found
 
 
 def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=256):
@@ -75,15 +98,16 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
             continue
         special = np.array(encoded["special_tokens_mask"], dtype=bool)
         states = [np.asarray(x, dtype=np.float64) for x in states_of(ids)]
-        sink = sinks([np.linalg.norm(x, axis=1) for x in states[1:]], special, decoder)
-        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), special, sink))
+        sink = sinks(states[1:])["sink"] & ~special
+        aside = (sink | first_own(special)) & ~special
+        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), special, sink, aside))
         for place in range(len(ids)):
             contexts.append(tuple(ids[: place + 1]) if decoder else (tuple(ids), place))
             embedding_contexts.append((ids[place], place) if positions else ids[place])
     layers = len(parts[0][0])
     return AllTokens(
         [np.concatenate([part[0][layer] for part in parts]) for layer in range(layers)],
-        *(np.concatenate([part[column] for part in parts]) for column in range(1, 6)),
+        *(np.concatenate([part[column] for part in parts]) for column in range(1, 7)),
         contexts,
         embedding_contexts,
     )

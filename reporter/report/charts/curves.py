@@ -1,4 +1,4 @@
-"""Curves of one model, a line for each layer, its colour the depth: eigenvalues by rank, dimension by scale."""
+"""Curves of one model: eigenvalues by rank and dimension by scale, a line a layer; numbers over depth, a line a cut."""
 
 from __future__ import annotations
 
@@ -96,6 +96,40 @@ def scales(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis
         .encode(x=x, y=parts.value_axis())
     )
     chart = _curves(own, x, parts.value_axis(), tooltip, size=30, data=frame, below=[floor, parts.floor_note()])
+    return chart.add_params(*parts.reach(axis)).properties(width="container", height=190)
+
+
+def cuts(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
+    """Draw a number over depth, a line for each cut of sinks.
+
+    Args:
+        frame: rows of the query ``cuts`` for one model, corpus, rule, statistic and checkpoint.
+        statistic: what is drawn.
+        styles: not used: a panel shows one model.
+        axis: reach of the value axis.
+
+    Returns:
+        An Altair chart, as wide as the place it is put in.
+    """
+    x = alt.X("depth:Q", title="depth", scale=alt.Scale(domain=[0, 1], nice=False), axis=alt.Axis(grid=False))
+    scale = alt.Scale(type="log", domain=[float(frame["cut"].min()), float(frame["cut"].max())], range=list(RAMP))
+    tooltip = [
+        alt.Tooltip("model:N"),
+        alt.Tooltip("checkpoint:N"),
+        alt.Tooltip("layer:Q"),
+        alt.Tooltip("cut:Q", format="~g"),
+        alt.Tooltip("value:Q", format=parts.NUMBER),
+        alt.Tooltip("left_out:Q", format=".2%", title="left out"),
+        alt.Tooltip("n:Q", format=","),
+    ]
+    color = alt.Color("cut:Q", scale=scale, legend=None)
+    line = alt.Chart().mark_line(strokeWidth=1.4, strokeJoin="round", clip=True, opacity=0.9)
+    points = alt.Chart().mark_point(filled=True, size=16, opacity=0.9, clip=True)
+    chart = alt.layer(
+        line.encode(x=x, y=parts.value_axis(), color=color, detail="cut:Q"),
+        points.encode(x=x, y=parts.value_axis(), color=color, tooltip=tooltip),
+        data=frame,
+    )
     return chart.add_params(*parts.reach(axis)).properties(width="container", height=190)
 
 
