@@ -37,7 +37,8 @@ _RECORDED = (
         ("checkpoint",),
         (
             *("source", "location", "revision", "fingerprint", "family", "role", "layers", "width", "parameters"),
-            *("positions", "norm_placement", "last_hidden_state", "attention", "precision", "device", "base"),
+            *("positions", "norm_placement", "last_hidden_state", "attention", "bos", "first_token", "sink_rule"),
+            *("precision", "device", "base"),
             *("baseline", "scores", "status", "error"),
         ),
         "checkpoints",
