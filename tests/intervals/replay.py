@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reporter.forward.contexts import key_of, mix
+from reporter.forward.contexts import key_of
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.measure import Settings, measure
 from reporter.forward.places import Layout
@@ -116,7 +116,8 @@ class Recording:
         order = np.argsort(self.facts["strata"][at], kind="stable")
         at, texts = at[order], texts[order]
         facts = {name: array[at] for name, array in self.facts.items()}
-        another = key_of(seed)  # so that each seed samples other contexts
+        # So that each seed samples other contexts: the pass that was recorded had seed 0.
+        contexts = facts["contexts"] ^ key_of(seed) ^ key_of(0)
         return HiddenBatch(
             layout=self.layout,
             states=[x[torch.from_numpy(at)] for x in self.states],
@@ -124,7 +125,7 @@ class Recording:
             token_ids=facts["token_ids"],
             texts=texts,
             positions=facts["positions"],
-            contexts=mix(facts["contexts"] ^ another),
+            contexts=contexts,
             embedding_contexts=facts["embedding_contexts"],
             frequent=frequent[facts["token_ids"]],
             sizes=tuple(np.bincount(facts["strata"], minlength=len(STRATA)).tolist()),

@@ -1,9 +1,9 @@
 """Do the intervals cover? One pass over many texts, many random subsets of them, each measured as a corpus of its own.
 
-    python tests/intervals/study.py                                        # a tiny model of random weights, made-up texts
-    python tests/intervals/study.py --model FOLDER --texts FILE            # a model and texts of your own
+    python tests/intervals/study.py                                # a tiny model of random weights, made-up texts
+    python tests/intervals/study.py --model FOLDER --texts FILE    # a model and texts of your own
     python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views words,no-sinks
-    python tests/intervals/study.py … --metrics anisotropy,intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
+    python tests/intervals/study.py --metrics intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
 
 Every text goes through the model once. The states at a few layers stay in memory (4 bytes · width · layers a token)
 and are shown again, subset by subset, to fresh observables; each subset has its own seed, so that bootstrap weights and
@@ -220,7 +220,10 @@ def table(rows: Sequence[Row], markdown: bool = False) -> str:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
     wide = [max(len(line[at]) for line in lines) for at in range(len(head))]
     aligned = [
-        [cell.ljust(width) if at < 3 else cell.rjust(width) for at, (cell, width) in enumerate(zip(line, wide))]
+        [
+            cell.ljust(width) if at < 3 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, wide, strict=True))
+        ]
         for line in lines
     ]
     return "\n".join("  ".join(line).rstrip() for line in aligned)
@@ -252,7 +255,10 @@ def summary(rows: Sequence[Row]) -> str:
     for row in rows:
         if row.sd > 1e-9 * abs(row.mean):  # a number that never moves has nothing to cover
             by_name[row.key[0]].append(row)
-    lines = ["| statistic | covered, mean | least | most | half ÷ 1.96 sd | drift / sd |", "|---|---:|---:|---:|---:|---:|"]
+    lines = [
+        "| statistic | covered, mean | least | most | half ÷ 1.96 sd | drift / sd |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for name, of in by_name.items():
         covered = np.array([row.covered for row in of])
         has = np.isfinite(covered)
