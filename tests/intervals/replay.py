@@ -22,6 +22,7 @@ from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.observables.setting import Setting
+from reporter.texts.duplicates import originals
 
 FEWEST_OCCURRENCES = 5  # of a type that ``variance`` keeps, as in a run
 TEXTS_AT_ONCE = 128  # texts in a batch of a replay
@@ -61,7 +62,7 @@ class Recording:
     Args:
         layers: which of the model's layers; a replay numbers them 0, 1, 2, …
         layout: of a replay.
-        texts: texts of the corpus.
+        originals: place of the first text of the corpus with the same content, shape (texts,).
         vocabulary: token ids of the model.
         states: for each layer (tokens, width).
         norms: shape (layers, tokens).
@@ -71,12 +72,17 @@ class Recording:
 
     layers: tuple[int, ...]
     layout: Layout
-    texts: int
+    originals: np.ndarray
     vocabulary: int
     states: list[torch.Tensor]
     norms: torch.Tensor
     facts: Mapping[str, np.ndarray]
     ends: np.ndarray
+
+    @property
+    def texts(self) -> int:
+        """Texts of the corpus."""
+        return len(self.originals)
 
     def observables(self, chosen: np.ndarray, names: Collection[str], sizes: Mapping[str, int], seed: int):
         """Return observables that have seen the chosen texts, and nothing else.
@@ -95,8 +101,10 @@ class Recording:
         for name in names:
             setting = Setting(self.layout, seed, len(chosen), sizes[name], types, dict.fromkeys(types, ""), in_all)
             found[name] = KINDS[name].empty(setting)
+        _, first, which = np.unique(self.originals[chosen], return_index=True, return_inverse=True)
+        first_of = first[which]
         for start in range(0, len(chosen), TEXTS_AT_ONCE):
-            batch = self._batch(rows[start : start + TEXTS_AT_ONCE], start, counted.frequent, seed)
+            batch = self._batch(rows[start : start + TEXTS_AT_ONCE], start, first_of, counted.frequent, seed)
             for one in found.values():
                 one.start(batch)
             for layer in batch.layers():
@@ -110,7 +118,9 @@ class Recording:
         ids, special = self.facts["token_ids"][rows], self.facts["strata"][rows] == SPECIAL
         return TypeCounts(*(np.bincount(ids[of], minlength=self.vocabulary) for of in (~special, special)))
 
-    def _batch(self, rows: list[np.ndarray], first: int, frequent: np.ndarray, seed: int) -> HiddenBatch:
+    def _batch(
+        self, rows: list[np.ndarray], first: int, first_of: np.ndarray, frequent: np.ndarray, seed: int
+    ) -> HiddenBatch:
         texts = np.repeat(first + np.arange(len(rows)), [len(of_text) for of_text in rows])
         at = np.concatenate(rows)
         order = np.argsort(self.facts["strata"][at], kind="stable")
@@ -124,6 +134,7 @@ class Recording:
             norms=self.norms[:, torch.from_numpy(at)],
             token_ids=facts["token_ids"],
             texts=texts,
+            originals=first_of[texts],
             positions=facts["positions"],
             contexts=contexts,
             embedding_contexts=facts["embedding_contexts"],
@@ -164,4 +175,4 @@ def record(model: Any, texts: Any, layers: Sequence[int] | None, max_tokens: int
     ends = np.searchsorted(facts["texts"], np.arange(len(texts) + 1))
     norms = torch.cat(recorder.norms, dim=1)[:, torch.from_numpy(order)]
     layout = Layout(len(chosen) - 1, anatomy.width)
-    return Recording(chosen, layout, len(texts), anatomy.vocabulary_size, states, norms, facts, ends)
+    return Recording(chosen, layout, originals(texts), anatomy.vocabulary_size, states, norms, facts, ends)

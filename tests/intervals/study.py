@@ -140,8 +140,9 @@ def _measure(
 ) -> None:
     observables = recording.observables(chosen, list(kept), kept, seed)
     memo: dict[Any, Any] = {}
+    distinct = len(np.unique(recording.originals[chosen]))
     for view in views:
-        seen = Observed(observables, recording.layout, len(chosen), view, seed, memo)
+        seen = Observed(observables, recording.layout, distinct, view, seed, memo)
         for metric, options in metrics:
             for value in metric.compute(seen, options):
                 where = _where(value, recording.layers)
