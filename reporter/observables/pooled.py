@@ -34,7 +34,7 @@ class Pooled(TokenSample):
 
     name = "pooled"
     bounded = "at least"
-    version = 2
+    version = 2  # of its own, not of the sample that it is built on
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""

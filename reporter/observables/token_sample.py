@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.setting import Setting
 
-# Columns of ``facts``: what is known of a kept token besides its key and its states.
+# Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
+# corpus with the same content.
 COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION = range(5)
 
 
@@ -80,7 +81,7 @@ class TokenSample(Observable):
         seed: the study's seed: another one keeps other tokens.
     """
 
-    version = 2
+    version = 3
     bounded = "at least"
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
@@ -105,7 +106,7 @@ class TokenSample(Observable):
                 np.ones(len(batch), dtype=np.int64),
                 batch.embedding_contexts.view(np.int64),
                 batch.token_ids,
-                batch.texts,
+                batch.originals,
                 batch.positions,
             ],
             axis=1,
@@ -120,7 +121,7 @@ class TokenSample(Observable):
             candidates = facts[rows][first]
             candidates[:, COUNT] = count
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
-            np.minimum.at(candidates[:, TEXT], which, batch.texts[rows])
+            np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
             self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
 

@@ -113,7 +113,7 @@ def study(
     kept: dict[str, int] = {}
     for metric, own in set_up:
         for name in metric.needs:
-            kept[name] = max(kept.get(name, 0), own.sample_size())
+            kept[name] = max(kept.get(name, 0), own.size_of(name))
     kept.setdefault("moments", 0)  # views read their tokens there
     known = [round(subset * size) for size in sizes if round(subset * size) <= recording.texts * 0.8]
     found: dict[Key, Series] = defaultdict(Series)
