@@ -1,16 +1,17 @@
 """Intervals of numbers that are no means: the delta method over texts.
 
-To first order a number T of a corpus is a mean: T − E T ≈ (1/n) Σ φ(x) over its n tokens, with φ(x) the *influence* of a
-token, which moments, eigenvectors and type means of the whole corpus give exactly. Tokens of one text are not
+To first order a number T of a corpus is a mean: T − E T ≈ (1/n) Σ φ(x) over its n tokens, with φ(x) the *influence* of
+a token, which moments, eigenvectors and type means of the whole corpus give exactly. Tokens of one text are not
 independent, texts are, so Var T ≈ (1/n²) Σ_i Φ_i², Φ_i = Σ φ over text i; texts that say the same are one.
 
-φ is taken of a uniform sample of m tokens. With q = m/n and q₂ = m(m − 1)/(n(n − 1)) the chances that a token and a pair
-of tokens are in it, S_i and Q_i the sums of φ and φ² over the sampled tokens of text i,
+φ is taken of a uniform sample of m tokens. With q = m/n and q₂ = m(m − 1)/(n(n − 1)) the chances that a token and a
+pair of tokens are in it, S_i and Q_i the sums of φ and φ² over the sampled tokens of text i,
 
     Σ_i Φ_i² is estimated by Σ_i c_i, c_i = (S_i² − Q_i)/q₂ + Q_i/q,
 
-without bias (Horvitz & Thompson 1952): a sample does not overstate the error of what was computed from all tokens. It is
-not taken below Σ Q_i/q, the variance of independent tokens. The degrees of freedom are those of the estimate itself,
+without bias (Horvitz & Thompson 1952): a sample does not overstate the error of what was computed from all tokens. It
+is not taken below (1 − q) Σ Q_i/q, so that a small sample cannot find less than nothing; Σ Q_i/q is the variance of
+independent tokens. The degrees of freedom are those of the estimate itself,
 2(Σ c_i)²/Σ (c_i − c̄)² (Satterthwaite 1946), so that few texts that decide a number, or a sample with few pairs in one
 text, make it wider.
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +34,15 @@ from reporter.metrics.base import INFLUENCES
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
-    from reporter.observables.token_sample import Selection
+    from reporter.observables.token_sample import Selection, TokenSample
 
 Floats = NDArray[np.float64]
 Scale = Literal["plain", "log", "logit", "fisher"]
 Interval = tuple[float, float] | tuple[None, None]
 
 DELTA = (
-    f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, Student's "
-    f"t {{scale}}; none for fewer than {FEWEST_TEXTS} texts"
+    f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
+    f"Student's t {{scale}}; none for fewer than {FEWEST_TEXTS} texts"
 )
 ON_SCALE: Mapping[Scale, str] = {
     "plain": "on its own scale",
@@ -86,7 +87,7 @@ def error_over_texts(influence: Floats, texts: NDArray[np.int64], n: int, distin
     single = min(1.0, m / n)
     double = min(1.0, m * (m - 1) / (n * (n - 1)))
     parts = (np.square(sums) - squares) / double + squares / single
-    total = max(float(parts.sum()), float(squares.sum()) / single)
+    total = max(float(parts.sum()), (1 - single) * float(squares.sum()) / single)
     if not total > 0:
         return Error(0.0, float(distinct - 1))
     # Texts without a sampled token count as zeros.
@@ -132,9 +133,12 @@ def reciprocal(ends: Interval) -> Interval:
     return (None, None) if low is None or high is None else (1 / high, 1 / low)
 
 
-def sampled(seen: Observed) -> Selection:
-    """Return the tokens whose influences are taken: the same ones for every number of a view."""
-    return seen.token_sample(INFLUENCES)
+def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
+    """Return the tokens whose influences are taken: the same ones for every number of a view, or of some strata."""
+    if strata is None:
+        return seen.token_sample(INFLUENCES)
+    tokens = cast("TokenSample", seen.observables["tokens"])
+    return seen.once(("influences", strata), lambda: tokens.select(strata, INFLUENCES))
 
 
 def texts_of(sample: Selection) -> NDArray[np.int64]:
