@@ -102,7 +102,8 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
     Args:
         value: the number.
         error: its error; None gives no interval.
-        scale: ``log`` for positive numbers, ``logit`` for shares, ``fisher`` for cosines.
+        scale: ``log`` for positive numbers (``plain`` where they may be zero), ``logit`` for shares, ``fisher`` for
+            cosines.
         bounds: least and most that the number can be.
     """
     from scipy.special import stdtrit  # a quantile of Student's t, without the import of scipy.stats
@@ -113,7 +114,7 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
     if half <= 1e-12 * abs(value):
         return value, value
     with np.errstate(over="ignore", divide="ignore"):
-        if scale == "log" and value > 0:
+        if scale == "log" and half < value:  # where zero is not ruled out, a logarithm has no end
             low, high = value * np.exp([-half / value, half / value])
         elif scale == "logit" and 0 < value < 1:
             odds, step = np.log(value / (1 - value)), half / (value * (1 - value))

@@ -11,7 +11,7 @@ from oracles.tokens import all_tokens
 from reporter.metrics import _delta
 from reporter.metrics._delta import Error, error_over_texts, interval
 
-METRICS = ("anisotropy", "spectrum", "variance")
+METRICS = ("anisotropy", "spectrum", "variance", "outliers")
 
 
 @pytest.fixture(scope="module")

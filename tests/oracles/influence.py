@@ -36,6 +36,9 @@ def numbers(x, types, weights):
     means = np.stack([np.bincount(group, column) for column in x.T], axis=1) / count[:, None]
     within = np.square(x - means[group]).sum(axis=1).mean()
     total = np.square(centred).sum(axis=1).mean()
+    units = x / np.linalg.norm(x, axis=1, keepdims=True)
+    parts = np.square(units.sum(axis=0)) - np.square(units).sum(axis=0)
+    found["outliers.top3_cosine_share"] = np.sort(parts)[-3:].sum() / parts.sum()
     return found | {
         "variance.total": total,
         "variance.within": within,
