@@ -124,7 +124,7 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
             low, high = np.tanh([z - step, z + step])
         else:
             low, high = value - half, value + half
-    least, most = bounds
+    least, most = min(bounds[0], value), max(bounds[1], value)  # rounding may leave the number beyond its bounds
     return float(np.clip(low, least, value)), float(np.clip(high, value, most))
 
 
