@@ -42,7 +42,7 @@ Interval = tuple[float, float] | tuple[None, None]
 
 DELTA = (
     f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
-    f"Student's t {{scale}}; none for fewer than {FEWEST_TEXTS} texts"
+    f"Student's t {{scale}}; covered {{covered}} where measured; none for fewer than {FEWEST_TEXTS} texts"
 )
 ON_SCALE: Mapping[Scale, str] = {
     "plain": "on its own scale",
@@ -52,9 +52,9 @@ ON_SCALE: Mapping[Scale, str] = {
 }
 
 
-def described(scale: Scale) -> str:
-    """Return what ``interval=`` of a statistic says."""
-    return DELTA.format(scale=ON_SCALE[scale])
+def described(scale: Scale, covered: str = "0.91 to 0.97") -> str:
+    """Return what ``interval=`` of a statistic says; the coverage is that of ``tests/intervals/README.md``."""
+    return DELTA.format(scale=ON_SCALE[scale], covered=covered)
 
 
 @dataclass(frozen=True)

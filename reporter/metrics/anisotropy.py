@@ -85,7 +85,7 @@ STATISTICS = (
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
         "sample of tokens; dimensions that do not vary are left out",
         (TIMKEY,),
-        interval=described("fisher"),
+        interval=described("fisher", "0.86 to 0.97"),
         floor=True,
         bounds=(-1, 1),
         trap="What is left of the mean cosine once no dimension outweighs another.",
