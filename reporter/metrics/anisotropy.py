@@ -96,7 +96,7 @@ STATISTICS = (
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
         (RUDMAN,),
-        interval=described("log") + " of the participation ratio",
+        interval=described("log") + "; made of the participation ratio",
         floor=True,
         bounds=(0, 1),
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "

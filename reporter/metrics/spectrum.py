@@ -58,7 +58,7 @@ STATISTICS = (
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
         (RUDELSON,),
-        interval=described("logit") + " of its reciprocal",
+        interval=described("logit") + "; made of its reciprocal",
         floor=True,
         bounds=(1, None),
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
