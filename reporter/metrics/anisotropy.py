@@ -11,14 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics import _floors
+from reporter.metrics._delta import (
+    Error,
+    cosine_influence,
+    described,
+    error_over_texts,
+    interval,
+    sampled,
+    spectral_errors,
+    texts_of,
+)
 from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
-from reporter.metrics._spectra import eigenvalues, isoscore
+from reporter.metrics._spectra import eigenvalues, isoscore, participation_ratio
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
+    from reporter.observables.observed import LayerMoments, Observed, Place
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +38,7 @@ STATISTICS = (
         "variance on the first axis",
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred",
         (SHAPE_OF_LEARNING,),
+        interval=described("logit"),
         floor=True,
         bounds=(0, 1),
         headline=True,
@@ -52,6 +63,7 @@ STATISTICS = (
         "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
         "pairs are sampled",
         (ETHAYARAJH,),
+        interval=described("fisher"),
         floor=True,
         bounds=(-1, 1),
         headline=True,
@@ -63,6 +75,7 @@ STATISTICS = (
         "mean cosine, centred",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
         (ETHAYARAJH, TIMKEY),
+        interval=described("fisher"),
         floor=True,
         bounds=(-1, 1),
     ),
@@ -72,6 +85,7 @@ STATISTICS = (
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
         "sample of tokens; dimensions that do not vary are left out",
         (TIMKEY,),
+        interval=described("fisher", "0.86 to 0.97"),
         floor=True,
         bounds=(-1, 1),
         trap="What is left of the mean cosine once no dimension outweighs another.",
@@ -82,6 +96,7 @@ STATISTICS = (
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
         (RUDMAN,),
+        interval=described("log") + "; made of the participation ratio",
         floor=True,
         bounds=(0, 1),
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
@@ -101,7 +116,7 @@ class AnisotropyOptions(SampleOptions):
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=2,
+    version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
 def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
@@ -113,13 +128,14 @@ def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
     """
     options = cast(AnisotropyOptions, options)
     for place in seen.places:
-        sampled = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
+        of_sample = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
         moments = seen.moments(place)
         yield from _of_spectrum(seen, place)
-        yield from _top_share_of_batches(sampled, seen, place)
-        yield from _mean_cosine("mean_cosine", seen, place, moments.unit_sum, moments.units)
-        yield from _mean_cosine("mean_cosine_centred", seen, place, *sampled.centred)
-        yield from _mean_cosine("mean_cosine_standardised", seen, place, *sampled.standardised)
+        yield from _top_share_of_batches(of_sample, seen, place)
+        exact = _Cosines(moments.unit_sum, moments.units, _error_of_all(seen, place, moments))
+        yield from _mean_cosine("mean_cosine", seen, place, exact)
+        yield from _mean_cosine("mean_cosine_centred", seen, place, of_sample.centred)
+        yield from _mean_cosine("mean_cosine_standardised", seen, place, of_sample.standardised)
 
 
 def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
@@ -130,13 +146,51 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
         yield Value("top_variance_share", place, None, n, reason=reason)
         yield Value("isoscore", place, None, n, reason=reason)
         return
-    yield Value("top_variance_share", place, float(spectrum[0] / spectrum.sum()), n)
+    share, errors = float(spectrum[0] / spectrum.sum()), spectral_errors(seen, place)
+    least = 1 / min(d, n - 1)
+    yield Value(
+        "top_variance_share", place, share, n, *interval(share, errors["top_variance_share"], "logit", (least, 1.0))
+    )
     yield Value("top_variance_share_floor", place, _floors.top_variance_share(n, d, seen.seed), n)
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
-    yield Value("isoscore", place, isoscore(spectrum, d), n)
+    ratio = participation_ratio(spectrum)
+    low, high = interval(ratio, errors["participation_ratio"], "log", (1.0, float(min(d, n - 1))))
+    # IsoScore is the participation ratio stretched, and its interval is too.
+    ends = (None, None) if low is None or high is None else (_stretched(low, d), _stretched(high, d))
+    yield Value("isoscore", place, isoscore(spectrum, d), n, *ends)
     yield Value("isoscore_floor", place, isoscore(_floors.eigenvalues(n, d, seen.seed), d), n)
+
+
+def _stretched(participation: float, d: int) -> float:
+    return float(np.clip((participation - 1) / (d - 1), 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cosines:
+    """What a mean cosine is made from.
+
+    Args:
+        unit_sum: Σu over the states that are not zero, shape (d,).
+        n: how many they are.
+        error: of the mean cosine; None for few texts.
+    """
+
+    unit_sum: Floats
+    n: int
+    error: Error | None
+
+
+def _error_of_all(seen: Observed, place: Place, moments: LayerMoments) -> Error | None:
+    """Return the error of the mean cosine over all tokens."""
+    if moments.units < 2:
+        return None
+    sample = sampled(seen)
+    x = sample.states(place).astype(np.float64)
+    norms = np.sqrt(np.square(x).sum(axis=1))
+    units, mean = x * _reciprocal(norms, norms > 0)[:, None], moments.unit_sum / moments.units
+    return error_over_texts(cosine_influence(units, mean), texts_of(sample), moments.n, seen.texts)
 
 
 @dataclass(frozen=True)
@@ -147,15 +201,15 @@ class _Sampled:
         n: tokens in all batches together.
         shares: λ1/Σλ of each batch, NaN for a batch of equal states.
         size: tokens in a batch.
-        centred: Σu of x − μ over the whole sample, and how many of its states are not zero.
-        standardised: the same of (x − μ)/σ.
+        centred: of x − μ over the whole sample.
+        standardised: of (x − μ)/σ over the whole sample.
     """
 
     n: int
     shares: list[float]
     size: int
-    centred: tuple[Floats, int]
-    standardised: tuple[Floats, int]
+    centred: _Cosines
+    standardised: _Cosines
 
 
 def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampled:
@@ -169,15 +223,46 @@ def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampl
     # What rounding leaves of states that equal the mean has no direction.
     scale = np.sqrt(moments.mean @ moments.mean + moments.squares.sum() / max(moments.n, 1))
     squares = np.square(states)
-    centred, n_centred = _unit_sum(states, np.sqrt(squares.sum(axis=1)), 1e-6 * scale)
-    standardised, n_standardised = _unit_sum(states, np.sqrt(squares @ inverse**2))
+    texts = texts_of(sample)
     return _Sampled(
         batches[-1].stop,
         shares,
         batches[0].stop,
-        (centred, n_centred),
-        (standardised * inverse, n_standardised),
+        _cosines(states, np.sqrt(squares.sum(axis=1)), 1e-6 * scale, texts, seen.texts),
+        _cosines(states * inverse, np.sqrt(squares @ inverse**2), 0.0, texts, seen.texts, standardised=True),
     )
+
+
+def _cosines(
+    x: Floats, norms: Floats, zero: float, texts: NDArray[np.int64], distinct: int, standardised: bool = False
+) -> _Cosines:
+    """Return the unit vectors' sum and the error of their mean cosine; norms up to ``zero`` count as zero.
+
+    The mean that was taken off the states, and the deviations that they were divided by, are estimates as well: with
+    u = x/‖x‖ and m = E u, a shift −δ of the states moves m by −E[(δ − u(u·δ))/‖x‖], and a dimension's log deviation ε_j
+    moves ‖m‖² by −2 ε_j (m_j² − E[(m·u)u_j²]).
+
+    Args:
+        x: states about the mean, divided by the deviations where ``standardised``, shape (n, d).
+        norms: ‖x‖, shape (n,).
+        zero: up to which norms count as zero.
+        texts: which text each belongs to, shape (n,).
+        distinct: texts of the corpus.
+        standardised: whether the deviations are estimates, too.
+    """
+    inverse = _reciprocal(norms, norms > max(zero, 1e-6 * norms.max(initial=0.0)))
+    total, count = inverse @ x, int((inverse > 0).sum())
+    if count < 2:
+        return _Cosines(total, count, None)
+    mean = total / count
+    along = (x @ mean) * inverse  # m·u
+    shift = (mean * inverse.sum() - (along * np.square(inverse)) @ x) / count
+    influence = 2 * (along - mean @ mean) - 2 * x @ shift
+    if standardised:
+        squares = np.square(x)
+        weights = np.square(mean) - (along * np.square(inverse)) @ squares / count
+        influence -= (squares - (squares.mean(axis=0) > 0)) @ weights
+    return _Cosines(total, count, error_over_texts(influence - influence.mean(), texts, len(x), distinct))
 
 
 def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> Iterator[Value]:
@@ -212,21 +297,17 @@ def _largest_eigenvalue(symmetric: Floats) -> float:
     return float(eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0])
 
 
-def _unit_sum(x: Floats, norms: Floats, zero: float = 0.0) -> tuple[Floats, int]:
-    """Return Σ x/‖x‖ over the rows that are not zero, and their number; norms up to ``zero`` count as zero."""
-    kept = norms > max(zero, 1e-6 * norms.max(initial=0.0))
-    return _reciprocal(norms, kept) @ x, int(kept.sum())
-
-
 def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:
     """Return 1/x, and 0 elsewhere."""
     return np.divide(1.0, x, out=np.zeros_like(x), where=where)
 
 
-def _mean_cosine(statistic: str, seen: Observed, place: Place, unit_sum: Floats, n: int) -> Iterator[Value]:
+def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> Iterator[Value]:
     """Yield (‖Σu‖² − n) / (n(n − 1)) and its floor."""
+    n = of.n
     if n < 2:
         yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
         return
-    yield Value(statistic, place, float((unit_sum @ unit_sum - n) / (n * (n - 1))), n)
+    value = float((of.unit_sum @ of.unit_sum - n) / (n * (n - 1)))
+    yield Value(statistic, place, value, n, *interval(value, of.error, "fisher", (-1.0, 1.0)))
     yield Value(f"{statistic}_floor", place, _floors.mean_cosine(n, seen.width(place), seen.seed), n)

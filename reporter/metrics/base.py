@@ -25,6 +25,9 @@ WEIGHTS = "(weights)"
 ALL_GROUPS = "(groups)"
 """What stands in the place of a corpus where all groups of texts are looked at together."""
 
+INFLUENCES = 4096
+"""Sampled tokens whose influence on a number its error is taken from."""
+
 Per = Literal["layer", "step", "model", "pair"]
 Comparison = Literal["models", "corpora", "base"]
 
@@ -40,6 +43,10 @@ class Options(BaseModel):
     def sample_size(self) -> int:
         """Return how much its bounded observable must keep (tokens, texts, MiB); 0 where none is bounded."""
         return 0
+
+    def size_of(self, observable: str) -> int:
+        """Return how much one of its bounded observables must keep: of sampled tokens enough for intervals."""
+        return max(self.sample_size(), INFLUENCES) if observable == "tokens" else self.sample_size()
 
 
 class SampleOptions(Options):

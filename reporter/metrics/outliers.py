@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.metrics._delta import Interval, described, error_over_texts, interval, sampled, texts_of
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.metrics.base import Options, SinkCut, SinkToken, Statistic, Value
@@ -63,6 +64,7 @@ STATISTICS = (
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         (TIMKEY,),
+        interval=described("log"),
         bounds=(0, None),
         headline=True,
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
@@ -141,7 +143,7 @@ def outliers(seen: Observed, options: Options) -> Iterator[Value | SinkToken | S
         yield Value("largest", place, largest, moments.n)
         yield _ratio(largest, moments, place)
         yield _dimensions(moments, place)
-        yield _top3_share(moments, kept.unit_squares[at][strata].sum(dim=0).numpy(), place)
+        yield _top3_share(moments, kept.unit_squares[at][strata].sum(dim=0).numpy(), place, seen)
     yield _share(seen, sinks)
     yield from map(_row, sinks.types())
     found = seen.once(("sink cuts", size), lambda: cuts(seen, size))
@@ -165,7 +167,7 @@ def _dimensions(moments: LayerMoments, place: Place) -> Value:
     return Value("dimensions", place, float((np.abs(mean - mean.mean()) > 3 * spread).sum()), n)
 
 
-def _top3_share(moments: LayerMoments, unit_squares: Floats, place: Place) -> Value:
+def _top3_share(moments: LayerMoments, unit_squares: Floats, place: Place, seen: Observed) -> Value:
     n, name = moments.units, "top3_cosine_share"
     if n < 2:
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
@@ -174,7 +176,26 @@ def _top3_share(moments: LayerMoments, unit_squares: Floats, place: Place) -> Va
     # The mean cosine of n isotropic states has the standard deviation √(2/d)/√(n(n − 1)).
     if total <= _CHANCE * np.sqrt(2 / len(parts) / (n * (n - 1))):
         return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
-    return Value(name, place, float(np.sort(parts)[-3:].sum() / total), n)
+    largest = np.argsort(parts)[-3:]
+    share = float(parts[largest].sum() / total)
+    return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
+
+
+def _interval_of_share(
+    share: float, largest: NDArray[np.int64], moments: LayerMoments, place: Place, seen: Observed
+) -> Interval:
+    """Return the interval of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
+
+    With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
+    """
+    mean, sample = moments.unit_sum / moments.units, sampled(seen)
+    direction = -share * mean
+    direction[largest] += mean[largest]
+    x = sample.states(place).astype(np.float64)
+    norms = np.sqrt(np.square(x).sum(axis=1))
+    along = np.divide(x @ direction, norms, out=np.zeros(len(x)), where=norms > 0)
+    influence = 2 * (along - direction @ mean) / (mean @ mean)
+    return interval(share, error_over_texts(influence, texts_of(sample), moments.n, seen.texts), "log", (0.0, np.inf))
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:

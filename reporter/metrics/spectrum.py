@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reporter.metrics import _floors
+from reporter.metrics._delta import described, interval, reciprocal, spectral_errors
 from reporter.metrics._sources import GAO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import (
     ZERO,
@@ -34,6 +37,7 @@ STATISTICS = (
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
         (ROY,),
+        interval=described("log"),
         floor=True,
         bounds=(1, None),
         headline=True,
@@ -44,6 +48,7 @@ STATISTICS = (
         "participation ratio",
         f"(Σλ)² / Σλ², with {_SPECTRUM}",
         (GAO,),
+        interval=described("log"),
         floor=True,
         bounds=(1, None),
         trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
@@ -53,6 +58,7 @@ STATISTICS = (
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
         (RUDELSON,),
+        interval=described("logit") + "; made of its reciprocal",
         floor=True,
         bounds=(1, None),
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
@@ -64,6 +70,7 @@ STATISTICS = (
         f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
         "than three eigenvalues",
         (STRINGER,),
+        interval=described("plain"),
         floor=True,
         bounds=(0, None),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
@@ -77,9 +84,10 @@ STATISTICS = (
     title="Spectrum",
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
-    needs=("moments", "gram"),
+    needs=("moments", "gram", "tokens"),
+    version=2,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), the eigenvalues of a "
-    "width × width matrix for each layer and view; shared with anisotropy",
+    "width × width matrix for each layer and view, and its eigenvectors for the intervals; shared with anisotropy",
     tables=("spectra",),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
@@ -105,14 +113,20 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
 def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
     n, width = seen.tokens, seen.width(place)
     isotropic = _floors.eigenvalues(n, width, seen.seed)
+    most, errors = min(width, n - 1), spectral_errors(seen, place)
     ranks = {"effective_rank": effective_rank, "participation_ratio": participation_ratio, "stable_rank": stable_rank}
     for name, of in ranks.items():
-        yield Value(name, place, max(1.0, of(found)), n)
+        rank = max(1.0, of(found))
+        if name == "stable_rank":  # the reciprocal of a share
+            share = interval(1 / rank, errors["top_variance_share"], "logit", (1 / most, 1.0))
+            ends = reciprocal(share)
+        else:
+            ends = interval(rank, errors[name], "log", (1.0, float(most)))
+        yield Value(name, place, rank, n, *ends)
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
-    most = min(width, n - 1)
     exponent, floor = decay(found, most), decay(isotropic, most)
     if exponent is None:
         yield Value("decay", place, None, n, reason="fewer than three eigenvalues to fit")
         return
-    yield Value("decay", place, exponent, n)
+    yield Value("decay", place, exponent, n, *interval(exponent, errors["decay"], "plain", (0.0, np.inf)))
     yield Value("decay_floor", place, floor, n)

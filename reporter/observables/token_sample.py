@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.setting import Setting
 
-# Columns of ``facts``: what is known of a kept token besides its key and its states. The last three are only in
-# ``Tokens``: whether it is the first own token of its text, and the bits of two float64, those of ``Sinks``.
+# Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
+# corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text, and
+# the bits of two float64, those of ``Sinks``.
 COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE = range(8)
 
 
@@ -102,7 +103,7 @@ class TokenSample(Observable):
     def facts(self, batch: HiddenBatch) -> list[NDArray[np.int64]]:
         """Return what is known of each token of a batch, column by column."""
         ones = np.ones(len(batch), dtype=np.int64)
-        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.texts, batch.positions]
+        return [ones, batch.embedding_contexts.view(np.int64), batch.token_ids, batch.originals, batch.positions]
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens of a batch that enter the sample."""
@@ -118,7 +119,7 @@ class TokenSample(Observable):
             candidates = facts[rows][first]
             candidates[:, COUNT] = count
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
-            np.minimum.at(candidates[:, TEXT], which, batch.texts[rows])
+            np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
             self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
 

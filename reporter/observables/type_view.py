@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -21,29 +22,39 @@ WITHIN = 1e-9  # of the variance, by which its two parts may miss it
 _ROUNDING = 1e-16  # of E‖x‖², which float64 does not resolve
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TypeView:
     """Variance within and between token types at one place, over the tokens that the types cover.
 
     Args:
         n: covered tokens.
-        norm_of_mean: ‖μ‖.
+        centre: μ, shape (width,).
         within: Σ p_t E‖x − μ_t‖², p_t = n_t/n.
         between: Σ p_t ‖μ_t − μ‖².
         ranks: of the types seen in the view, ascending; 0 is the most frequent in the corpus; shape (T,).
         count: n_t, shape (T,).
-        norms: ‖μ_t‖, shape (T,).
+        means: μ_t, shape (T, width).
         variances: E‖x − μ_t‖², shape (T,).
     """
 
     n: int
-    norm_of_mean: float
+    centre: Floats
     within: float
     between: float
     ranks: NDArray[np.int64]
     count: Floats
-    norms: Floats
+    means: Floats
     variances: Floats
+
+    @cached_property
+    def norm_of_mean(self) -> float:
+        """‖μ‖."""
+        return float(np.linalg.norm(self.centre))
+
+    @cached_property
+    def norms(self) -> Floats:
+        """‖μ_t‖, shape (T,)."""
+        return np.asarray(np.linalg.norm(self.means, axis=1))
 
     @property
     def total(self) -> float:
@@ -118,12 +129,12 @@ def _view_of(ranks: NDArray[np.int64], count: Floats, mean: Floats, scatter: Flo
     between = count @ np.square(mean - centre).sum(axis=1) / n
     return TypeView(
         int(count.sum()),
-        float(np.linalg.norm(centre)),
+        centre,
         float(scatter.sum() / n),
         float(between),
         ranks,
         count,
-        np.linalg.norm(mean, axis=1),
+        mean,
         scatter / np.maximum(count, 1.0),
     )
 

@@ -89,9 +89,7 @@ def _said(rows: Sequence[Mapping[str, Any]]) -> str:
     if worst["value"] <= MATTERS:
         return f"The cut decides little: with cuts from a quarter to four times as high, {moved} {largest}."
     several = sum(row["value"] > MATTERS for row in known)
-    more = (
-        f"; by more than {MATTERS:g} in {several} of {len(known)} pairs of model and corpus" if several > 1 else ""
-    )
+    more = f"; by more than {MATTERS:g} in {several} of {len(known)} pairs of model and corpus" if several > 1 else ""
     return (
         f"The cut matters: with cuts from a quarter to four times as high, {moved} {largest}{more}; "
         "see the chart of numbers without sinks, cut elsewhere."

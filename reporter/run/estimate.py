@@ -72,11 +72,12 @@ def estimate(plan: Plan) -> Estimate:
         weights = 12 * layers * width**2
         if seconds is not None:
             seconds += 2 * weights * tokens / FLOPS
-        sampled = sum(
-            cell.options.sample_size()
-            for cell in {cell.key.metric: cell for cell in plan.cells}.values()
-            if cell.options is not None and SAMPLES & set(plan.metrics[cell.key.metric].needs)
-        )
+        samples: dict[str, int] = {}
+        for cell in plan.cells:
+            if cell.options is not None:
+                for name in SAMPLES & set(plan.metrics[cell.key.metric].needs):
+                    samples[name] = max(samples.get(name, 0), cell.options.size_of(name))
+        sampled = sum(samples.values())
         states = (layers + 1) * width * 4
         memory.append(
             4 * weights + 8 * (layers + 1) * width**2 + states * (sampled + 2 * plan.file.study.run.batch_tokens)

@@ -196,7 +196,7 @@ class _Worker:
         wanted: dict[str, int] = {}
         for cell in cells:
             for name in self.plan.metrics[cell.key.metric].needs:
-                size = cell.options.sample_size() if cell.options and KINDS[name].bounded != "no" else 0
+                size = cell.options.size_of(name) if cell.options and KINDS[name].bounded != "no" else 0
                 wanted[name] = max(wanted.get(name, 0), size)
         return measured(
             side,

@@ -25,7 +25,7 @@ def of(observe, values):
 
     def run(model, texts, **options):
         observables, counts = observe(model, texts)
-        return {view: values(model, observables, counts.texts, view, **options) for view in VIEWS}
+        return {view: values(model, observables, counts.distinct_texts, view, **options) for view in VIEWS}
 
     return run
 

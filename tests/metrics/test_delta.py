@@ -1,0 +1,103 @@
+"""Errors by the delta method: against texts drawn again by brute force, of samples, with duplicates, at the edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import influence
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.metrics import _delta
+from reporter.metrics._delta import Error, error_over_texts, interval
+
+METRICS = ("anisotropy", "spectrum", "variance", "outliers")
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return FakeTexts(list(dict.fromkeys(made_up_texts(260, shortest=4, longest=16, words=25))))
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
+    model = FakeModel(role=role, layers=1, width=8, sinks=False)
+    observables, _ = observe(model, texts)
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
+    tokens = tokens.view("words")
+    found = values(model, observables, len(texts), "words", METRICS)
+    for layer in range(2):
+        expected = influence.deviations(tokens.states[layer], tokens.ids, tokens.texts, 400)
+        whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
+        for name, sd in expected.items():
+            value = found[name, layer]
+            assert value.value == pytest.approx(whole[name], rel=1e-3), (name, layer)
+            # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide.
+            assert (value.ci_high - value.ci_low) / 2 / 1.99 == pytest.approx(sd, rel=0.15), (name, layer)
+            assert value.ci_low < value.value < value.ci_high
+
+
+def test_a_sample_of_tokens_finds_the_error_of_all_of_them():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(5, 60, 800)
+    texts = np.repeat(np.arange(800), lengths)
+    influences = (0.5 * rng.standard_normal(800))[texts] + rng.standard_normal(len(texts))
+    influences -= influences.mean()
+    n = len(texts)
+    exact = np.sqrt(np.square(np.bincount(texts, influences)).sum()) / n
+    assert error_over_texts(influences, texts, n, 800).sd == pytest.approx(exact, rel=2e-3)
+    assert error_over_texts(influences, texts, n, 800).df > 300
+    for share in (0.5, 0.15):
+        drawn = [rng.permutation(n)[: int(share * n)] for _ in range(200)]
+        found = [error_over_texts(influences[of], texts[of], n, 800) for of in drawn]
+        assert np.mean([one.sd**2 for one in found]) == pytest.approx(exact**2, rel=0.06)
+        # Fewer pairs in one text: less is known of the error, and the degrees of freedom say so.
+        noise = np.std([one.sd**2 for one in found]) / exact**2
+        assert 2 / np.median([one.df for one in found]) > 0.5 * noise**2
+    # A number of the sample alone has the error of its drawing, too.
+    of = drawn[0]
+    assert error_over_texts(influences[of], texts[of], len(of), 800).sd > exact * 1.2
+
+
+def test_duplicates_add_nothing(observe, values, texts):
+    model = FakeModel(layers=1, width=8, sinks=False)
+    found = []
+    for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
+        observables, counts = observe(model, corpus)
+        found.append(values(model, observables, counts.distinct_texts, "words", METRICS))
+    checked = 0
+    for key, once in found[0].items():
+        # The mean cosines of samples and the types that are kept hang on the number of tokens.
+        if once.ci_low is not None and key[0] in ("anisotropy.mean_cosine", "spectrum.effective_rank"):
+            ends = found[1][key].ci_low, found[1][key].ci_high
+            # Not all tokens of the three copies are sampled.
+            assert ends == pytest.approx((once.ci_low, once.ci_high), abs=0.25 * (once.ci_high - once.ci_low)), key
+            checked += 1
+    assert checked == 4
+
+
+def test_few_texts_have_no_interval(observe, values):
+    observables, _ = observe(FakeModel(), FakeTexts([f"{a} {a + 1} {a + 2} 5 6" for a in (7, 11, 15, 19)]))
+    found = values(FakeModel(), observables, 4, "words", METRICS)
+    assert all(value.ci_low is None for (name, _), value in found.items() if name.split(".")[0] == "spectrum")
+
+
+@pytest.mark.parametrize(
+    ("value", "scale", "bounds"),
+    [(0.999, "logit", (0, 1)), (1e-4, "log", (0, np.inf)), (-0.99, "fisher", (-1, 1)), (0.1, "plain", (0, np.inf))],
+)
+def test_intervals_keep_their_bounds(value, scale, bounds):
+    for sd in (1e-6, 0.01, 1.0, 1e6):
+        low, high = interval(value, Error(sd, 10), scale, bounds)
+        assert bounds[0] <= low <= value <= high <= bounds[1]
+    narrow = interval(value, Error(1e-7, 1e9), scale, bounds)
+    assert narrow == pytest.approx((value - 1.959964e-7, value + 1.959964e-7), abs=1e-9)
+    assert interval(value, Error(0.0, 10), scale, bounds) == (value, value)
+    assert interval(value, None, scale, bounds) == (None, None)
+
+
+def test_bounds_themselves_are_numbers_too():
+    assert interval(1.0, Error(0.1, 10), "logit", (0, 1))[1] == 1
+    assert interval(0.0, Error(0.1, 10), "log", (0, np.inf))[0] == 0
+    assert interval(1.0, Error(0.1, 10), "fisher", (-1, 1))[1] == 1
+    assert _delta.reciprocal((0.25, 0.5)) == (2.0, 4.0)
