@@ -20,6 +20,12 @@ BOOTSTRAP = (
     f"none for fewer than {FEWEST_TEXTS} texts"
 )
 
+HALF_SAMPLED = (
+    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts, each with its own split into "
+    f"frequent and rare types; none for fewer than {FEWEST_TEXTS} texts; over 200 subsets of 100 of 2,000 texts it "
+    "covers 92 to 99 %"
+)
+
 OVER_BATCHES = "mean ± standard deviation over the batches; none for a single batch"
 
 
@@ -62,3 +68,20 @@ def percentile_interval(replicates: NDArray[np.float64], texts: int) -> tuple[fl
         return None, None
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(low), float(high)
+
+
+def half_sample_interval(
+    value: float, halves: NDArray[np.float64], texts: int, bounds: tuple[float, float] = (-1.0, 1.0)
+) -> tuple[float, float] | tuple[None, None]:
+    """Return value ± t·sd of its half-samples, cut at the bounds; none for few texts.
+
+    A half-sample lies as far from the whole as the whole from the truth (``reporter.forward.halves``). The number
+    itself may move with the number of texts, so what counts is the spread of the halves about their own mean.
+    """
+    from scipy.special import stdtrit  # a quantile of Student's t, without the import of scipy.stats
+
+    drawn = halves[np.isfinite(halves)]
+    if texts < FEWEST_TEXTS or len(drawn) < len(halves) / 2:
+        return None, None
+    half = float(stdtrit(len(drawn), 0.975)) * float(np.std(drawn))
+    return max(value - half, bounds[0]), min(value + half, bounds[1])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, cast
 
-import numpy as np
 from pydantic import Field
 
 from reporter.metrics import _floors
 from reporter.metrics._approach import approach
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
 from reporter.metrics._sources import LEE
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -86,7 +85,7 @@ STATISTICS = (
         "similarity of frequent tokens",
         "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types that occur)",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         bounds=(-1, 1),
     ),
     Statistic(
@@ -94,7 +93,7 @@ STATISTICS = (
         "similarity of rare tokens",
         "S(l) over all other tokens",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         bounds=(-1, 1),
     ),
     Statistic(
@@ -102,7 +101,7 @@ STATISTICS = (
         "rare minus frequent",
         "similarity_rare − similarity_frequent at layer l",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
     ),
     Statistic(
@@ -112,7 +111,8 @@ STATISTICS = (
         "rare tokens against that of its frequent ones",
         (LEE,),
         bounds=(0, 1),
-        trap="With thousands of texts a gap far too small to matter has a tiny p.",
+        trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
+        "frequent and rare types as given; the interval of frequency_gap does not.",
     ),
     Statistic(
         "area",
@@ -179,10 +179,8 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
             reason = x.reason or (y.reason if y else "only one side has it")
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
-        others = y.replicates if a.corpus == b.corpus else np.roll(y.replicates, 1)
-        low, high = percentile_interval(x.replicates - others, texts)
-        yield Difference(statistic, place, x.value - y.value, texts, low, high)
+        difference = x.minus(y, paired=a.corpus == b.corpus)
+        yield Difference(statistic, place, difference.value, texts, *difference.interval(texts))
 
 
 @metric(
@@ -191,9 +189,9 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
     "move the other way, and whether rare tokens differ from frequent ones.",
     statistics=STATISTICS,
-    needs=("text_sums", "text_means"),
+    needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=2,
+    version=3,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=("differences",),
@@ -210,8 +208,7 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
         if number.reason:
             yield Value(statistic, place, None, number.n, reason=number.reason)
             continue
-        low, high = percentile_interval(number.replicates, seen.texts)
-        yield Value(statistic, place, number.value, number.n, low, high)
+        yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts))
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
             floor = _floors.pair_cosine(number.n, seen.width(place), seen.seed)
             yield Value("similarity_floor", place, floor, number.n)
