@@ -33,6 +33,8 @@ class HiddenBatch:
         norms: Euclidean norms of the states, shape (places, tokens).
         token_ids: shape (tokens,).
         texts: place in the corpus of each token's text, shape (tokens,).
+        originals: place of the first text of the corpus with the same content, shape (tokens,): texts that say the same
+            are one observation, and share their bootstrap weights.
         positions: place of each token in its text, 0 = first, shape (tokens,).
         contexts: key of what decided the block states, shape (tokens,).
         embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
@@ -48,6 +50,7 @@ class HiddenBatch:
     norms: torch.Tensor
     token_ids: NDArray[np.int64]
     texts: NDArray[np.int64]
+    originals: NDArray[np.int64]
     positions: NDArray[np.int64]
     contexts: Keys
     embedding_contexts: Keys

@@ -17,6 +17,7 @@ from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
 from reporter.forward.strata import ORDINARY, SINK, SPECIAL, STRATA, strata
+from reporter.texts.duplicates import originals
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """What went through the model: texts, tokens by stratum, texts cut at the limit, texts of one ordinary token."""
+    """What went through the model: texts, tokens by stratum, texts cut at the limit, texts of one ordinary token.
+
+    ``distinct_texts`` leaves out texts that repeat an earlier one.
+    """
 
     texts: int = 0
+    distinct_texts: int = 0
     tokens: int = 0
     ordinary: int = 0
     special: int = 0
@@ -127,6 +132,7 @@ def measure(
         ReporterError: if states are not finite.
     """
     limit = longest(settings.max_tokens, model)
+    first_of = originals(texts)
     for shard in shards(texts)[first_shard:]:
         began = time.perf_counter()
         tokens = tokenise(texts, shard, model.tokenizer, limit)
@@ -134,7 +140,7 @@ def measure(
             tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes = np.zeros(len(STRATA), dtype=np.int64)
         for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
-            hidden = _forward(model, batch, settings, texts.name)
+            hidden = _forward(model, batch, settings, texts.name, first_of)
             for watcher in watchers:
                 watcher.start(hidden)
             for layer in hidden.layers():
@@ -144,12 +150,15 @@ def measure(
                 watcher.finish(hidden)
             sizes += hidden.sizes
             tick(len(batch.texts))
-        yield shard, _counts(tokens, sizes, time.perf_counter() - began)
+        yield shard, _counts(tokens, first_of, sizes, time.perf_counter() - began)
 
 
-def _counts(tokens: list[TokenisedText], sizes: np.ndarray, seconds: float) -> Counts:
+def _counts(
+    tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], seconds: float
+) -> Counts:
     return Counts(
         texts=len(tokens),
+        distinct_texts=sum(int(first_of[text.index]) == text.index for text in tokens),
         tokens=int(sizes.sum()),
         ordinary=int(sizes[ORDINARY]),
         special=int(sizes[SPECIAL]),
@@ -168,7 +177,9 @@ def pad_id(model: LoadedModel) -> int:
     return 0
 
 
-def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: str) -> HiddenBatch:
+def _forward(
+    model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: str, first_of: NDArray[np.int64]
+) -> HiddenBatch:
     causal = model.anatomy.role == "decoder"
     ids = torch.as_tensor(batch.ids, device=model.device)
     mask = torch.as_tensor(batch.mask, device=model.device)
@@ -205,6 +216,7 @@ def _forward(model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: 
         norms=norms,
         token_ids=batch.ids[rows, positions],
         texts=batch.texts[rows],
+        originals=first_of[batch.texts[rows]],
         positions=positions.astype(np.int64),
         contexts=contexts[rows, positions],
         frequent=settings.frequent[batch.ids[rows, positions]],

@@ -219,13 +219,16 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
 
 
 def paired_test(gap: TextAverage, place: Place) -> Value:
-    """Return the two-sided p of a paired t-test that the mean over texts of a difference is zero."""
+    """Return the two-sided p of a paired t-test that the mean over texts of a difference is zero.
+
+    Texts that say the same are one observation: the error and the degrees of freedom are those of distinct texts.
+    """
     from scipy.special import stdtr
 
     variance = (gap.square - gap.value**2) * gap.n / (gap.n - 1) if gap.n > 1 else 0.0
-    if gap.n < 2:
+    if gap.distinct < 2:
         return Value("frequency_gap_p", place, None, gap.n, reason="fewer than two texts have tokens of both kinds")
     if not variance > max(1e-12 * gap.square, ROUNDING**2):
         return Value("frequency_gap_p", place, None, gap.n, reason="the difference is the same in every text")
-    t = gap.value / (variance / gap.n) ** 0.5
-    return Value("frequency_gap_p", place, float(2 * stdtr(gap.n - 1, -abs(t))), gap.n)
+    t = gap.value / (variance / gap.distinct) ** 0.5
+    return Value("frequency_gap_p", place, float(2 * stdtr(gap.distinct - 1, -abs(t))), gap.n)

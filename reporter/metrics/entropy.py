@@ -119,7 +119,7 @@ def _mean(statistic: str, place: Place, values: Floats, found: TextEntropies) ->
     drawn = found.weights.sum(axis=1)
     total = found.weights @ values
     replicates = np.divide(total, drawn, out=np.full(len(total), np.nan), where=drawn > 0)
-    low, high = percentile_interval(replicates, len(values))
+    low, high = percentile_interval(replicates, found.distinct)
     return Value(statistic, place, float(values.mean()), len(values), low, high)
 
 

@@ -3,7 +3,8 @@
 Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
 text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
 sums over replicates that merge, in memory that does not grow with the corpus. And since the weights know nothing of
-model, layer or view, replicates of two models on the same corpus are paired.
+model, layer or view, replicates of two models on the same corpus are paired. A text that repeats another is no new
+observation: it draws the weights of the first text of the corpus with its content.
 
 Source: Hanley & MacGibbon 2006, "Creating non-parametric bootstrap samples using Poisson frequencies"; Chamandy et al.
 2012, "Estimating uncertainty for massive data streams".
@@ -33,7 +34,7 @@ def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLI
     """Return each text's weight in each replicate, shape (texts, replicates): Poisson(1), the same in every call.
 
     Args:
-        texts: place of each text in its corpus, shape (texts,).
+        texts: place in the corpus of each text, or of the first one that says the same, shape (texts,).
         seed: the study's seed.
         replicates: a multiple of 4, since one 64-bit hash gives four weights.
     """

@@ -75,7 +75,7 @@ class Observed:
     Args:
         observables: by name.
         layout: the places that were read.
-        texts: texts measured.
+        texts: texts measured, those that repeat an earlier one left out.
         view: a key of ``VIEWS``.
         seed: the study's seed.
         memo: results that several views or metrics share; one for a checkpoint and corpus.

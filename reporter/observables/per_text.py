@@ -30,9 +30,10 @@ class PerText(Bootstrapped):
     """Number of texts, Σ value, Σ value² and weighted sums under each bootstrap replicate, by place, view and quantity.
 
     A text for which a quantity is undefined, as it is where the view leaves the text no token, is left out of sum and
-    count. With P places, V views, Q quantities and R replicates the shapes are: ``sums``, ``squares`` and ``counts``
-    (P, V, Q); ``replicate_sums`` and ``replicate_counts`` (R, P, V, Q). Replicates of all observables, models, places
-    and views on a corpus draw the same texts, so their differences are paired.
+    count; ``distinct`` counts the texts that repeat no earlier one. With P places, V views, Q quantities and R
+    replicates the shapes are: ``sums``, ``squares``, ``counts`` and ``distinct`` (P, V, Q); ``replicate_sums`` and
+    ``replicate_counts`` (R, P, V, Q). Replicates of all observables, models, places and views on a corpus draw the same
+    texts, so their differences are paired.
 
     Args:
         layout: the places that are read.
@@ -40,12 +41,15 @@ class PerText(Bootstrapped):
         replicates: R.
     """
 
-    sums_kept = ("sums", "squares", "counts", "replicate_sums", "replicate_counts")
+    version = 2
+    sums_kept = ("sums", "squares", "counts", "distinct", "replicate_sums", "replicate_counts")
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         super().__init__(layout, seed, replicates)
         shape = (len(layout.places), len(VIEWS), len(self.quantities))
-        self.sums, self.squares, self.counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
+        self.sums, self.squares, self.counts, self.distinct = (
+            torch.zeros(shape, dtype=torch.float64) for _ in range(4)
+        )
         self.replicate_sums, self.replicate_counts = (
             torch.zeros(replicates, *shape, dtype=torch.float64) for _ in range(2)
         )
@@ -53,6 +57,7 @@ class PerText(Bootstrapped):
         """Place in the corpus of each text of the batch at hand, ascending, shape (texts,)."""
         self.text_of_token = torch.zeros(0, dtype=torch.int64)
         """Which one of ``texts`` each token belongs to, shape (tokens,)."""
+        self._originals = self.texts
         self._strata = torch.zeros(0, dtype=torch.int64)
         self._of_places: list[torch.Tensor] = []
 
@@ -66,7 +71,8 @@ class PerText(Bootstrapped):
     def start(self, batch: HiddenBatch) -> None:
         """Number the texts of the batch."""
         device = batch.states[0].device
-        self.texts, text = np.unique(batch.texts, return_inverse=True)
+        self.texts, first, text = np.unique(batch.texts, return_index=True, return_inverse=True)
+        self._originals = batch.originals[first]
         self.text_of_token = torch.as_tensor(text, device=device)
         self._strata = torch.as_tensor(batch.strata, device=device)
         self._of_places = []
@@ -103,10 +109,12 @@ class PerText(Bootstrapped):
         self.sums += values.sum(dim=0)
         self.squares += values.square().sum(dim=0)
         self.counts += defined.sum(dim=0)
+        self.distinct += defined[torch.from_numpy(self.texts == self._originals)].sum(dim=0)
         kept = defined.flatten(1).any(dim=1)  # most texts of a bounded observable are left out
         if not kept.any():
             return
-        weights = torch.from_numpy(poisson_weights(self.texts[kept.numpy()], self.seed, self.replicates)).double().T
+        originals = self._originals[kept.numpy()]
+        weights = torch.from_numpy(poisson_weights(originals, self.seed, self.replicates)).double().T
         self.replicate_sums += (weights @ values[kept].flatten(1)).view_as(self.replicate_sums)
         self.replicate_counts += (weights @ defined[kept].flatten(1).double()).view_as(self.replicate_counts)
 
@@ -118,12 +126,14 @@ class TextAverage:
     Args:
         value: the mean; NaN where no text has the quantity.
         n: texts that have it.
+        distinct: those among them that repeat no earlier text.
         square: the mean of its square, for a variance over texts; NaN with ``value``.
         replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
     """
 
     value: float
     n: int
+    distinct: int
     square: float
     replicates: NDArray[np.float64]
 
@@ -143,4 +153,4 @@ def text_average(seen: Observed, kind: type[PerText], quantity: str, place: Plac
     with np.errstate(invalid="ignore", divide="ignore"):
         value, square = (np.float64(x[at].item()) / np.float64(count) for x in (kept.sums, kept.squares))
         replicates = kept.replicate_sums[:, *at].numpy() / kept.replicate_counts[:, *at].numpy()
-    return TextAverage(float(value), int(count), float(square), replicates)
+    return TextAverage(float(value), int(count), int(kept.distinct[at].item()), float(square), replicates)

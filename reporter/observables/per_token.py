@@ -57,8 +57,8 @@ class PerToken(Bootstrapped):
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
 
     def start(self, batch: HiddenBatch) -> None:
-        """Give each (text, stratum) of the batch a row."""
-        self._texts, text = np.unique(batch.texts, return_inverse=True)
+        """Give each (text, stratum) of the batch a row; texts that say the same share it."""
+        self._texts, text = np.unique(batch.originals, return_inverse=True)
         row = text * len(STRATA) + batch.strata
         self._row_of_text = torch.as_tensor(row, device=batch.states[0].device)
         self._of_texts = []

@@ -25,14 +25,16 @@ class Pooled(TokenSample):
     What a :class:`TokenSample` does with tokens, this one does with texts: a text's key is a hash of the seed and its
     place in the corpus and of nothing else, so two models on one corpus keep the same texts. Of each stratum the texts
     with the smallest keys among those that have a token there are kept; so the texts with the smallest keys in any
-    union of strata are there with all their tokens. ``facts`` counts a text's tokens in the stratum.
+    union of strata are there with all their tokens. A text that repeats an earlier one of the corpus is left out:
+    the two are one observation, and would be each other's nearest neighbours. ``facts`` counts a text's tokens in the
+    stratum.
 
     A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum.
     """
 
     name = "pooled"
     bounded = "at least"
-    version = 1
+    version = 2
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""
@@ -41,25 +43,27 @@ class Pooled(TokenSample):
     def start(self, batch: HiddenBatch) -> None:
         """Choose the texts of a batch that enter the sample."""
         keys = self.keys(batch)
+        own = batch.texts == batch.originals
         self._parts: list[_Part] = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
+            tokens = np.flatnonzero(own[rows]) + rows.start
             distinct, first, which, count = np.unique(
-                keys[rows], return_index=True, return_inverse=True, return_counts=True
+                keys[tokens], return_index=True, return_inverse=True, return_counts=True
             )
             facts = np.zeros((len(distinct), 5), dtype=np.int64)
-            facts[:, COUNT], facts[:, TEXT] = count, batch.texts[rows][first]
+            facts[:, COUNT], facts[:, TEXT] = count, batch.texts[tokens][first]
             chosen, slots = kept.admit(distinct, facts, self.size)
             if not len(chosen):
                 continue
             segment = np.full(len(distinct), -1)
             segment[chosen] = np.arange(len(chosen))
             of_token = segment[which]
-            tokens = np.flatnonzero(of_token >= 0)
+            taken = of_token >= 0
             self._parts.append(
                 (
                     kept,
-                    torch.from_numpy(tokens + rows.start),
-                    torch.from_numpy(of_token[tokens]),
+                    torch.from_numpy(tokens[taken]),
+                    torch.from_numpy(of_token[taken]),
                     torch.from_numpy(count[chosen]).double(),
                     torch.from_numpy(slots),
                 )

@@ -33,7 +33,8 @@ class TextEntropy(Observable):
 
     A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``wanted``/``of``,
     so that about ``wanted`` texts are, the same ones however a corpus is split, and those of a smaller number are
-    among those of a larger one. For each it keeps ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V): NaN
+    among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
+    same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V): NaN
     for fewer than three tokens and for states that are all equal.
 
     Args:
@@ -44,11 +45,13 @@ class TextEntropy(Observable):
     """
 
     name = "text_entropy"
+    version = 2
     bounded = "at least"
 
     def __init__(self, layout: Layout, seed: int, wanted: int, of: int) -> None:
         self.layout, self.seed, self.wanted, self.of = layout, seed, wanted, of
         self.texts: Ints = np.zeros(0, dtype=np.int64)
+        self.originals: Ints = self.texts
         self.lengths: Ints = np.zeros((0, len(VIEWS)), dtype=np.int64)
         self.entropies: Floats = np.zeros((0, len(layout.places), len(VIEWS)))
         self._texts: Ints = np.zeros(0, dtype=np.int64)
@@ -64,8 +67,10 @@ class TextEntropy(Observable):
 
     def start(self, batch: HiddenBatch) -> None:
         """Find the rows of each measured text in each view."""
-        texts = np.unique(batch.texts)
-        self._texts = texts[measured(texts, self.seed, self.wanted, self.of)]
+        texts, first = np.unique(batch.texts, return_index=True)
+        chosen = measured(texts, self.seed, self.wanted, self.of)
+        self._texts = texts[chosen]
+        self.originals = np.concatenate([self.originals, batch.originals[first[chosen]]])
         self._of_places = []
         rows = [np.flatnonzero(batch.texts == text) for text in self._texts]
         self._order = np.argsort([len(of_text) for of_text in rows], kind="stable")
@@ -99,14 +104,16 @@ class TextEntropy(Observable):
     def merge(self, other: TextEntropy) -> None:
         """Add other texts."""
         self.texts = np.concatenate([self.texts, other.texts])
+        self.originals = np.concatenate([self.originals, other.originals])
         self.lengths = np.concatenate([self.lengths, other.lengths])
         self.entropies = np.concatenate([self.entropies, other.entropies])
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``texts``, ``lengths`` and ``entropies``, sorted by text; an entropy that is undefined is −1."""
+        """Return ``texts``, ``originals``, ``lengths`` and ``entropies``, by text; an undefined entropy is −1."""
         order = np.argsort(self.texts, kind="stable")
         entropies = np.nan_to_num(self.entropies[order], nan=-1.0)
-        arrays = {"texts": self.texts[order], "lengths": self.lengths[order], "entropies": entropies}
+        arrays = {"texts": self.texts[order], "originals": self.originals[order], "lengths": self.lengths[order]}
+        arrays["entropies"] = entropies
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def parameters(self) -> dict[str, Any]:
@@ -115,7 +122,8 @@ class TextEntropy(Observable):
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
-        self.texts, self.lengths = tensors["texts"].numpy(), tensors["lengths"].numpy()
+        self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()
+        self.lengths = tensors["lengths"].numpy()
         entropies = tensors["entropies"].numpy()
         self.entropies = np.where(entropies < 0, np.nan, entropies)
 
@@ -195,6 +203,7 @@ class TextEntropies:
         values: entropy of each text that has one, shape (n,).
         lengths: its tokens in the view, shape (n,).
         weights: its weight in each bootstrap replicate, shape (R, n).
+        distinct: texts with an entropy of which no two say the same.
         texts: measured texts with any token in the view.
         short: those among them with fewer than ``FEWEST``.
     """
@@ -202,6 +211,7 @@ class TextEntropies:
     values: Floats
     lengths: Ints
     weights: Floats
+    distinct: int
     texts: int
     short: int
 
@@ -213,7 +223,7 @@ def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
     order = np.argsort(kept.texts, kind="stable")
     order = order[measured(kept.texts[order], kept.seed, wanted, kept.of)]
     weights = seen.once(
-        ("entropy weights", wanted), lambda: poisson_weights(kept.texts[order], kept.seed).astype(np.float64).T
+        ("entropy weights", wanted), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
     )
     lengths, values = kept.lengths[order, view], kept.entropies[order, kept.layout.index[place], view]
     has = np.isfinite(values)
@@ -221,6 +231,7 @@ def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
         values[has],
         lengths[has],
         weights[:, has],
+        len(np.unique(kept.originals[order][has])),
         int((lengths > 0).sum()),
         int(((lengths > 0) & (lengths < FEWEST)).sum()),
     )

@@ -56,7 +56,7 @@ class Measurement:
         return Observed(
             self.measured.observables,
             facts.layout,
-            facts.counts.texts,
+            facts.counts.distinct_texts,
             view,
             seed,
             self.memo,

@@ -10,6 +10,7 @@ from oracles.tokens import all_tokens
 from reporter.metrics import entropy
 from reporter.observables.bootstrap import poisson_weights
 from reporter.observables.text_entropy import TextEntropy, entropies_of, measured
+from reporter.texts.duplicates import originals
 
 
 @pytest.mark.parametrize("width", [8, 100])
@@ -77,7 +78,7 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
     found = values(model, observables, 60, "words", ["entropy"])
     rows = {text: np.flatnonzero(tokens.texts == text) for text in range(60)}
     rows = {text: at for text, at in rows.items() if len(at) > 2}
-    weights = poisson_weights(np.array(list(rows)), 0).astype(float).T
+    weights = poisson_weights(originals(texts)[list(rows)], 0).astype(float).T
     for layer in range(4):
         values_of = np.array([of_text(tokens.states[layer][at]) for at in rows.values()])
         low, high = np.quantile(weights @ values_of / weights.sum(axis=1), [0.025, 0.975])

@@ -35,6 +35,7 @@ def make_batch():
             norms=torch.stack([x.norm(dim=-1) for x in tensors]),
             token_ids=token_ids[order],
             texts=texts[order],
+            originals=texts[order],
             positions=positions[order],
             contexts=contexts.astype(np.uint64)[order],
             embedding_contexts=token_ids.astype(np.uint64)[order],

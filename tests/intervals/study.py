@@ -1,0 +1,363 @@
+"""Do the intervals cover? One pass over many texts, many random subsets of them, each measured as a corpus of its own.
+
+    python tests/intervals/study.py                                # a tiny model of random weights, made-up texts
+    python tests/intervals/study.py --model FOLDER --texts FILE    # a model and texts of your own
+    python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views words,no-sinks
+    python tests/intervals/study.py --metrics intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
+
+Every text goes through the model once. The states at a few layers stay in memory (4 bytes · width · layers a token)
+and are shown again, subset by subset, to fresh observables; each subset has its own seed, so that bootstrap weights and
+samples are drawn anew as well. For each statistic, layer and view it prints
+
+- ``mean`` and ``sd`` of the statistic over the subsets, and ``half``, the mean half-width of its interval;
+- ``covered``: the share of subsets whose interval holds the mean over all subsets. It is the coverage of what a corpus
+  of this size reads on average: a bias that a corpus of this size has is not an error of the interval, and stands in
+- ``drift``: the change of the mean when the corpus doubles, from a line through the means over log2 of the number of
+  texts (a half, one, two and four times ``--subset``), in standard deviations and in per cent of the mean; a mark says
+  whether it exceeds two of its own standard errors.
+
+Subsets of m out of N texts vary less than corpora of m fresh texts, by √(1 − m/N): deviations are divided by it.
+
+The head of a language model is not read, so ``loss``, ``lens`` and ``journey`` are left out; their intervals are made
+as those of ``motion`` are. Where layers are left out, what goes from layer to layer goes from one chosen layer to the
+next. Floors are those of 1000 tokens, since nothing is asked about them here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and ``intervals`` when run as a script
+
+from intervals.replay import Recording, record
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+
+from reporter.metrics import _floors
+from reporter.metrics.base import Metric, PairValue, Value
+from reporter.metrics.registry import catalogue
+from reporter.observables.kinds import KINDS
+from reporter.observables.observed import Observed
+
+Key = tuple[str, str, str]  # statistic, view, layer
+SIZES = (0.5, 1, 2, 4)  # of a subset
+
+
+@dataclass
+class Series:
+    """One statistic over the subsets: its values by size of the subset, NaN where there is none, and its intervals."""
+
+    values: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    intervals: list[tuple[float, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is said of one statistic at one layer under one view.
+
+    Args:
+        key: statistic, view and layer.
+        mean: over the subsets.
+        sd: of a corpus of that many texts, corrected for the finite number of texts.
+        half: mean half-width of the interval; NaN where it has none.
+        covered: share of the subsets with an interval whose interval holds the mean; NaN where none has.
+        drift: change of the mean when the corpus doubles.
+        drift_error: its standard error over the subsets.
+        missing: subsets without a value.
+    """
+
+    key: Key
+    mean: float
+    sd: float
+    half: float
+    covered: float
+    drift: float
+    drift_error: float
+    missing: int
+
+
+def study(
+    recording: Recording,
+    metrics: Sequence[Metric],
+    views: Sequence[str],
+    subset: int,
+    subsets: int,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    sizes: Sequence[float] = SIZES,
+    tick: Callable[[int], None] = lambda done: None,
+) -> list[Row]:
+    """Measure random subsets of the texts and say of each statistic whether its interval covers.
+
+    Args:
+        recording: the states of all texts.
+        metrics: what to compute.
+        views: under which views.
+        subset: texts of a subset.
+        subsets: how many.
+        options: of the metrics, by name.
+        sizes: times ``subset``: the sizes of corpus that the drift is taken over; those that fit.
+        tick: called after each subset with how many are done.
+    """
+    set_up = [(metric, metric.options(**(options or {}).get(metric.name, {}))) for metric in metrics]
+    kept: dict[str, int] = {}
+    for metric, own in set_up:
+        for name in metric.needs:
+            kept[name] = max(kept.get(name, 0), own.sample_size())
+    kept.setdefault("moments", 0)  # views read their tokens there
+    known = [round(subset * size) for size in sizes if round(subset * size) <= recording.texts * 0.8]
+    found: dict[Key, Series] = defaultdict(Series)
+    rng = np.random.default_rng(0)
+    with floors_of_one_size():
+        for draw in range(subsets):
+            order = rng.permutation(recording.texts)
+            for size in {subset, *known} if draw < max(20, subsets // 4) else {subset}:
+                _measure(recording, order[:size], set_up, kept, views, draw, found, size, size == subset)
+            tick(draw + 1)
+    return [_row(key, series, subset, recording.texts) for key, series in found.items()]
+
+
+def _measure(
+    recording: Recording,
+    chosen: np.ndarray,
+    metrics: list[tuple[Metric, Any]],
+    kept: Mapping[str, int],
+    views: Sequence[str],
+    seed: int,
+    found: dict[Key, Series],
+    size: int,
+    intervals: bool,
+) -> None:
+    observables = recording.observables(chosen, list(kept), kept, seed)
+    memo: dict[Any, Any] = {}
+    distinct = len(np.unique(recording.originals[chosen]))
+    for view in views:
+        seen = Observed(observables, recording.layout, distinct, view, seed, memo)
+        for metric, options in metrics:
+            for value in metric.compute(seen, options):
+                where = _where(value, recording.layers)
+                if where is None or value.statistic.endswith("_floor"):
+                    continue
+                series = found[f"{metric.name}.{value.statistic}", view, where]
+                series.values[size].append(np.nan if value.value is None else value.value)
+                if intervals:
+                    both = (value.ci_low, value.ci_high)
+                    series.intervals.append((np.nan, np.nan) if None in both else both)
+
+
+def _where(value: Any, layers: tuple[int, ...]) -> str | None:
+    """Return which layer or layers a value belongs to, in the model's own numbers; None for what is no number."""
+    if isinstance(value, Value):
+        return "" if value.place is None else str(layers[value.place.layer])
+    if isinstance(value, PairValue) and value.layer_a < value.layer_b:
+        return f"{layers[value.layer_a]}-{layers[value.layer_b]}"
+    return None
+
+
+def _row(key: Key, series: Series, subset: int, texts: int) -> Row:
+    values, intervals = np.array(series.values[subset]), np.array(series.intervals)
+    defined = np.isfinite(values)
+    missing = int((~defined).sum())
+    if defined.sum() < 2:
+        return Row(key, *[float("nan")] * 6, missing)
+    mean, finite = float(values[defined].mean()), np.sqrt(1 - subset / texts)
+    deviation = (values - mean) / finite
+    has = defined & np.isfinite(intervals[:, 0])
+    half = covered = float("nan")
+    if has.any():
+        low, high = intervals[has].T
+        half = float((high - low).mean() / 2)
+        # Rounding is no error: an interval of no width covers a number that never moves.
+        target, slack = values[has] - deviation[has], 1e-9 * abs(mean)
+        covered = float(((low - slack <= target) & (target <= high + slack)).mean())
+    return Row(key, mean, float(deviation[defined].std(ddof=1)), half, covered, *_drift(series), missing)
+
+
+def _drift(series: Series) -> tuple[float, float]:
+    """Return the slope of the value over log2 of the number of texts, within each draw, and its standard error."""
+    draws = min(len(values) for values in series.values.values())
+    sizes = sorted(series.values)
+    if len(sizes) < 2 or draws < 2:
+        return float("nan"), float("nan")
+    y = np.array([series.values[size][:draws] for size in sizes])
+    y = y[:, np.isfinite(y).all(axis=0)]
+    if y.shape[1] < 2:
+        return float("nan"), float("nan")
+    x = np.log2(sizes) - np.mean(np.log2(sizes))
+    slopes = x @ y / (x @ x)  # the subsets of a draw lie in one another, so that most of their noise is shared
+    return float(slopes.mean()), float(slopes.std(ddof=1) / np.sqrt(len(slopes)))
+
+
+@contextmanager
+def floors_of_one_size() -> Iterator[None]:
+    """Draw each floor once, for 1000 tokens: drawing them for each subset would take most of the time."""
+    names = ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle")
+    own = {name: getattr(_floors, name) for name in names}
+    try:
+        for name, of in own.items():
+            setattr(_floors, name, lambda n, d, seed, of=of: of(1000, d, 0))
+        yield
+    finally:
+        for name, of in own.items():
+            setattr(_floors, name, of)
+
+
+def table(rows: Sequence[Row], markdown: bool = False) -> str:
+    """Return every row as text, or as a Markdown table."""
+    head = ["statistic", "view", "layer", "mean", "sd", "half", "covered", "drift/sd", "drift %", "missing"]
+    lines = [head, *(_cells(row) for row in rows)]
+    if markdown:
+        lines.insert(1, ["---"] * 3 + ["---:"] * (len(head) - 3))
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    wide = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    aligned = [
+        [
+            cell.ljust(width) if at < 3 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, wide, strict=True))
+        ]
+        for line in lines
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in aligned)
+
+
+def _cells(row: Row) -> list[str]:
+    sure = "" if abs(row.drift) > 2 * row.drift_error else "~"
+    in_sd = row.drift / row.sd if row.sd > 0 else float("nan")
+    in_itself = 100 * row.drift / abs(row.mean) if row.mean else float("nan")
+    return [
+        *row.key,
+        f"{row.mean:.4g}",
+        f"{row.sd:.3g}",
+        _number(row.half, "{:.3g}"),
+        _number(row.covered, "{:.3f}"),
+        _number(in_sd, sure + "{:+.2f}"),
+        _number(in_itself, sure + "{:+.1f}"),
+        str(row.missing or ""),
+    ]
+
+
+def _number(x: float, form: str) -> str:
+    return form.format(x) if np.isfinite(x) else ""
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return a Markdown table with one line for each statistic: over its layers and views, the least and the most."""
+    by_name: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.sd > 1e-9 * abs(row.mean):  # a number that never moves has nothing to cover
+            by_name[row.key[0]].append(row)
+    lines = [
+        "| statistic | covered, mean | least | most | half ÷ 1.96 sd | drift / sd |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for name, of in by_name.items():
+        covered = np.array([row.covered for row in of])
+        has = np.isfinite(covered)
+        drifts = [row.drift / row.sd for row in of if np.isfinite(row.drift)]
+        drift = max(drifts, key=abs, default=float("nan"))
+        if not has.any():
+            lines.append(f"| `{name}` | – | | | | {_number(drift, '{:+.2f}')} |")
+            continue
+        wide = np.median([row.half / (1.96 * row.sd) for row in of if np.isfinite(row.half)])
+        numbers = " | ".join(f"{x:.3f}" for x in (covered[has].mean(), covered[has].min(), covered[has].max()))
+        lines.append(f"| `{name}` | {numbers} | {wide:.2f} | {_number(drift, '{:+.2f}')} |")
+    return "\n".join(lines)
+
+
+def made_up(count: int) -> FakeTexts:
+    """Return distinct texts of 4 to 40 words of the tiny model."""
+    return FakeTexts(list(dict.fromkeys(made_up_texts(2 * count, longest=40, shortest=4)))[:count])
+
+
+def read_texts(path: Path, unit: str, most: int, min_words: int) -> FakeTexts:
+    """Return distinct texts of a file in random order: its lines, or what blank lines separate."""
+    whole = path.read_text(encoding="utf-8")
+    parts = whole.splitlines() if unit == "line" else whole.split("\n\n")
+    texts = list(dict.fromkeys(text for part in parts if len((text := " ".join(part.split())).split()) >= min_words))
+    np.random.default_rng(0).shuffle(texts)
+    return FakeTexts(texts[:most])
+
+
+def load_model(folder: Path) -> Any:
+    """Return the model of a folder in the transformers format, on the CPU."""
+    from reporter.models.load import load
+    from reporter.models.resolve import resolve
+    from reporter.spec.models import PathModel
+
+    def no_texts(name: str) -> Any:
+        raise LookupError(name)
+
+    with tempfile.TemporaryDirectory() as cache:
+        checkpoint = resolve("model", PathModel(path=folder), Path(), Path(cache), no_texts, offline=True)[0]
+    return load(checkpoint, "cpu", offline=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=Path, help="a folder in the transformers format; none: a tiny random model")
+    parser.add_argument("--texts", type=Path, help="a text file; none: made-up texts")
+    parser.add_argument("--unit", choices=("line", "paragraph"), default="line", help="what is a text of the file")
+    parser.add_argument("--min-words", type=int, default=4)
+    parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--texts-in-all", type=int, default=2000)
+    parser.add_argument("--subset", type=int, default=100)
+    parser.add_argument("--subsets", type=int, default=200)
+    parser.add_argument("--layers", help="such as 0,3,6; none: the first, the middle one and the last")
+    parser.add_argument("--metrics", default="anisotropy,spectrum,variance,motion,convergence,contextuality")
+    parser.add_argument("--options", type=json.loads, default={}, help="JSON: options by metric")
+    parser.add_argument("--views", default="words,no-sinks")
+    parser.add_argument("--role", choices=("encoder", "decoder"), default="encoder", help="of the tiny random model")
+    parser.add_argument("--no-drift", action="store_true", help="measure subsets of one size alone")
+    asked = parser.parse_args(arguments)
+    known = {name: m for name, m in catalogue().items() if not any(_reads_head(need) for need in m.needs)}
+    wanted = list(known) if asked.metrics == "all" else asked.metrics.split(",")
+    if unknown := [name for name in wanted if name not in known]:
+        parser.error(f"--metrics: {', '.join(unknown)}: choose from {', '.join(known)}")
+    if (asked.model is None) != (asked.texts is None):
+        parser.error("a model needs --texts, and texts need a --model: the tiny model reads made-up words only")
+    if asked.model is None:
+        model, texts = FakeModel(role=asked.role, width=32), made_up(asked.texts_in_all)
+    else:
+        model, texts = load_model(asked.model), read_texts(asked.texts, asked.unit, asked.texts_in_all, asked.min_words)
+    if len(texts) < 2 * asked.subset:
+        parser.error(f"{len(texts)} texts: subsets of {asked.subset} need at least twice as many")
+    layers = [int(part) for part in asked.layers.split(",")] if asked.layers else None
+    began = time.monotonic()
+    recording = record(model, texts, layers, asked.max_tokens)
+    _tell(f"{len(texts)} texts, {len(recording.facts['texts'])} tokens recorded after {time.monotonic() - began:.0f} s")
+    rows = study(
+        recording,
+        [known[name] for name in wanted],
+        asked.views.split(","),
+        asked.subset,
+        asked.subsets,
+        asked.options,
+        (1,) if asked.no_drift else SIZES,
+        lambda done: _tell(f"{done} of {asked.subsets} subsets") if done % 20 == 0 else None,
+    )
+    print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n")
+    print(table(rows), end="\n\n")
+    print(summary(rows))
+
+
+def _reads_head(name: str) -> bool:
+    return KINDS[name].reads_head or KINDS[name].reads_vocabulary
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

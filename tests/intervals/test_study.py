@@ -1,0 +1,66 @@
+"""The coverage study itself: a replay says what a pass says, and coverage and drift are told where they are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from intervals.replay import record
+from intervals.study import Series, _row, main, summary, table
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+
+from reporter.metrics import _floors
+from reporter.metrics.registry import catalogue
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_a_replay_says_what_a_pass_over_the_same_texts_says(observe, values, role):
+    model, texts = FakeModel(role=role), made_up_texts(60)
+    recording = record(model, texts, range(4), 256)
+    chosen = np.random.default_rng(1).permutation(60)[:30]
+    names = ("moments", "gram", "text_sums", "text_means", "tokens", "type_moments", "intra_text", "activations")
+    names = (*names, "text_entropy", "pooled", "type_sample")
+    replayed = recording.observables(chosen, names, dict.fromkeys(names, 100_000), seed=0)
+    passed, _ = observe(model, FakeTexts(texts[i] for i in chosen), names=names, sites=())
+    metrics = [name for name, metric in catalogue().items() if set(metric.needs) <= set(names)]
+    for view in ("words", "all"):
+        found = values(model, replayed, 30, view, metrics)
+        expected = values(model, passed, 30, view, metrics)
+        assert found.keys() == expected.keys() and len(found) > 100
+        for key, value in expected.items():
+            mine = found[key]
+            assert (mine.value is None) == (value.value is None), key
+            if value.value is not None:
+                assert mine.value == pytest.approx(value.value, rel=1e-4, abs=1e-5), key
+            if value.ci_low is not None:
+                assert (mine.ci_low, mine.ci_high) == pytest.approx((value.ci_low, value.ci_high), rel=1e-3, abs=1e-4)
+
+
+def test_coverage_and_drift_where_they_are_known():
+    """Means of 100 numbers: ± 1.96 sd covers 95 %, ± 1 sd covers 68 %; half of the population drawn varies less."""
+    rng = np.random.default_rng(0)
+    population = rng.standard_normal(200) + 3
+    for half, covered in ((1.96, 0.95), (1.0, 0.683)):
+        series = Series()
+        for _ in range(3000):
+            order = rng.permutation(200)
+            for size in (50, 100):
+                series.values[size].append(population[order[:size]].mean() + np.log2(size))
+            value = series.values[100][-1]
+            series.intervals.append((value - half * population.std() / 10, value + half * population.std() / 10))
+        row = _row(("mean", "words", "0"), series, 100, 200)
+        assert row.covered == pytest.approx(covered, abs=0.02)
+        assert row.sd == pytest.approx(population.std() / 10, rel=0.05)
+        assert row.drift == pytest.approx(1, abs=4 * row.drift_error) and row.drift_error < 0.01
+        assert "0.1" in table([row]) and summary([row]).count("|") > 10
+
+
+def test_the_command_prints_its_tables(capsys):
+    floor = _floors.eigenvalues
+    main(["--texts-in-all", "60", "--subset", "15", "--subsets", "6", "--metrics", "motion,anisotropy"])
+    printed = capsys.readouterr().out
+    assert printed.startswith("6 subsets of 15 of 60 texts")
+    assert "anisotropy.mean_cosine_centred" in printed and "| `motion.step_length` |" in printed
+    assert _floors.eigenvalues is floor
+    with pytest.raises(SystemExit):
+        main(["--metrics", "lens"])
+    assert "choose from" in capsys.readouterr().err
