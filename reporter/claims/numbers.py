@@ -89,7 +89,6 @@ class Numbers:
     def __init__(self, store: Store, study: Study) -> None:
         self.store, self.study = store, study
         self.rows: Callable[[str, str], tuple[Row, ...]] = cache(self._rows)
-        self._options: Callable[[], dict[str, dict[str, Any]]] = cache(self._read_options)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
 
@@ -130,11 +129,10 @@ class Numbers:
             statistic=statistic,
             view=view,
         )
-        options = self._options().get(metric, {})
         rows = []
         for row in found:
             clean = {name: _plain(value) for name, value in row.items()}
-            low, high = spread_of(measure, clean, options)
+            low, high = spread_of(clean)
             whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
             kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high", "n")}
             rows.append(Row(**(kept | whole), low=low, high=high))
@@ -227,10 +225,6 @@ class Numbers:
                     if same and row.layer in entry.get("layers", ()):
                         return str(entry.get("reason"))
         return "it could not be computed"
-
-    def _read_options(self) -> dict[str, dict[str, Any]]:
-        found = self._records("SELECT DISTINCT metric, options FROM cells WHERE study = $study AND options IS NOT NULL")
-        return {row["metric"]: json.loads(row["options"]) for row in found}
 
     def _read_reasons(self) -> list[tuple[str, str, str, str, Any]]:
         found = self._records(

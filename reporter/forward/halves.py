@@ -24,7 +24,12 @@ HALF_SAMPLES = GROUPS - 1
 
 
 def groups_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return the group of each text, 0…63, by a hash of its place in the corpus, shape (texts,)."""
+    """Return the group of each text, 0…63, by a hash of its place in the corpus, shape (texts,).
+
+    Args:
+        texts: place in the corpus of each text, or of the first one that says the same, shape (texts,).
+        seed: the study's seed.
+    """
     return np.asarray(mix(key_of(seed, texts)) >> np.uint64(58), dtype=np.int64)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from reporter.forward.halves import GROUPS, HALVES, groups_of, packed
 from reporter.forward.measure import longest
+from reporter.texts.duplicates import originals
 from reporter.texts.tokens import shards, tokenise
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class TypeCounts:
     counts: NDArray[np.int64]
     added: NDArray[np.int64]
     splits: NDArray[np.int64]
+
+    @classmethod
+    def of_groups(cls, counts: NDArray[np.int32], added: NDArray[np.int32]) -> TypeCounts:
+        """Return the counts of a corpus from those of its groups of texts, each of shape (groups, vocabulary)."""
+        columns = np.zeros((counts.shape[1], GROUPS), dtype=bool)
+        for sample, held in enumerate([*HALVES, np.ones(GROUPS, dtype=bool)]):
+            columns[:, sample] = _frequent(counts[held].sum(axis=0), added[held].sum(axis=0))
+        return cls(counts.sum(axis=0, dtype=np.int64), added.sum(axis=0, dtype=np.int64), packed(columns))
 
     @property
     def frequent(self) -> NDArray[np.bool_]:
@@ -57,17 +66,14 @@ def count_types(model: LoadedModel, texts: Texts, max_tokens: int, seed: int) ->
     """
     size = model.anatomy.vocabulary_size
     counts, added = np.zeros((2, GROUPS, size), dtype=np.int32)
-    limit = longest(max_tokens, model)
+    limit, first_of = longest(max_tokens, model), originals(texts)
     for shard in shards(texts):
         tokenised = tokenise(texts, shard, model.tokenizer, limit)
-        groups = groups_of(np.array([text.index for text in tokenised], dtype=np.int64), seed)
+        groups = groups_of(first_of[[text.index for text in tokenised]], seed)
         for text, group in zip(tokenised, groups, strict=True):
             np.add.at(counts[group], text.ids[~text.special], 1)
             np.add.at(added[group], text.ids[text.special], 1)
-    columns = np.zeros((size, GROUPS), dtype=bool)
-    for sample, held in enumerate([*HALVES, np.ones(GROUPS, dtype=bool)]):
-        columns[:, sample] = _frequent(counts[held].sum(axis=0), added[held].sum(axis=0))
-    return TypeCounts(counts.sum(axis=0, dtype=np.int64), added.sum(axis=0, dtype=np.int64), packed(columns))
+    return TypeCounts.of_groups(counts, added)
 
 
 def _frequent(counts: NDArray[np.int64], added: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 FEWEST_TEXTS = 5  # below it the interval covers far less than it says: 74 % at three texts, 89 % at five
 
+Z = 1.959964  # 97.5 % of the standard normal distribution
+
 BOOTSTRAP = (
     "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights); "
     f"none for fewer than {FEWEST_TEXTS} texts"
@@ -25,17 +26,6 @@ HALF_SAMPLED = (
     f"frequent and rare types; none for fewer than {FEWEST_TEXTS} texts; over 200 subsets of 100 of 2,000 texts it "
     "covers 92 to 99 %"
 )
-
-OVER_BATCHES = "mean ± standard deviation over the batches; none for a single batch"
-
-
-def mean_of_batches(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Return the mean over batches, and the mean minus and plus the standard deviation (n − 1) of a batch."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, None, None
-    spread = float(np.std(values, ddof=1))
-    return mean, mean - spread, mean + spread
 
 
 class Replicated(Protocol):
@@ -75,7 +65,7 @@ def half_sample_interval(
 ) -> tuple[float, float] | tuple[None, None]:
     """Return value ± t·sd of its half-samples, cut at the bounds; none for few texts.
 
-    A half-sample lies as far from the whole as the whole from the truth (``reporter.forward.halves``). The number
+    A half-sample lies as far from the whole as the whole from the truth. The number
     itself may move with the number of texts, so what counts is the spread of the halves about their own mean.
     """
     from scipy.special import stdtrit  # a quantile of Student's t, without the import of scipy.stats

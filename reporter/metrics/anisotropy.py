@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics import _floors
-from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
+from reporter.metrics._intervals import FEWEST_TEXTS, Z
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import eigenvalues, isoscore
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
@@ -40,7 +40,9 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval=OVER_BATCHES,
+        interval="95 %, by the delta method: a token moves the share by ((v·x)² − share·‖x‖²) / Σ‖x‖², v the first "
+        "axis of its batch; summed by text over all batches, texts taken as independent; none for fewer than "
+        f"{FEWEST_TEXTS} texts",
         floor=True,
         bounds=(0, 1),
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
@@ -146,6 +148,7 @@ class _Sampled:
     Args:
         n: tokens in all batches together.
         shares: λ1/Σλ of each batch, NaN for a batch of equal states.
+        error: the standard error of their mean over texts.
         size: tokens in a batch.
         centred: Σu of x − μ over the whole sample, and how many of its states are not zero.
         standardised: the same of (x − μ)/σ.
@@ -153,6 +156,7 @@ class _Sampled:
 
     n: int
     shares: list[float]
+    error: float
     size: int
     centred: tuple[Floats, int]
     standardised: tuple[Floats, int]
@@ -162,7 +166,12 @@ def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampl
     sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
     batches = options.split(len(sample))
     states = sample.states(place).astype(np.float64)
-    shares = [_first_share(states[batch]) for batch in batches] if len(sample) else []
+    found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
+    shares = [share for share, _ in found]
+    error = 0.0
+    if found:
+        influence = np.concatenate([of_batch for _, of_batch in found]) / len(found)
+        error = float(np.linalg.norm(np.bincount(sample.texts[: len(influence)], influence)))
     states -= moments.mean
     deviation = np.sqrt(moments.squares / max(moments.n, 1))
     inverse = _reciprocal(deviation, deviation > 1e-6 * np.abs(moments.mean))
@@ -174,6 +183,7 @@ def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampl
     return _Sampled(
         batches[-1].stop,
         shares,
+        error,
         batches[0].stop,
         (centred, n_centred),
         (standardised * inverse, n_standardised),
@@ -188,28 +198,38 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
     if not np.isfinite(shares).all():
         yield Value("top_variance_share_batch", place, None, n, reason="all states of a batch are equal")
         return
-    mean, low, high = mean_of_batches(shares)
-    yield Value("top_variance_share_batch", place, mean, n, low, high)
+    mean, interval = float(np.mean(shares)), (None, None)
+    if seen.texts >= FEWEST_TEXTS:
+        interval = max(mean - Z * sampled.error, 0.0), min(mean + Z * sampled.error, 1.0)
+    yield Value("top_variance_share_batch", place, mean, n, *interval)
     floor = _floors.top_variance_share(sampled.size, seen.width(place), seen.seed)
     yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
-def _first_share(x: Floats) -> float:
-    """Return λ1/Σλ of the covariance of x, shape (n, d); NaN if all rows are equal."""
+def _first_share(x: Floats) -> tuple[float, Floats]:
+    """Return λ1/Σλ of the covariance of x, shape (n, d), and what each row adds to it; NaN if all rows are equal."""
     centred = x - x.mean(axis=0)
-    total = np.square(centred).sum()
+    squares = np.square(centred).sum(axis=1)
+    total = squares.sum()
     if total <= 1e-12 * np.square(x).sum():
-        return float("nan")
+        return float("nan"), np.zeros(len(x))
     # The smaller of the two products has the same eigenvalues that are not zero.
-    product = centred.T @ centred if x.shape[0] >= x.shape[1] else centred @ centred.T
-    return float(_largest_eigenvalue(product) / total)
+    if x.shape[0] >= x.shape[1]:
+        largest, axis = _largest_eigenpair(centred.T @ centred)
+        along = np.square(centred @ axis)
+    else:
+        largest, scores = _largest_eigenpair(centred @ centred.T)
+        along = np.square(scores) * largest
+    share = largest / total
+    return share, (along - share * squares) / total
 
 
-def _largest_eigenvalue(symmetric: Floats) -> float:
+def _largest_eigenpair(symmetric: Floats) -> tuple[float, Floats]:
     from scipy.linalg import eigh
 
-    size = len(symmetric)
-    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0])
+    last = len(symmetric) - 1
+    values, vectors = eigh(symmetric, subset_by_index=[last, last], check_finite=False)
+    return float(values[0]), vectors[:, 0]
 
 
 def _unit_sum(x: Floats, norms: Floats, zero: float = 0.0) -> tuple[Floats, int]:

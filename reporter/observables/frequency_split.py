@@ -55,7 +55,7 @@ class FrequencySplit(PerToken):
         bits = np.zeros(len(batch), dtype=np.int64)
         known = batch.token_ids < len(self.splits)
         bits[known] = self.splits[batch.token_ids[known]]
-        frequent, held = unpacked(bits), samples_of(batch.texts, self.seed)
+        frequent, held = unpacked(bits), samples_of(batch.originals, self.seed)
         self._masks = tuple(torch.from_numpy(mask).double() for mask in (held & frequent, held & ~frequent))
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys, key_of
+from reporter.forward.halves import HALVES, groups_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
@@ -105,7 +106,7 @@ class TokenSample(Observable):
                 np.ones(len(batch), dtype=np.int64),
                 batch.embedding_contexts.view(np.int64),
                 batch.token_ids,
-                batch.texts,
+                batch.originals,
                 batch.positions,
             ],
             axis=1,
@@ -120,7 +121,7 @@ class TokenSample(Observable):
             candidates = facts[rows][first]
             candidates[:, COUNT] = count
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
-            np.minimum.at(candidates[:, TEXT], which, batch.texts[rows])
+            np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
             self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
 
@@ -191,6 +192,15 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def texts(self) -> NDArray[np.int64]:
+        """Place in the corpus of each token's text, or of the first one that says the same, shape (n,)."""
+        return self.facts[:, TEXT]
+
+    def halves(self, seed: int) -> NDArray[np.bool_]:
+        """Return which tokens each half-sample of the texts holds, shape (63, n); see ``reporter.forward.halves``."""
+        return HALVES[:, groups_of(self.texts, seed)]
 
     def states(self, place: Place) -> NDArray[np.float32]:
         """Return the tokens' states at a place, shape (n, width)."""
