@@ -95,6 +95,12 @@ class Numbers:
     def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
         return self.store.frame(sql, {"study": self.study.study, **values}).to_dict("records")
 
+    def corpus_sizes(self) -> list[dict[Any, Any]]:
+        """Return the columns corpus, words and texts of each corpus of the study that was read."""
+        return self._records(
+            "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
+        )
+
     def view_of(self, measure: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
         return ANALYSIS_VIEW if measure.partition(".")[0] in ANALYSES else view

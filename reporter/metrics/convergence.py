@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import Field
 
 from reporter.metrics import _floors
-from reporter.metrics._approach import approach
+from reporter.metrics._approach import Approach, approach
+from reporter.metrics._growth import per_doubling
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
 from reporter.metrics._sources import LEE
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
@@ -87,6 +88,7 @@ STATISTICS = (
         (LEE,),
         interval=HALF_SAMPLED,
         bounds=(-1, 1),
+        grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
     ),
     Statistic(
         "similarity_rare",
@@ -95,6 +97,7 @@ STATISTICS = (
         (LEE,),
         interval=HALF_SAMPLED,
         bounds=(-1, 1),
+        grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
     ),
     Statistic(
         "frequency_gap",
@@ -179,8 +182,27 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
             reason = x.reason or (y.reason if y else "only one side has it")
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
+        if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(first, second, place)):
+            yield Difference(statistic, place, None, texts, reason=why)
+            continue
         difference = x.minus(y, paired=a.corpus == b.corpus)
         yield Difference(statistic, place, difference.value, texts, *difference.interval(texts))
+
+
+_GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
+_ALIKE = 1.25  # times the tokens of the other corpus
+
+
+def _unequal(a: Approach, b: Approach, place: Place | None) -> str:
+    """Return why a statistic that moves with the size of the corpus is not compared, or nothing."""
+    kinds = ("similarity_frequent", "similarity_rare")
+    few, many = sorted(sum(side.numbers[kind, place].n for kind in kinds) for side in (a, b))
+    if many <= _ALIKE * few:
+        return ""
+    return (
+        f"it moves with the size of the corpus, and one has {many:,} tokens where the other has {few:,}: give the larger "
+        f"one a `limit:` of {few / many:.0%} of its texts"
+    )
 
 
 @metric(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import Options, Result, Statistic, TokenType, Value
 from reporter.metrics.registry import metric
@@ -32,7 +33,12 @@ _BIAS = (
 
 STATISTICS = (
     Statistic(
-        "total", "variance", f"V = E‖x − μ‖² {_OVER}; V = V_W + V_B is checked to 1e-9", (YAMAGIWA,), bounds=(0, None)
+        "total",
+        "variance",
+        f"V = E‖x − μ‖² {_OVER}; V = V_W + V_B is checked to 1e-9",
+        (YAMAGIWA,),
+        bounds=(0, None),
+        grows=per_doubling("+3 to +5 %", "1.1 to 3.7", MORE_TYPES),
     ),
     Statistic(
         "within",
@@ -41,6 +47,7 @@ STATISTICS = (
         (YAMAGIWA,),
         bounds=(0, None),
         trap=_BIAS,
+        grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
     ),
     Statistic(
         "between",
@@ -49,6 +56,7 @@ STATISTICS = (
         (YAMAGIWA,),
         bounds=(0, None),
         trap=_BIAS,
+        grows=per_doubling("+3 to +8 %", "1.0 to 3.0", MORE_TYPES),
     ),
     Statistic(
         "within_share",
@@ -59,6 +67,7 @@ STATISTICS = (
         bounds=(0, 1),
         headline=True,
         trap=_BIAS,
+        grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
     ),
     Statistic(
         "between_share",
@@ -68,14 +77,23 @@ STATISTICS = (
         floor=True,
         bounds=(0, 1),
         trap=_BIAS,
+        grows=per_doubling("up to +3 %", "0.4 to 1.3", MORE_TYPES),
     ),
-    Statistic("norm_of_mean", "norm of the mean", f"‖μ‖, μ = E x {_OVER}", (YAMAGIWA,), bounds=(0, None)),
+    Statistic(
+        "norm_of_mean",
+        "norm of the mean",
+        f"‖μ‖, μ = E x {_OVER}",
+        (YAMAGIWA,),
+        bounds=(0, None),
+        grows=per_doubling("−3 to −7 %", "1.6 to 5.1", MORE_TYPES),
+    ),
     Statistic(
         "mean_square_norm",
         "mean square norm",
         f"E‖x‖² {_OVER}; E‖x‖² = ‖μ‖² + V is checked to 1e-9",
         (YAMAGIWA,),
         bounds=(0, None),
+        grows=per_doubling("+1 to +3 %", "0.8 to 2.0", MORE_TYPES),
     ),
     Statistic(
         "tradeoff",
@@ -88,6 +106,7 @@ STATISTICS = (
         bounds=(-1, 1),
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
         "the bias of small n_t.",
+        grows=per_doubling("−0.06 to −0.18", "0.7 to 1.8", MORE_TYPES),
     ),
     Statistic(
         "coverage",
@@ -96,6 +115,7 @@ STATISTICS = (
         (YAMAGIWA,),
         per="model",
         bounds=(0, 1),
+        grows=per_doubling("+15 %", "6.4", MORE_TYPES),
     ),
 )
 
