@@ -200,8 +200,8 @@ def _unequal(a: Approach, b: Approach, place: Place | None) -> str:
     if many <= _ALIKE * few:
         return ""
     return (
-        f"it moves with the size of the corpus, and one has {many:,} tokens where the other has {few:,}: give the larger "
-        f"one a `limit:` of {few / many:.0%} of its texts"
+        f"it moves with the size of the corpus, and one has {many:,} tokens where the other has {few:,}: give the "
+        f"larger one a `limit:` of {few / many:.0%} of its texts"
     )
 
 
