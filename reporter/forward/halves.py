@@ -46,7 +46,7 @@ HALVES = _halves()
 
 def packed(columns: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return 64 booleans a row as the bits of one integer, shape (rows,)."""
-    return np.packbits(columns, axis=1, bitorder="little").view(np.int64)[:, 0]
+    return np.asarray(np.packbits(columns, axis=1, bitorder="little").view(np.int64)[:, 0])
 
 
 def unpacked(bits: NDArray[np.int64]) -> NDArray[np.bool_]:

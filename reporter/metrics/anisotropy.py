@@ -103,7 +103,7 @@ class AnisotropyOptions(SampleOptions):
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=2,
+    version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
 def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
@@ -198,7 +198,8 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
     if not np.isfinite(shares).all():
         yield Value("top_variance_share_batch", place, None, n, reason="all states of a batch are equal")
         return
-    mean, interval = float(np.mean(shares)), (None, None)
+    mean = float(np.mean(shares))
+    interval: tuple[float, float] | tuple[None, None] = (None, None)
     if seen.texts >= FEWEST_TEXTS:
         interval = max(mean - Z * sampled.error, 0.0), min(mean + Z * sampled.error, 1.0)
     yield Value("top_variance_share_batch", place, mean, n, *interval)
