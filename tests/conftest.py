@@ -47,11 +47,13 @@ def observe(monkeypatch):
         """Measure ``shards`` shards (None: all) from ``first_shard`` on into ``observables`` or fresh ones."""
         monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters or 10**9)
         layout = Layout.of(model.anatomy, sites)
-        counted = count_types(model, texts, max_tokens)
+        counted = count_types(model, texts, max_tokens, seed)
         if observables is None:
             types = counted.at_least(5)
             tokens_in_all = int(counted.counts.sum() + counted.added.sum())
-            setting = Setting(layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types}, tokens_in_all)
+            setting = Setting(
+                layout, seed, len(texts), sample, types, {i: f"t{i}" for i in types}, tokens_in_all, counted.splits
+            )
             observables = {name: KINDS[name].empty(setting) for name in names}
         counts = Counts()
         settings = Settings(max_tokens, batch_tokens, seed, "float32", layout, counted.frequent)

@@ -15,6 +15,7 @@ from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import Source
+from reporter.claims.sizes import refuse_unequal
 from reporter.spec.claim_parts import GROUPS
 from reporter.spec.claims import SideParts
 
@@ -62,6 +63,7 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     a, b = (_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
     source = Source(numbers, claim.metric, view, claim.site, layer=claim.layer)
     found_a, found_b = (_group(source, side, notes) for side in (a, b))
+    refuse_unequal(numbers, claim.metric, a.corpora, b.corpora)
     same = set(found_a.models) == set(found_b.models) and a.corpora != b.corpora
     if not same and (both := set(found_a.models) & set(found_b.models)):
         raise Missing(f"{', '.join(sorted(both))} is on both sides")

@@ -89,12 +89,17 @@ class Numbers:
     def __init__(self, store: Store, study: Study) -> None:
         self.store, self.study = store, study
         self.rows: Callable[[str, str], tuple[Row, ...]] = cache(self._rows)
-        self._options: Callable[[], dict[str, dict[str, Any]]] = cache(self._read_options)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
 
     def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
         return self.store.frame(sql, {"study": self.study.study, **values}).to_dict("records")
+
+    def corpus_sizes(self) -> list[dict[Any, Any]]:
+        """Return the columns corpus, words and texts of each corpus of the study that was read."""
+        return self._records(
+            "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
+        )
 
     def view_of(self, measure: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
@@ -130,11 +135,10 @@ class Numbers:
             statistic=statistic,
             view=view,
         )
-        options = self._options().get(metric, {})
         rows = []
         for row in found:
             clean = {name: _plain(value) for name, value in row.items()}
-            low, high = spread_of(measure, clean, options)
+            low, high = spread_of(clean)
             whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
             kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high", "n")}
             rows.append(Row(**(kept | whole), low=low, high=high))
@@ -227,10 +231,6 @@ class Numbers:
                     if same and row.layer in entry.get("layers", ()):
                         return str(entry.get("reason"))
         return "it could not be computed"
-
-    def _read_options(self) -> dict[str, dict[str, Any]]:
-        found = self._records("SELECT DISTINCT metric, options FROM cells WHERE study = $study AND options IS NOT NULL")
-        return {row["metric"]: json.loads(row["options"]) for row in found}
 
     def _read_reasons(self) -> list[tuple[str, str, str, str, Any]]:
         found = self._records(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.forward.halves import GROUPS, HALVES, groups_of, packed
 from reporter.forward.measure import longest
+from reporter.texts.duplicates import originals
 from reporter.texts.tokens import shards, tokenise
 
 if TYPE_CHECKING:
@@ -23,17 +25,26 @@ class TypeCounts:
     Args:
         counts: for each token id, how often it occurs other than by the tokenizer's own doing, shape (vocabulary,).
         added: for each token id, how often the tokenizer added it, shape (vocabulary,).
+        splits: for each token id, in which samples of the corpus its type is a frequent one: bits 0…62 are the
+            half-samples of ``reporter.forward.halves``, bit 63 is the whole corpus, shape (vocabulary,).
     """
 
     counts: NDArray[np.int64]
     added: NDArray[np.int64]
+    splits: NDArray[np.int64]
+
+    @classmethod
+    def of_groups(cls, counts: NDArray[np.int32], added: NDArray[np.int32]) -> TypeCounts:
+        """Return the counts of a corpus from those of its groups of texts, each of shape (groups, vocabulary)."""
+        columns = np.zeros((counts.shape[1], GROUPS), dtype=bool)
+        for sample, held in enumerate([*HALVES, np.ones(GROUPS, dtype=bool)]):
+            columns[:, sample] = _frequent(counts[held].sum(axis=0), added[held].sum(axis=0))
+        return cls(counts.sum(axis=0, dtype=np.int64), added.sum(axis=0, dtype=np.int64), packed(columns))
 
     @property
     def frequent(self) -> NDArray[np.bool_]:
         """For each token id, whether it occurs more often than the median type (of those that occur by themselves)."""
-        found = self.counts[self.counts > 0]
-        median = float(np.median(found)) if len(found) else 0.0
-        return np.asarray(self.counts + self.added > median)
+        return np.asarray(self.splits < 0)  # bit 63 is the sign
 
     def at_least(self, occurrences: int) -> dict[int, int]:
         """Return the ids that occur so often, with their counts, most frequent first; of equals the smaller id."""
@@ -42,12 +53,30 @@ class TypeCounts:
         return {int(i): int(self.counts[i]) for i in ids[order]}
 
 
-def count_types(model: LoadedModel, texts: Texts, max_tokens: int) -> TypeCounts:
-    """Tokenise a corpus and count its token types."""
-    counts, added = np.zeros((2, model.anatomy.vocabulary_size), dtype=np.int64)
-    limit = longest(max_tokens, model)
+def count_types(model: LoadedModel, texts: Texts, max_tokens: int, seed: int) -> TypeCounts:
+    """Tokenise a corpus and count its token types, in all of it and in its half-samples.
+
+    Memory: 512 bytes for each token id of the vocabulary.
+
+    Args:
+        model: whose tokenizer.
+        texts: the corpus.
+        max_tokens: where texts are cut.
+        seed: the study's seed, for the half-samples.
+    """
+    size = model.anatomy.vocabulary_size
+    counts, added = np.zeros((2, GROUPS, size), dtype=np.int32)
+    limit, first_of = longest(max_tokens, model), originals(texts)
     for shard in shards(texts):
-        for text in tokenise(texts, shard, model.tokenizer, limit):
-            np.add.at(counts, text.ids[~text.special], 1)
-            np.add.at(added, text.ids[text.special], 1)
-    return TypeCounts(counts, added)
+        tokenised = tokenise(texts, shard, model.tokenizer, limit)
+        groups = groups_of(first_of[[text.index for text in tokenised]], seed)
+        for text, group in zip(tokenised, groups, strict=True):
+            np.add.at(counts[group], text.ids[~text.special], 1)
+            np.add.at(added[group], text.ids[text.special], 1)
+    return TypeCounts.of_groups(counts, added)
+
+
+def _frequent(counts: NDArray[np.int64], added: NDArray[np.int64]) -> NDArray[np.bool_]:
+    found = counts[counts > 0]
+    median = float(np.median(found)) if len(found) else 0.0
+    return np.asarray(counts + added > median)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.metrics._intervals import half_sample_interval, percentile_interval
+
 if TYPE_CHECKING:
     from reporter.observables.observed import Average, Observed, Place
     from reporter.observables.per_text import TextAverage
@@ -24,14 +26,30 @@ class Number:
     Args:
         value: NaN where it could not be computed; then ``reason`` says why.
         n: tokens (or texts) it rests on.
-        replicates: the statistic under each set of text weights, shape (R,).
+        replicates: the statistic under each set of text weights, shape (R,), or in each half-sample.
         reason: why there is no value.
+        halved: whether the replicates are half-samples.
     """
 
     value: float
     n: int
     replicates: Floats
     reason: str = ""
+    halved: bool = False
+
+    def minus(self, other: Number, paired: bool) -> Number:
+        """Return the difference with another model's or corpus' number; paired replicates drew the same texts."""
+        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
+        others = other.replicates if paired else np.roll(other.replicates, 1)
+        return Number(
+            self.value - other.value, min(self.n, other.n), self.replicates - others, self.reason, self.halved
+        )
+
+    def interval(self, texts: int) -> tuple[float, float] | tuple[None, None]:
+        """Return the 95 % interval, given how many texts there are."""
+        if self.halved:
+            return half_sample_interval(self.value, self.replicates, texts)
+        return percentile_interval(self.replicates, texts)
 
 
 @dataclass
@@ -40,10 +58,19 @@ class Approach:
 
     numbers: dict[Key, Number] = field(default_factory=dict)
 
-    def add(self, statistic: str, place: Place | None, value: float, replicates: Floats, n: int, why: str) -> None:
+    def add(
+        self,
+        statistic: str,
+        place: Place | None,
+        value: float,
+        replicates: Floats,
+        n: int,
+        why: str,
+        halved: bool = False,
+    ) -> None:
         """Add a number; ``why`` is its reason if it is not finite."""
         finite = bool(np.isfinite(value))
-        self.numbers[statistic, place] = Number(float(value), n, replicates, "" if finite else why)
+        self.numbers[statistic, place] = Number(float(value), n, replicates, "" if finite else why, halved)
 
     def __iter__(self) -> Iterator[tuple[str, Place | None, Number]]:
         for (statistic, place), number in self.numbers.items():
@@ -78,13 +105,12 @@ def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["t
         away = seen.average(f"violation{suffix}", place)
         found.add("violations", place, away.value, away.replicates, away.n, why)
     for place in path:
-        often = seen.average(f"cosine{suffix}_frequent", place)
-        rarely = seen.average(f"cosine{suffix}_rare", place)
+        often = seen.per_token("frequency_split", f"cosine{suffix}_frequent", place)
+        rarely = seen.per_token("frequency_split", f"cosine{suffix}_rare", place)
         for name, average in (("similarity_frequent", often), ("similarity_rare", rarely)):
-            found.add(name, place, average.value, average.replicates, average.n, "no such token")
-        gap = rarely.value - often.value
-        both = min(often.n, rarely.n)
-        found.add("frequency_gap", place, gap, rarely.replicates - often.replicates, both, "no token of one kind")
+            found.add(name, place, average.value, average.replicates, average.n, "no such token", halved=True)
+        gap, halves = rarely.value - often.value, rarely.replicates - often.replicates
+        found.add("frequency_gap", place, gap, halves, min(often.n, rarely.n), "no token of one kind", halved=True)
     gain, gain_draws = similarity[last] - similarity[0], draws[last] - draws[0]
     found.add("rate", None, gain / last, gain_draws / last, n, why)
     steps = last - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -15,21 +14,18 @@ if TYPE_CHECKING:
 
 FEWEST_TEXTS = 5  # below it the interval covers far less than it says: 74 % at three texts, 89 % at five
 
+Z = 1.959964  # 97.5 % of the standard normal distribution
+
 BOOTSTRAP = (
     "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights); "
     f"none for fewer than {FEWEST_TEXTS} texts"
 )
 
-OVER_BATCHES = "mean ± standard deviation over the batches; none for a single batch"
-
-
-def mean_of_batches(values: Sequence[float]) -> tuple[float, float | None, float | None]:
-    """Return the mean over batches, and the mean minus and plus the standard deviation (n − 1) of a batch."""
-    mean = float(np.mean(values))
-    if len(values) < 2:
-        return mean, None, None
-    spread = float(np.std(values, ddof=1))
-    return mean, mean - spread, mean + spread
+HALF_SAMPLED = (
+    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts, each with its own split into "
+    f"frequent and rare types; none for fewer than {FEWEST_TEXTS} texts; over 200 subsets of 100 of 2,000 texts it "
+    "covers 92 to 99 %"
+)
 
 
 class Replicated(Protocol):
@@ -62,3 +58,20 @@ def percentile_interval(replicates: NDArray[np.float64], texts: int) -> tuple[fl
         return None, None
     low, high = np.quantile(drawn, [0.025, 0.975])
     return float(low), float(high)
+
+
+def half_sample_interval(
+    value: float, halves: NDArray[np.float64], texts: int, bounds: tuple[float, float] = (-1.0, 1.0)
+) -> tuple[float, float] | tuple[None, None]:
+    """Return value ± t·sd of its half-samples, cut at the bounds; none for few texts.
+
+    A half-sample lies as far from the whole as the whole from the truth. The number
+    itself may move with the number of texts, so what counts is the spread of the halves about their own mean.
+    """
+    from scipy.special import stdtrit  # a quantile of Student's t, without the import of scipy.stats
+
+    drawn = halves[np.isfinite(halves)]
+    if texts < FEWEST_TEXTS or len(drawn) < len(halves) / 2:
+        return None, None
+    half = float(stdtrit(len(drawn), 0.975)) * float(np.std(drawn))
+    return max(value - half, bounds[0]), min(value + half, bounds[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,28 @@ _BLOCK = 1024  # rows of the distance matrix held at once
 _GATHERED = 64  # rows whose differences are held at once: they stay in the processor's cache
 
 
+@dataclass(frozen=True)
+class Neighbours:
+    """Rows and their nearest other rows.
+
+    Args:
+        distances: to the k nearest and to the further ones that were asked for, shape (n, k + further).
+        places: of the nearest other rows, nearest first, shape (n, listed).
+        listed: their distances: exact for the first few, beyond them as float32 has them, shape (n, listed).
+    """
+
+    distances: NDArray[np.float64]
+    places: NDArray[np.int64]
+    listed: NDArray[np.float64]
+
+
 def nearest_distances(x: NDArray[np.floating], k: int, further: Sequence[int] = ()) -> NDArray[np.float64]:
-    """Return the distance of each row to its k nearest other rows and to some further ones, shape (n, k + further).
+    """Return the distance of each row to its k nearest other rows and to some further ones, shape (n, k + further)."""
+    return nearest(x, k, further).distances
+
+
+def nearest(x: NDArray[np.floating], k: int, further: Sequence[int] = (), listed: int = 0) -> Neighbours:
+    """Return the nearest other rows of each row and their distances.
 
     Candidates come from ‖a‖² + ‖b‖² − 2a·b in float32 on centred rows; their distances are then taken in float64
     from the differences. A row whose candidates float32 could have missed is done again in float64.
@@ -31,6 +52,7 @@ def nearest_distances(x: NDArray[np.floating], k: int, further: Sequence[int] = 
         x: shape (n, d), n > k.
         k: neighbours.
         further: ranks beyond k, ascending, below n; 1 is the nearest.
+        listed: how many neighbours to name, if there are as many.
     """
     import torch
 
@@ -40,9 +62,11 @@ def nearest_distances(x: NDArray[np.floating], k: int, further: Sequence[int] = 
     rough = exact.float()
     squares, exact_squares = rough.square().sum(dim=1), exact.square().sum(dim=1)
     wanted = min(k + _SPARE, n - 1)
-    most = max(wanted, *further) if further else wanted
+    listed = min(listed, n - 1)
+    most = max(wanted, listed, *further)
     at = torch.tensor(further, dtype=torch.int64) - 1
     result = torch.empty(n, k + len(further), dtype=torch.float64)
+    places, listed_distances = torch.empty(n, listed, dtype=torch.int64), torch.empty(n, listed, dtype=torch.float64)
     product = torch.empty(min(_BLOCK, n), n)
     for start in range(0, n, _BLOCK):
         rows = torch.arange(start, min(start + _BLOCK, n))
@@ -52,8 +76,14 @@ def nearest_distances(x: NDArray[np.floating], k: int, further: Sequence[int] = 
         far, candidates = _smallest(d2, most)
         columns = torch.cat([candidates[:, :wanted], candidates[:, at]], dim=1)
         found = _from_differences(exact, rows, columns)
-        found = torch.cat([found[:, :wanted].sort(dim=1).values[:, :k], found[:, wanted:]], dim=1)
+        closest = found[:, :wanted].sort(dim=1)
+        found = torch.cat([closest.values[:, :k], found[:, wanted:]], dim=1)
         result[rows] = found
+        if listed:
+            order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
+            rough_d2 = (far[:, wanted:].double() + squares[rows, None].double()).clamp(min=0)
+            places[rows] = order[:, :listed]
+            listed_distances[rows] = torch.cat([closest.values, rough_d2], dim=1)[:, :listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
         own = squares[rows].double()
@@ -71,7 +101,7 @@ def nearest_distances(x: NDArray[np.floating], k: int, further: Sequence[int] = 
             candidates = _smallest(d2, min(most + _SPARE, n - 1))[1]
             found = _from_differences(exact, again, candidates).sort(dim=1).values
             result[again] = torch.cat([found[:, :k], found[:, at]], dim=1)
-    return result.sqrt().numpy()
+    return Neighbours(result.sqrt().numpy(), places.numpy(), listed_distances.sqrt().numpy())
 
 
 def _smallest(d2: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

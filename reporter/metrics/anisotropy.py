@@ -21,7 +21,6 @@ from reporter.metrics._delta import (
     spectral_errors,
     texts_of,
 )
-from reporter.metrics._intervals import OVER_BATCHES, mean_of_batches
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import eigenvalues, isoscore, participation_ratio
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
@@ -51,7 +50,9 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval=OVER_BATCHES,
+        interval="95 %, by the delta method: a token moves the share by ((v·x)² − share·‖x‖²) / Σ‖x‖², v the first "
+        "axis of its batch; summed by text over all batches, texts taken as independent; none for fewer than "
+        f"{FEWEST_TEXTS} texts",
         floor=True,
         bounds=(0, 1),
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
@@ -200,6 +201,7 @@ class _Sampled:
     Args:
         n: tokens in all batches together.
         shares: λ1/Σλ of each batch, NaN for a batch of equal states.
+        error: of their mean; None for few texts.
         size: tokens in a batch.
         centred: of x − μ over the whole sample.
         standardised: of (x − μ)/σ over the whole sample.
@@ -207,6 +209,7 @@ class _Sampled:
 
     n: int
     shares: list[float]
+    error: Error | None
     size: int
     centred: _Cosines
     standardised: _Cosines
@@ -216,17 +219,22 @@ def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampl
     sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
     batches = options.split(len(sample))
     states = sample.states(place).astype(np.float64)
-    shares = [_first_share(states[batch]) for batch in batches] if len(sample) else []
+    found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
+    shares = [share for share, _ in found]
+    texts, error = texts_of(sample), None
+    if found:
+        influence = np.concatenate([of_batch * len(of_batch) for _, of_batch in found])
+        error = error_over_texts(influence, texts[: len(influence)], len(influence), seen.texts)
     states -= moments.mean
     deviation = np.sqrt(moments.squares / max(moments.n, 1))
     inverse = _reciprocal(deviation, deviation > 1e-6 * np.abs(moments.mean))
     # What rounding leaves of states that equal the mean has no direction.
     scale = np.sqrt(moments.mean @ moments.mean + moments.squares.sum() / max(moments.n, 1))
     squares = np.square(states)
-    texts = texts_of(sample)
     return _Sampled(
         batches[-1].stop,
         shares,
+        error,
         batches[0].stop,
         _cosines(states, np.sqrt(squares.sum(axis=1)), 1e-6 * scale, texts, seen.texts),
         _cosines(states * inverse, np.sqrt(squares @ inverse**2), 0.0, texts, seen.texts, standardised=True),
@@ -273,28 +281,36 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
     if not np.isfinite(shares).all():
         yield Value("top_variance_share_batch", place, None, n, reason="all states of a batch are equal")
         return
-    mean, low, high = mean_of_batches(shares)
-    yield Value("top_variance_share_batch", place, mean, n, low, high)
+    mean = float(np.mean(shares))
+    yield Value("top_variance_share_batch", place, mean, n, *interval(mean, sampled.error, "logit", (0.0, 1.0)))
     floor = _floors.top_variance_share(sampled.size, seen.width(place), seen.seed)
     yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
-def _first_share(x: Floats) -> float:
-    """Return λ1/Σλ of the covariance of x, shape (n, d); NaN if all rows are equal."""
+def _first_share(x: Floats) -> tuple[float, Floats]:
+    """Return λ1/Σλ of the covariance of x, shape (n, d), and what each row adds to it; NaN if all rows are equal."""
     centred = x - x.mean(axis=0)
-    total = np.square(centred).sum()
+    squares = np.square(centred).sum(axis=1)
+    total = squares.sum()
     if total <= 1e-12 * np.square(x).sum():
-        return float("nan")
+        return float("nan"), np.zeros(len(x))
     # The smaller of the two products has the same eigenvalues that are not zero.
-    product = centred.T @ centred if x.shape[0] >= x.shape[1] else centred @ centred.T
-    return float(_largest_eigenvalue(product) / total)
+    if x.shape[0] >= x.shape[1]:
+        largest, axis = _largest_eigenpair(centred.T @ centred)
+        along = np.square(centred @ axis)
+    else:
+        largest, scores = _largest_eigenpair(centred @ centred.T)
+        along = np.square(scores) * largest
+    share = largest / total
+    return share, (along - share * squares) / total
 
 
-def _largest_eigenvalue(symmetric: Floats) -> float:
+def _largest_eigenpair(symmetric: Floats) -> tuple[float, Floats]:
     from scipy.linalg import eigh
 
-    size = len(symmetric)
-    return float(eigh(symmetric, eigvals_only=True, subset_by_index=[size - 1, size - 1], check_finite=False)[0])
+    last = len(symmetric) - 1
+    values, vectors = eigh(symmetric, subset_by_index=[last, last], check_finite=False)
+    return float(values[0]), vectors[:, 0]
 
 
 def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, cast
 
-import numpy as np
 from pydantic import Field
 
 from reporter.metrics import _floors
-from reporter.metrics._approach import approach
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.metrics._approach import Approach, approach
+from reporter.metrics._growth import per_doubling
+from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
 from reporter.metrics._sources import LEE
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -86,23 +86,25 @@ STATISTICS = (
         "similarity of frequent tokens",
         "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types that occur)",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         bounds=(-1, 1),
+        grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
     ),
     Statistic(
         "similarity_rare",
         "similarity of rare tokens",
         "S(l) over all other tokens",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         bounds=(-1, 1),
+        grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
     ),
     Statistic(
         "frequency_gap",
         "rare minus frequent",
         "similarity_rare − similarity_frequent at layer l",
         (LEE,),
-        interval=BOOTSTRAP,
+        interval=HALF_SAMPLED,
         trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
     ),
     Statistic(
@@ -112,7 +114,8 @@ STATISTICS = (
         "rare tokens against that of its frequent ones",
         (LEE,),
         bounds=(0, 1),
-        trap="With thousands of texts a gap far too small to matter has a tiny p.",
+        trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
+        "frequent and rare types as given; the interval of frequency_gap does not.",
     ),
     Statistic(
         "area",
@@ -179,10 +182,27 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
             reason = x.reason or (y.reason if y else "only one side has it")
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
-        others = y.replicates if a.corpus == b.corpus else np.roll(y.replicates, 1)
-        low, high = percentile_interval(x.replicates - others, texts)
-        yield Difference(statistic, place, x.value - y.value, texts, low, high)
+        if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(first, second, place)):
+            yield Difference(statistic, place, None, texts, reason=why)
+            continue
+        difference = x.minus(y, paired=a.corpus == b.corpus)
+        yield Difference(statistic, place, difference.value, texts, *difference.interval(texts))
+
+
+_GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
+_ALIKE = 1.25  # times the tokens of the other corpus
+
+
+def _unequal(a: Approach, b: Approach, place: Place | None) -> str:
+    """Return why a statistic that moves with the size of the corpus is not compared, or nothing."""
+    kinds = ("similarity_frequent", "similarity_rare")
+    few, many = sorted(sum(side.numbers[kind, place].n for kind in kinds) for side in (a, b))
+    if many <= _ALIKE * few:
+        return ""
+    return (
+        f"it moves with the size of the corpus, and one has {many:,} tokens where the other has {few:,}: give the "
+        f"larger one a `limit:` of {few / many:.0%} of its texts"
+    )
 
 
 @metric(
@@ -191,9 +211,9 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     summary="How similar a token's state at each layer is to its last state, how much each layer adds, how many tokens "
     "move the other way, and whether rare tokens differ from frequent ones.",
     statistics=STATISTICS,
-    needs=("text_sums", "text_means"),
+    needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=2,
+    version=3,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=("differences",),
@@ -210,8 +230,7 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
         if number.reason:
             yield Value(statistic, place, None, number.n, reason=number.reason)
             continue
-        low, high = percentile_interval(number.replicates, seen.texts)
-        yield Value(statistic, place, number.value, number.n, low, high)
+        yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts))
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
             floor = _floors.pair_cosine(number.n, seen.width(place), seen.seed)
             yield Value("similarity_floor", place, floor, number.n)

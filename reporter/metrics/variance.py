@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.metrics._delta import Error, described, error_over_texts, interval, sampled, texts_of
+from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Result, Statistic, TokenType, Value
 from reporter.metrics.registry import metric
@@ -41,6 +42,7 @@ STATISTICS = (
         (YAMAGIWA,),
         interval=described("log", _COVERED),
         bounds=(0, None),
+        grows=per_doubling("+3 to +5 %", "1.1 to 3.7", MORE_TYPES),
     ),
     Statistic(
         "within",
@@ -50,6 +52,7 @@ STATISTICS = (
         interval=described("log", _COVERED),
         bounds=(0, None),
         trap=_BIAS,
+        grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
     ),
     Statistic(
         "between",
@@ -59,6 +62,7 @@ STATISTICS = (
         interval=described("log", _COVERED),
         bounds=(0, None),
         trap=_BIAS,
+        grows=per_doubling("+3 to +8 %", "1.0 to 3.0", MORE_TYPES),
     ),
     Statistic(
         "within_share",
@@ -70,6 +74,7 @@ STATISTICS = (
         bounds=(0, 1),
         headline=True,
         trap=_BIAS,
+        grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
     ),
     Statistic(
         "between_share",
@@ -80,6 +85,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, 1),
         trap=_BIAS,
+        grows=per_doubling("up to +3 %", "0.4 to 1.3", MORE_TYPES),
     ),
     Statistic(
         "norm_of_mean",
@@ -88,6 +94,7 @@ STATISTICS = (
         (YAMAGIWA,),
         interval=described("log", _COVERED),
         bounds=(0, None),
+        grows=per_doubling("−3 to −7 %", "1.6 to 5.1", MORE_TYPES),
     ),
     Statistic(
         "mean_square_norm",
@@ -96,6 +103,7 @@ STATISTICS = (
         (YAMAGIWA,),
         interval=described("log", _COVERED),
         bounds=(0, None),
+        grows=per_doubling("+1 to +3 %", "0.8 to 2.0", MORE_TYPES),
     ),
     Statistic(
         "tradeoff",
@@ -108,6 +116,7 @@ STATISTICS = (
         bounds=(-1, 1),
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
         "the bias of small n_t.",
+        grows=per_doubling("−0.06 to −0.18", "0.7 to 1.8", MORE_TYPES),
     ),
     Statistic(
         "coverage",
@@ -116,6 +125,7 @@ STATISTICS = (
         (YAMAGIWA,),
         per="model",
         bounds=(0, 1),
+        grows=per_doubling("+15 %", "6.4", MORE_TYPES),
     ),
 )
 

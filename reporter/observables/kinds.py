@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.activations import Activations
+from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.journey import Journey
@@ -28,6 +29,7 @@ KINDS: Mapping[str, type[Observable]] = {
         Gram,
         TextSums,
         TextMeans,
+        FrequencySplit,
         Tokens,
         Contexts,
         Losses,

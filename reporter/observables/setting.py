@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reporter.forward.places import Layout
 
 
@@ -20,6 +23,8 @@ class Setting:
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
         tokens: how the tokenizer writes every id that occurs, added ones included.
         tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
+        splits: for each token id, in which samples of the corpus its type is a frequent one, as bits; see
+            ``TypeCounts``, shape (vocabulary,).
     """
 
     layout: Layout
@@ -29,3 +34,4 @@ class Setting:
     counts: Mapping[int, int] = field(default_factory=dict)
     tokens: Mapping[int, str] = field(default_factory=dict)
     tokens_in_all: int = 0
+    splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -21,12 +21,8 @@ QUANTITIES = (
     "step_cosine",
     "update_ratio",
     "curvature",
-    "cosine_frequent",
-    "cosine_rare",
     "cosine_to_final",
     "violation_to_final",
-    "cosine_to_final_frequent",
-    "cosine_to_final_rare",
 )
 
 
@@ -42,15 +38,14 @@ class TextSums(PerToken):
     - ``step_cosine``: cos(h_l, h_{l+1}); l < L
     - ``update_ratio``: ‖h_{l+1} − h_l‖ / ‖h_l‖; l < L
     - ``curvature``: angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, in radians; l < L − 1
-    - ``cosine_frequent``, ``cosine_rare``: ``cosine_to_last`` of tokens of frequent types, and of all others
-    - the four with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
+    - the two with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
       model has none of its own or it has another width
 
     A token for which a quantity is undefined (a zero vector) is left out of its sum and count.
     """
 
     name = "text_sums"
-    version = 2
+    version = 3
     quantities = QUANTITIES
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
@@ -59,13 +54,11 @@ class TextSums(PerToken):
         self._step: tuple[torch.Tensor, torch.Tensor] | None = None
         self._cosine: torch.Tensor | None = None
         self._cosine_to_final: torch.Tensor | None = None
-        self._frequent = torch.zeros(0, dtype=torch.bool)
 
     def start(self, batch: HiddenBatch) -> None:
         """Give each (text, stratum) of the batch a row."""
         super().start(batch)
         self._step = self._cosine = self._cosine_to_final = None
-        self._frequent = torch.as_tensor(batch.frequent, device=batch.states[0].device)
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
@@ -86,12 +79,11 @@ class TextSums(PerToken):
                 self._step = _step(states[here + 1], states[here + 2])
                 curvature = cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
         cosines = [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature]
-        cosines += [cosine.where(self._frequent, undefined), cosine.where(~self._frequent, undefined)]
         return torch.stack([*cosines, *self._quantities_to_final(layer.batch, here, undefined)], dim=1)
 
     def _quantities_to_final(self, batch: HiddenBatch, here: int, undefined: torch.Tensor) -> list[torch.Tensor]:
         if self.layout.final_width != self.layout.width:
-            return [undefined] * 4
+            return [undefined] * 2
         final = self.layout.layers + 1  # right after the path
         if self._cosine_to_final is None:
             self._cosine_to_final = cosine_of(
@@ -104,8 +96,7 @@ class TextSums(PerToken):
             )
             violation = (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
             self._cosine_to_final = following
-        frequent = self._frequent
-        return [cosine, violation, cosine.where(frequent, undefined), cosine.where(~frequent, undefined)]
+        return [cosine, violation]
 
     def _cosine_to_last(self, batch: HiddenBatch, layer: int) -> torch.Tensor:
         last = self.layout.layers

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys, key_of
+from reporter.forward.halves import HALVES, groups_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from reporter.observables.setting import Setting
 
 # Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
-# corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text, and
-# the bits of two float64, those of ``Sinks``.
+# corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text,
+# and the bits of two float64, those of ``Sinks``.
 COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE = range(8)
 
 
@@ -190,6 +191,15 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def texts(self) -> NDArray[np.int64]:
+        """Place in the corpus of each token's text, or of the first one that says the same, shape (n,)."""
+        return self.facts[:, TEXT]
+
+    def halves(self, seed: int) -> NDArray[np.bool_]:
+        """Return which tokens each half-sample of the texts holds, shape (63, n); see ``reporter.forward.halves``."""
+        return HALVES[:, groups_of(self.texts, seed)]
 
     def states(self, place: Place) -> NDArray[np.float32]:
         """Return the tokens' states at a place, shape (n, width)."""

@@ -104,7 +104,7 @@ def _pass(
     chosen = settle_precision(run.precision, model, texts, max_tokens)
     anatomy = model.anatomy
     layout = Layout.of(anatomy, sites)
-    counted = count_types(model, texts, max_tokens)
+    counted = count_types(model, texts, max_tokens, run.seed)
     found = kept.unfinished(wanted)
     if found is None:
         types = counted.at_least(FEWEST_OCCURRENCES)
@@ -112,7 +112,7 @@ def _pass(
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
         names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
         observables = {
-            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all))
+            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all, counted.splits))
             for name, size in wanted.items()
         }
         counts, first = Counts(), 0

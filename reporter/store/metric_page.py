@@ -38,6 +38,7 @@ def metric_page(metric: Definition) -> str:
             "floor": floor if statistic.floor else "none",
             "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
             "beware": statistic.trap,
+            "size of the corpus": statistic.grows,
         }
         for label, fact in facts.items():
             if fact:

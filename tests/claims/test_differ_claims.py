@@ -136,3 +136,19 @@ def test_false_differences_are_rare_and_true_ones_found():
         found += difference(Group(names, a + 3, errors), Group(names, b, errors))[0].above(0.0)[0] <= 0.025
     assert wrong / 1500 <= 0.025 + 0.012
     assert found / 1500 > 0.8  # a difference of three standard deviations over models, six on a side
+
+
+def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(world):
+    for corpus, texts, words in (("wiki", 400, 8000), ("tweets", 40, 1000)):
+        row = {"study": "s", "corpus": corpus, "texts": texts, "words": words}
+        world.store.put("corpora", ["study", "corpus"], row)
+        for measure in ("variance.total", "convergence.similarity"):
+            world.put("bert", measure, [0.2, 0.4, 0.6 if corpus == "wiki" else 0.5], 0.01, corpus=corpus)
+
+    def judged(measure):
+        sides = "a: {models: bert, corpus: wiki}, b: {models: bert, corpus: tweets}"
+        return world.judge(f"c: differ: {{metric: {measure}, {sides}, is: above}}", corpora="wiki, tweets")["c"]
+
+    found = judged("variance.total")
+    assert found.verdict == "failed" and "give corpus wiki the key `limit: 50`" in found.detail["reason"]
+    assert judged("convergence.similarity").verdict == "supported"

@@ -151,14 +151,12 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world, 
     assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
     assert "name several models, or a statistic that has an interval" in found.detail["reason"]
     assert found.value > 0.3
-    # The same over batches lends its error: standard deviations of four batches of 64.
-    options = {"sample": 64, "batches": 4}
-    world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01, options=options, n=256)
+    # The same over batches lends its error.
+    world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
     found = one(claim)
     assert found.verdict == "supported"
     assert any("anisotropy.top_variance_share_batch" in note for note in found.detail["notes"])
-    sd, t = 1.959964 * 0.01, 3.182446
-    assert found.ci_high - found.ci_low == pytest.approx(2 * np.sqrt(2) * sd * t / 2, rel=1e-4)
+    assert found.ci_high - found.ci_low == pytest.approx(2 * np.sqrt(2) * 1.959964 * 0.01, rel=1e-4)
 
 
 def test_several_models_without_intervals_are_judged_by_the_models(world, one):

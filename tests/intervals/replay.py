@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from reporter.forward.contexts import key_of
+from reporter.forward.halves import GROUPS, groups_of
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.measure import Settings, measure
 from reporter.forward.places import Layout
@@ -94,15 +95,16 @@ class Recording:
             seed: of bootstrap weights and samples.
         """
         rows = [np.arange(self.ends[text], self.ends[text + 1]) for text in chosen]
-        counted = self._types(np.concatenate(rows))
+        _, first, which = np.unique(self.originals[chosen], return_index=True, return_inverse=True)
+        first_of = first[which]
+        counted = self._types(rows, groups_of(first_of, seed))
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
         found: dict[str, Observable] = {}
         for name in names:
-            setting = Setting(self.layout, seed, len(chosen), sizes[name], types, dict.fromkeys(types, ""), in_all)
+            strings = dict.fromkeys(types, "")
+            setting = Setting(self.layout, seed, len(chosen), sizes[name], types, strings, in_all, counted.splits)
             found[name] = KINDS[name].empty(setting)
-        _, first, which = np.unique(self.originals[chosen], return_index=True, return_inverse=True)
-        first_of = first[which]
         for start in range(0, len(chosen), TEXTS_AT_ONCE):
             batch = self._batch(rows[start : start + TEXTS_AT_ONCE], start, first_of, counted.frequent, seed)
             for one in found.values():
@@ -114,9 +116,13 @@ class Recording:
                 one.finish(batch)
         return found
 
-    def _types(self, rows: np.ndarray) -> TypeCounts:
-        ids, special = self.facts["token_ids"][rows], self.facts["strata"][rows] == SPECIAL
-        return TypeCounts(*(np.bincount(ids[of], minlength=self.vocabulary) for of in (~special, special)))
+    def _types(self, rows: list[np.ndarray], groups: np.ndarray) -> TypeCounts:
+        counts, added = np.zeros((2, GROUPS, self.vocabulary), dtype=np.int32)
+        at, group = np.concatenate(rows), np.repeat(groups, [len(of_text) for of_text in rows])
+        special = self.facts["strata"][at] == SPECIAL
+        for found, of in ((counts, ~special), (added, special)):
+            np.add.at(found, (group[of], self.facts["token_ids"][at[of]]), 1)
+        return TypeCounts.of_groups(counts, added)
 
     def _batch(
         self, rows: list[np.ndarray], first: int, first_of: np.ndarray, frequent: np.ndarray, seed: int
@@ -161,7 +167,7 @@ def record(model: Any, texts: Any, layers: Sequence[int] | None, max_tokens: int
         raise ValueError(f"layers {list(chosen)}: name at least two of 0 to {anatomy.layers}")
     recorder = Recorder(chosen)
     whole = Layout.of(anatomy, ())
-    frequent = count_types(model, texts, max_tokens).frequent
+    frequent = count_types(model, texts, max_tokens, 0).frequent
     for _ in measure(model, texts, [recorder], Settings(max_tokens, 4096, 0, "float32", whole, frequent)):
         pass
     facts = {name: np.concatenate([batch[name] for batch in recorder.facts]) for name in PER_TOKEN}

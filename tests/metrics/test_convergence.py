@@ -108,3 +108,12 @@ def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
     found = compared(side(first, "one", 40), side(second, "one", 40))
     assert found["rate", None].value is not None
     assert found["similarity", 2].value is None and "depth" in found["similarity", 2].reason
+
+
+def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(observe):
+    model = FakeModel(sinks=False)
+    first, second, small = (observe(model, made_up_texts(n, seed=n))[0] for n in (TEXTS, TEXTS + 1, 20))
+    alike, unlike = compared(side(first, "one"), side(second, "two")), compared(side(first, "one"), side(small, "two"))
+    assert alike["similarity_rare", 1].value is not None and unlike["similarity", 1].value is not None
+    assert unlike["similarity_rare", 1].value is None
+    assert "larger one a `limit:` of" in unlike["similarity_rare", 1].reason

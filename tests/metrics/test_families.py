@@ -75,11 +75,11 @@ def test_every_metric_of_every_family(name, tmp_path, values):
     model, corpus = load(checkpoint, "cpu", offline=True), texts()
     layout = Layout.of(model.anatomy, ("final", "attention"))
     assert layout.attention
-    counted = count_types(model, corpus, 64)
+    counted = count_types(model, corpus, 64, 0)
     types = counted.at_least(5)
     readout, problem = readout_of(model)
     in_all = int(counted.counts.sum() + counted.added.sum())
-    setting = Setting(layout, 0, len(corpus), 4096, types, {i: f"t{i}" for i in types}, in_all)
+    setting = Setting(layout, 0, len(corpus), 4096, types, {i: f"t{i}" for i in types}, in_all, counted.splits)
     observables = {kind: KINDS[kind].empty(setting) for kind in KINDS}
     settings = Settings(64, 256, 0, "float32", layout, counted.frequent)
     settings = replace(settings, readout=readout, losses=True, vocabulary=Vocabulary.of(model))

@@ -5,7 +5,10 @@ import pytest
 from oracles.twonn import scikit_dimension
 from oracles.twonn import twonn as reference
 
-from reporter.metrics.intrinsic_dimension import _gamma_interval, twonn, twonn_ml
+from reporter.forward.halves import HALVES, groups_of
+from reporter.metrics._gride import SCALES, gride
+from reporter.metrics._intervals import half_sample_interval
+from reporter.metrics.intrinsic_dimension import _batch, twonn, twonn_ml
 from reporter.metrics.intrinsic_dimension import log_ratios as log_ratios_at_all_scales
 
 
@@ -69,27 +72,33 @@ def test_equal_rows_are_dropped_before_n_is_taken():
     np.testing.assert_allclose(log_ratios_at_all_scales(twice), log_ratios_at_all_scales(x), rtol=1e-9)
 
 
-def test_the_interval_of_independent_ratios_covers_95_percent():
-    """log μ exponential with rate d, as the model behind the estimate has it."""
-    rng = np.random.default_rng(0)
-    hits = 0
-    for _ in range(2000):
-        logs = rng.exponential(1 / 7, 60)
-        low, high = _gamma_interval(60, logs.sum())
-        hits += low <= 7 <= high
-        assert low < twonn_ml(logs) < high
-    assert hits / 2000 == pytest.approx(0.95, abs=0.015)
+def test_a_half_sample_is_measured_as_if_it_were_alone():
+    """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
+    rng = np.random.default_rng(4)
+    x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
+    found = _batch(x, held)
+    for half in range(2):
+        alone = log_ratios_at_all_scales(x[held[half]])
+        assert found.halves["twonn"][half] == pytest.approx(twonn(alone[:, 0]), rel=1e-4)
+        assert found.halves["twonn_ml"][half] == pytest.approx(twonn_ml(alone[:, 0]), rel=1e-4)
+        for column, scale in enumerate(SCALES):
+            expected = gride(alone[:, column], scale)
+            assert found.halves[f"gride_{scale}"][half] == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_interval_of_real_points_covers_less():
-    """Two points that are each other's nearest share r1, so ratios are not independent: about 87 %."""
-    from scipy.spatial import cKDTree
-
-    hits, rounds, count, dimension = 0, 300, 200, 5
-    for seed in range(rounds):
-        # A periodic box has no boundary, so the density is exactly even.
-        box = np.random.default_rng(seed).random((count, dimension))
-        distances = cKDTree(box, boxsize=1).query(box, 3)[0]
-        low, high = _gamma_interval(count, np.log(distances[:, 2] / distances[:, 1]).sum())
-        hits += low <= dimension <= high
-    assert 0.8 < hits / rounds < 0.93
+def test_the_interval_covers_where_texts_are_clusters():
+    """Ratios of mutual neighbours share r1, and the states of a text lie together: neither is taken as independent."""
+    estimates, intervals = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = np.repeat(rng.standard_normal((80, 5)), 3, axis=0) + 0.5 * rng.standard_normal((240, 5))
+        groups = np.repeat(groups_of(np.arange(80), seed), 3)
+        found = _batch(x, HALVES[:, groups])
+        estimates.append([found.value(name) for name in ("twonn_ml", "twonn", "gride_8")])
+        halves = [found.halves[name] for name in ("twonn_ml", "twonn", "gride_8")]
+        intervals.append([half_sample_interval(v, h, 80, (0, 99)) for v, h in zip(estimates[-1], halves, strict=True)])
+    low, high = np.moveaxis(intervals, 2, 0)
+    covered = ((low <= np.mean(estimates, axis=0)) & (np.mean(estimates, axis=0) <= high)).mean(axis=0)
+    assert (covered >= 0.85).all(), covered
+    half, spread = (high - low).mean(axis=0) / 2, np.std(estimates, axis=0)
+    assert (half < 1.96 * 1.7 * spread).all(), half / spread

@@ -23,7 +23,9 @@ def new(name):
     # A place of another width, and types that occur more or less often.
     layout = Layout(LAYERS, WIDTH, final_width=WIDTH + 2, attention=True)
     counts = {token: 30 - token for token in range(7)}
-    return KINDS[name].empty(Setting(layout, 3, TEXTS, 8, counts, {token: f"t{token}" for token in counts}))
+    splits = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 7)  # of ids 7 and 8 nothing is known
+    names = {token: f"t{token}" for token in counts}
+    return KINDS[name].empty(Setting(layout, 3, TEXTS, 8, counts, names, splits=splits))
 
 
 @pytest.fixture

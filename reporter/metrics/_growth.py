@@ -1,0 +1,17 @@
+"""How a statistic itself moves with the size of the corpus, as measured."""
+
+MORE_TYPES = "since more and rarer types occur the five times that they must"
+
+
+def per_doubling(change: str, deviations: str, why: str) -> str:
+    """Return what ``Statistic.grows`` says.
+
+    Args:
+        change: of the number itself, such as ``"+4 to +9 %"``.
+        deviations: the same in standard deviations of the statistic over corpora of 100 texts.
+        why: why it moves.
+    """
+    return (
+        f"{change} with each doubling of the texts ({deviations} standard deviations at 100 texts), {why}; "
+        "measured on 50 to 400 short texts with an encoder of six layers (tests/intervals/study.py)"
+    )
