@@ -30,6 +30,7 @@ STATISTICS = (
         (SHAPE_OF_LEARNING,),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
         "nothing else. Compare the view 'no-sinks'.",
@@ -43,6 +44,7 @@ STATISTICS = (
         interval=OVER_BATCHES,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor.",
     ),
@@ -54,6 +56,7 @@ STATISTICS = (
         (ETHAYARAJH,),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
         "standardised forms.",
@@ -65,6 +68,7 @@ STATISTICS = (
         (ETHAYARAJH, TIMKEY),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
     ),
     Statistic(
         "mean_cosine_standardised",
@@ -74,6 +78,7 @@ STATISTICS = (
         (TIMKEY,),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="What is left of the mean cosine once no dimension outweighs another.",
     ),
     Statistic(
@@ -84,6 +89,7 @@ STATISTICS = (
         (RUDMAN,),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
         "than dimensions cannot reach 1: see the floor.",
     ),

@@ -47,6 +47,7 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
         "rare words count for more than in a mean over tokens.",
     ),
@@ -68,6 +69,7 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
         "baseline.",
     ),
@@ -79,6 +81,7 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=_OVER_TYPES,
         bounds=(0, 1),
+        smallest=0.01,
     ),
     Statistic(
         "explained_by_first_adjusted",
@@ -87,6 +90,7 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=_OVER_TYPES,
         bounds=(-1, 1),
+        smallest=0.01,
     ),
     Statistic(
         "intra_text",
@@ -97,6 +101,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="A token is part of the mean that it is compared with: short texts read higher, see the floor.",
     ),
     Statistic(

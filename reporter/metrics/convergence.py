@@ -30,6 +30,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
         "the view 'no-sinks'.",
@@ -79,6 +80,7 @@ STATISTICS = (
         per="step",
         interval=BOOTSTRAP,
         bounds=(0, 1),
+        smallest=0.01,
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
     ),
     Statistic(
@@ -88,6 +90,7 @@ STATISTICS = (
         (LEE,),
         interval=BOOTSTRAP,
         bounds=(-1, 1),
+        smallest=0.01,
     ),
     Statistic(
         "similarity_rare",
@@ -96,6 +99,7 @@ STATISTICS = (
         (LEE,),
         interval=BOOTSTRAP,
         bounds=(-1, 1),
+        smallest=0.01,
     ),
     Statistic(
         "frequency_gap",
@@ -112,6 +116,7 @@ STATISTICS = (
         "rare tokens against that of its frequent ones",
         (LEE,),
         bounds=(0, 1),
+        smallest=0.01,
         trap="With thousands of texts a gap far too small to matter has a tiny p.",
     ),
     Statistic(

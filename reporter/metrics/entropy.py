@@ -49,6 +49,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
     ),
@@ -59,6 +60,7 @@ STATISTICS = (
         (SKEAN,),
         per="model",
         bounds=(0, 1),
+        smallest=0.01,
     ),
 )
 

@@ -43,6 +43,7 @@ def _cosine(kind: str, words: str) -> Statistic:
         (EXPLORER, PEDREGOSA),
         interval=BOOTSTRAP,
         bounds=(-1, 1),
+        smallest=0.01,
         trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
     )
 

@@ -36,6 +36,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
     ),

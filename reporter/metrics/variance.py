@@ -57,6 +57,7 @@ STATISTICS = (
         (YAMAGIWA,),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap=_BIAS,
     ),
@@ -67,6 +68,7 @@ STATISTICS = (
         (YAMAGIWA,),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap=_BIAS,
     ),
     Statistic("norm_of_mean", "norm of the mean", f"‖μ‖, μ = E x {_OVER}", (YAMAGIWA,), bounds=(0, None)),
@@ -86,6 +88,7 @@ STATISTICS = (
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
         "independent",
         bounds=(-1, 1),
+        smallest=0.01,
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
         "the bias of small n_t.",
     ),
@@ -96,6 +99,7 @@ STATISTICS = (
         (YAMAGIWA,),
         per="model",
         bounds=(0, 1),
+        smallest=0.01,
     ),
 )
 
