@@ -45,7 +45,8 @@ def change(own: Finding, word: str, other: Finding, other_word: str, view: str) 
 def _largest(own: Seen, other: Seen) -> tuple[float, str]:
     """Return the largest change of a point that both profiles have, and what the point is called."""
     there = dict(zip(other.labels, other.values, strict=True))
-    changes = [(there[label] - value, label) for label, value in zip(own.labels, own.values, strict=True) if label in there]
+    mine = zip(own.labels, own.values, strict=True)
+    changes = [(there[label] - value, label) for label, value in mine if label in there]
     return max(changes, key=lambda found: abs(found[0]), default=(0.0, ""))
 
 
@@ -58,7 +59,8 @@ def _profile(own: Seen, other: Seen) -> tuple[str, bool]:
     peaks = [max(range(len(seen.values)), key=seen.values.__getitem__) for seen in (own, other)]
     (was, before), (now, after) = ((s.labels[i], s.values[i]) for s, i in zip((own, other), peaks, strict=True))
     to = f"{own.what} {now} ({after:.3g})"
-    told.append(f"its peak moves from {own.what} {was} ({before:.3g}) to {to}" if was != now else f"its peak stays at {to}, was {before:.3g}")
+    stays = f"its peak stays at {to}, was {before:.3g}"
+    told.append(stays if was == now else f"its peak moves from {own.what} {was} ({before:.3g}) to {to}")
     spread = max(own.values) - min(own.values)
     moved = abs(peaks[0] - peaks[1]) > MOVED * (len(own.values) - 1) and abs(by) > MOVED * spread
     return ", ".join(told), moved or abs(by) > spread / 2

@@ -115,9 +115,7 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     )
 
 
-def _decide(
-    gap: Estimates, is_: str, by: float, name: str
-) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:
+def _decide(gap: Estimates, is_: str, by: float, name: str) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:
     """Return the inequalities that the claim needs, and those of which one breaks it."""
 
     def test(bound: float, less: bool, scale: float = 1.0) -> Inequality:

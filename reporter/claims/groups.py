@@ -51,9 +51,7 @@ class Group:
     @property
     def known(self) -> bool:
         """Whether anything tells how sure the mean is: texts, or three models that are not all alike."""
-        return self.errors is not None or (
-            len(self.values) >= FEWEST_MODELS and self.spread > ROUNDING * self.size
-        )
+        return self.errors is not None or (len(self.values) >= FEWEST_MODELS and self.spread > ROUNDING * self.size)
 
 
 def difference(a: Group, b: Group) -> tuple[Estimates, float | None]:

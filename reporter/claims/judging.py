@@ -62,8 +62,8 @@ def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
     if isinstance(claim, ValueClaim) and isinstance(claim.value, SqlNumber):
         return [Reading(1, None, None)]
     study = numbers.study
-    default = (NO_SINKS,) if NO_SINKS in study.views and compares_roles(claim, numbers) else study.views[:1]
-    views = claim.views or default
+    without = compares_roles(claim, numbers) and NO_SINKS in study.views and _measured_without_sinks(claim, numbers)
+    views = claim.views or ((NO_SINKS,) if without else study.views[:1])
     pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]
     return [Reading(place, view, baseline) for place, (view, baseline) in enumerate(pairs, 1)]
 
@@ -80,6 +80,14 @@ def compares_roles(claim: Claim, numbers: Numbers) -> bool:
     if isinstance(claim, RelationClaim) and claim.relation.over == "models":
         return len(_roles(claim.relation.models, numbers)) > 1
     return False
+
+
+def _measured_without_sinks(claim: Claim, numbers: Numbers) -> bool:
+    if isinstance(claim, RelationClaim):
+        measures = [m for m in (claim.relation.x, claim.relation.y) if not m.startswith("scores.")]
+    else:
+        measures = [claim.differ.metric] if isinstance(claim, DifferClaim) else []
+    return all(numbers.rows(measure, NO_SINKS) for measure in measures)
 
 
 def _roles(names: Sequence[str], numbers: Numbers) -> set[str]:

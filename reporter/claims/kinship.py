@@ -71,9 +71,7 @@ class Kinship:
         return cls(tuple(units), tuple(notes))
 
 
-def _roots(
-    model: str, study: Study, locations: Mapping[str, str], prints: Mapping[str, frozenset[str]]
-) -> set[str]:
+def _roots(model: str, study: Study, locations: Mapping[str, str], prints: Mapping[str, frozenset[str]]) -> set[str]:
     """Return everything that a model comes from, itself included."""
     found = {f"weights {print_}" for print_ in prints.get(model, ())}
     if model.endswith(" (random-init)"):

@@ -76,8 +76,10 @@ class Source:
         rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
         rows, fixed = self._free(at_layer(rows, None, self.site))
         found = self._along(rows, model, corpus)
-        notes = [f"layer {at} of {model} is left out: {self.measure} is {value:g} there by definition"
-                 for _, at, value in fixed]
+        notes = [
+            f"layer {at} of {model} is left out: {self.measure} is {value:g} there by definition"
+            for _, at, value in fixed
+        ]
         return replace(found, fixed=fixed, notes=(*found.notes, *notes))
 
     def _free(self, rows: list[Row]) -> tuple[list[Row], tuple[tuple[float, int, float], ...]]:
@@ -180,9 +182,7 @@ class Source:
         return np.where(errors > 0, errors, errors[errors > 0].min()), ()
 
 
-def together(
-    profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool
-) -> Points:
+def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
     """Bring the profiles of several models to common points; models that count as one are averaged.
 
     Over depth, each is interpolated at as many evenly spaced depths as the shallowest model has layers. Over training,

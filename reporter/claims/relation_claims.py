@@ -1,10 +1,10 @@
 """``relation:`` claims: the correlation of two statistics over layers, over token types, or over models.
 
 All are decided on Fisher's z. Over layers, neighbours hang together, so a model's layers count as fewer points
-(:func:`~reporter.claims.correlation.effective_points`); from three independent models on each gives one z, and Student's
-t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each type is one
-point; models share the types, whose error does not average out over models. Over models, relatives count as one point,
-and the correlation must also be rarer than 2.5 % among all orders of the models.
+(:func:`~reporter.claims.correlation.effective_points`); from three independent models on each gives one z, and
+Student's t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each
+type is one point; models share the types, whose error does not average out over models. Over models, relatives count as
+one point, and the correlation must also be rarer than 2.5 % among all orders of the models.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str
         if len(related) > 1 and not each:
             evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
             if len(kin.units) < FEWEST_MODELS:
-                notes.append(
-                    f"the interval is over {claim.over}; it speaks of the models that are named, not of models like them"
-                )
+                notes.append(f"interval over {claim.over}; it speaks of these models, not of others like them")
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("the layers of one model hang together and count as fewer points than there are")

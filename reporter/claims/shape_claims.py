@@ -101,9 +101,7 @@ def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
             )
 
 
-def _test(
-    numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape
-) -> Finding:
+def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape) -> Finding:
     known, steps = numbers.statistic(shape.metric), shape.over == "step"
     per_step = not steps and known is not None and known.per == "step"
     points = together(profiles, units, steps, any_correlation=per_step)

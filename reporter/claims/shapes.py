@@ -9,8 +9,8 @@ correction for the number of claims (:mod:`reporter.claims.holm`).
 No rule looks at the range of a profile to say what is small: one extreme point would set it. ``at_least`` is the
 smallest effect that counts, in the statistic's unit; rounding (a millionth of the numbers' size) never counts.
 
-The rules are calibrated in ``tests/claims`` on simulated profiles of known shape, with noise that is independent,
-shared or wandering from point to point, of one to twelve models: ``python tests/claims/calibration.py`` prints the
+The rules are calibrated in the tests on simulated profiles of known shape, with noise that is independent,
+shared or wandering from point to point, of one to twelve models: ``python tests/oracles/claim_calibration.py`` prints the
 table, which ``tests/claims/README.md`` keeps. What is not so is supported far less often than in 5 % of the cases,
 because the errors are bounded from above (:mod:`reporter.claims.points`); the price is power.
 """
@@ -92,8 +92,9 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
     )
     valley = Valley.of(points, least, tolerance)
     definition = (
-        f"the middle third of the points lies above the first and the last third by more than {_text(least)}, whichever "
-        f"one middle point is left out, with no valley deeper than {_text(valley.tolerance)} between two hills"
+        f"the middle third of the points lies above the first and the last third by more than {_text(least)}, "
+        f"whichever one middle point is left out, with no valley deeper than {_text(valley.tolerance)} between two "
+        "hills"
     )
     return Ruling((*needs, *valley.absent()), (*breaks, *valley.present(3)), definition)
 
@@ -166,8 +167,8 @@ def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = No
         for fails in (False, True)
     )
     definition = (
-        f"the {way[0]} from the first to the last third exceeds {_text(least)}, and no {way[1]} from a point to a later "
-        f"one is larger than {_text(allowed)}; a larger one refutes it, corrected for {pairs} pairs"
+        f"the {way[0]} from the first to the last third exceeds {_text(least)}, and no {way[1]} from a point to a "
+        f"later one is larger than {_text(allowed)}; a larger one refutes it, corrected for {pairs} pairs"
     )
     return Ruling((worst, trend), (breach, no_trend), definition)
 
@@ -278,8 +279,11 @@ class Valley:
         return cls(smooth.differences(), smooth, allowed)
 
     def absent(self) -> tuple[Inequality, ...]:
-        """Return the test that there is none: beside every point, all points of one side stay below it plus the
-        tolerance (twice the smaller p of both sides, the largest of all points)."""
+        """Return the test that there is none.
+
+        Beside every point, all points of one side stay below it plus the tolerance: twice the smaller p of both sides,
+        the largest of all points.
+        """
         size = len(self.points.x)
         if size < 4:
             return ()

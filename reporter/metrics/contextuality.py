@@ -50,6 +50,7 @@ STATISTICS = (
         smallest=0.01,
         trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
         "rare words count for more than in a mean over tokens.",
+        fixed=(("first", 1.0),),
     ),
     Statistic(
         "self_similarity_adjusted",
@@ -59,6 +60,7 @@ STATISTICS = (
         interval=f"{_OVER_TYPES}; {_LESS_COSINE}",
         bounds=(-2, 2),
         headline=True,
+        smallest=0.01,
     ),
     Statistic(
         "explained_by_first",
@@ -72,6 +74,7 @@ STATISTICS = (
         smallest=0.01,
         trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
         "baseline.",
+        fixed=(("first", 1.0),),
     ),
     Statistic(
         "explained_by_first_baseline",
@@ -111,6 +114,7 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=f"{BOOTSTRAP}; {_LESS_COSINE}",
         bounds=(-2, 2),
+        smallest=0.01,
     ),
 )
 

@@ -34,6 +34,7 @@ STATISTICS = (
         headline=True,
         trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
         "the view 'no-sinks'.",
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "gradient",
@@ -43,6 +44,7 @@ STATISTICS = (
         per="step",
         interval=BOOTSTRAP,
         trap="Negative where tokens move away from their final state.",
+        smallest=0.001,
     ),
     Statistic(
         "bound",
@@ -53,6 +55,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         trap="A minimum is biased downwards by noise. The paper prints a bound for DistilBERT (0.1547) above that "
         "model's own last step (0.1157), which the definition excludes.",
+        smallest=0.001,
     ),
     Statistic(
         "rate",
@@ -62,6 +65,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
+        smallest=0.001,
     ),
     Statistic(
         "rate_published",
@@ -71,6 +75,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="The paper's printed 0.0826 and 0.1855 divide L steps by L − 1; kept for comparison only.",
+        smallest=0.001,
     ),
     Statistic(
         "violations",
@@ -82,6 +87,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
+        fixed=(("last", 0.0),),
     ),
     Statistic(
         "similarity_frequent",
@@ -91,6 +97,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(-1, 1),
         smallest=0.01,
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "similarity_rare",
@@ -100,6 +107,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(-1, 1),
         smallest=0.01,
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "frequency_gap",
@@ -108,6 +116,8 @@ STATISTICS = (
         (LEE,),
         interval=BOOTSTRAP,
         trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
+        fixed=(("last", 0.0),),
+        smallest=0.01,
     ),
     Statistic(
         "frequency_gap_p",
@@ -126,6 +136,7 @@ STATISTICS = (
         (LEE,),
         per="model",
         interval=BOOTSTRAP,
+        smallest=0.001,
     ),
     Statistic(
         "start",
@@ -135,6 +146,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="Negative as soon as one layer takes tokens away from their final state.",
+        smallest=0.001,
     ),
     Statistic(
         "decay",
@@ -144,6 +156,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="f never decreases with l by its definition, so this is never positive.",
+        smallest=0.001,
     ),
 )
 

@@ -39,6 +39,7 @@ STATISTICS = (
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
         "The source leaves the mean in: a long common mean then reads as low entropy.",
+        smallest=0.01,
     ),
     Statistic(
         "prompt_normalised",

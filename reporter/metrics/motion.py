@@ -70,6 +70,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, float(np.pi)),
         trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
+        smallest=0.01,
     ),
 )
 

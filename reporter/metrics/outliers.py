@@ -27,7 +27,7 @@ STATISTICS = (
         "tokens of the same text at the same place",
         (SUN,),
         bounds=(0, 1),
-        smallest=0.01,
+        smallest=0.001,
         trap="The first threshold is absolute: a model whose states are small has none by definition.",
     ),
     Statistic(
@@ -76,7 +76,7 @@ STATISTICS = (
         (QUEIPO,),
         per="model",
         bounds=(0, 1),
-        smallest=0.01,
+        smallest=0.001,
     ),
 )
 

@@ -60,6 +60,7 @@ STATISTICS = (
         smallest=0.01,
         headline=True,
         trap=_BIAS,
+        fixed=(("first", 0.0),),
     ),
     Statistic(
         "between_share",
@@ -70,6 +71,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         trap=_BIAS,
+        fixed=(("first", 1.0),),
     ),
     Statistic("norm_of_mean", "norm of the mean", f"‖μ‖, μ = E x {_OVER}", (YAMAGIWA,), bounds=(0, None)),
     Statistic(
