@@ -55,7 +55,7 @@ def test_the_value_is_a_contrast_that_anyone_can_work_out(world, one):
 def test_by_and_tolerance_are_in_the_statistics_own_unit(world):
     world.put("bert", "convergence.similarity", BELL)
     found = world.words(
-        f"""small: shape: {{{MEASURE}, models: bert, is: bell, by: 0.3}}
+        f"""small: shape: {{{MEASURE}, models: bert, is: bell, at_least: 0.3}}
         large: shape: {{{MEASURE}, models: bert, is: bell, by: 0.9}}
         wide: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 1}}
         narrow: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 0.2}}"""
@@ -72,8 +72,8 @@ def test_one_significant_fall_refutes_increasing_but_not_one_within_the_toleranc
         loose: shape: {{{MEASURE}, models: bert, is: increasing, tolerance: 0.4}}"""
     )
     assert found["strict"].verdict == "refuted" and found["loose"].verdict == "supported"
-    assert found["strict"].detail["statistic"] == "largest fall from a point to a later one"
-    assert found["strict"].value == pytest.approx(dip[5] - dip[6])
+    assert found["strict"].detail["statistic"] == "largest fall, layer 5 → 6"
+    assert found["strict"].value == pytest.approx(dip[6] - dip[5])
 
 
 def test_noise_that_may_hide_the_shape_is_inconclusive(world):
@@ -84,7 +84,8 @@ def test_noise_that_may_hide_the_shape_is_inconclusive(world):
         b: shape: {{{MEASURE}, models: gpt2, is: bell}}"""
     )
     assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
-    assert "neither it nor its opposite is shown" in found["a"].detail["reason"]
+    assert "the data do not decide" in found["a"].detail["reason"]
+    assert "would have been shown with 80 % power" in found["a"].detail["power"]
 
 
 def test_roles_are_means_over_models_and_those_that_are_named_must_show_it_each(world):
@@ -149,7 +150,7 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world, 
     claim = "shape: {metric: anisotropy.top_variance_share, models: bert, is: bell}"
     found = one(claim)
     assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
-    assert "name several models, or a statistic that has an interval" in found.detail["reason"]
+    assert "name three independent models or more, or a statistic that has an interval" in found.detail["reason"]
     assert found.value > 0.3
     # The same over batches lends its error: standard deviations of four batches of 64.
     options = {"sample": 64, "batches": 4}
