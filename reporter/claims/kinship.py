@@ -6,7 +6,7 @@ So the spread between them says nothing of other models. Seeds of one recipe are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
-    from reporter.spec import Study
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Kinship:
                 notes.append(f"{model} has the same weights as {twin} and is not counted again")
         groups: list[tuple[set[str], list[str]]] = []
         for model in kept:
-            roots = _roots(model, numbers.study, numbers.locations(), prints)
+            roots = _roots(model, numbers)
             members = [model]
             rest = []
             for shared, names in groups:
@@ -71,9 +70,10 @@ class Kinship:
         return cls(tuple(units), tuple(notes))
 
 
-def _roots(model: str, study: Study, locations: Mapping[str, str], prints: Mapping[str, frozenset[str]]) -> set[str]:
+def _roots(model: str, numbers: Numbers) -> set[str]:
     """Return everything that a model comes from, itself included."""
-    found = {f"weights {print_}" for print_ in prints.get(model, ())}
+    study, locations, bases = numbers.study, numbers.locations(), numbers.bases()
+    found = {f"weights {print_}" for print_ in numbers.fingerprints().get(model, ())}
     if model.endswith(" (random-init)"):
         return found | {f"model {model}"}
     queue, seen = [model.removesuffix(" (shuffled)")], set()
@@ -88,5 +88,6 @@ def _roots(model: str, study: Study, locations: Mapping[str, str], prints: Mappi
         if isinstance(spec, HubModel):
             found.add(f"place hub {spec.hub}")
         origin = spec.recipe.continues if isinstance(spec, RecipeModel) and isinstance(spec.recipe, Tuning) else None
-        queue += [base for base in (spec.base if spec is not None else None, origin) if base is not None]
+        known = (None if spec is None else spec.base, bases.get(name), origin)
+        queue += [base for base in known if base is not None]
     return found | {f"model {name}" for name in seen}

@@ -127,6 +127,10 @@ class Numbers:
                 found.setdefault(row["model"], set()).add(str(row["fingerprint"]))
         return {model: frozenset(prints) for model, prints in found.items()}
 
+    def bases(self) -> dict[str, str]:
+        """Return the model that each model was tuned from, where it has one."""
+        return {row["model"]: str(row["base"]) for row in self._models() if _plain(row["base"]) is not None}
+
     def locations(self) -> dict[str, str]:
         """Return the repository or the folder that each model was loaded from."""
         return {

@@ -147,8 +147,9 @@ def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = No
     eye = np.eye(size)
     steps = points.combine(eye[later] - eye[earlier])
     pairs, up = len(earlier), sign > 0
-    on = steps.above(-allowed) if up else steps.below(allowed)  # p of "it does not go against the trend"
-    against = steps.below(-allowed) if up else steps.above(allowed)
+    # Of all changes the one furthest against the trend, in standard errors, decides on both sides.
+    most = np.where(np.isfinite(steps.error), (sign * steps.value + allowed) / np.maximum(steps.error, 1e-300), 0.0)
+    furthest = most.argmin(axis=-1)
     way = ("rise", "fall") if up else ("fall", "rise")
 
     def name(index: int) -> str:
@@ -157,8 +158,8 @@ def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = No
         return f"{kind}, {points.what} {points.place(int(earlier[index]))} → {points.place(int(later[index]))}"
 
     bound = -allowed if up else allowed
-    worst = _chosen(steps, on.argmax(axis=-1), name, bound, less=not up)
-    breach = _chosen(steps, against.argmin(axis=-1), name, bound, less=not up, fails=True, scale=2 * pairs)
+    worst = _chosen(steps, furthest, name, bound, less=not up)
+    breach = _chosen(steps, furthest, name, bound, less=not up, fails=True, scale=2 * pairs)
     whole = points.combine(ends * sign)
     trend, no_trend = (
         Inequality(

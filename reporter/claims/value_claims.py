@@ -77,10 +77,10 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
         "sql": _sql(numbers, claim.value, view, baseline),
     }
     statistic = None if isinstance(claim.value, SqlNumber) else numbers.statistic(claim.value.metric)
-    ends = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
+    least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
     if exact:
-        return Finding(None, None, value.value, *ends, "supported" if inside else "refuted", why, detail=detail)
-    return Finding(holds, fails, value.value, *ends, part=_nearest(value, low, high), detail=detail)
+        return Finding(None, None, value.value, least, most, "supported" if inside else "refuted", why, detail=detail)
+    return Finding(holds, fails, value.value, least, most, part=_nearest(value, low, high), detail=detail)
 
 
 def _nearest(value: Number, low: Number | None, high: Number | None) -> Inequality | None:

@@ -131,7 +131,9 @@ def differ(is_: str, models: tuple[int, int], interval: bool, repetitions: int) 
 def relation(is_: str, over: str, models: int, repetitions: int) -> float:
     """Return how often unrelated numbers seem related (for 'none': strongly related ones unrelated)."""
     rng = np.random.default_rng([models, len(over), len(is_)])
-    claim = SimpleNamespace(x="x", y="y", over=over, is_=is_, method="spearman", at_least=0.3 if is_ == "none" else None)
+    claim = SimpleNamespace(
+        x="x", y="y", over=over, is_=is_, method="spearman", at_least=0.3 if is_ == "none" else None
+    )
     r = 0.3 if is_ == "none" else 0.0
     wrong = 0
     for _ in range(repetitions):
