@@ -271,8 +271,7 @@ _ITEMS = {
 
 
 def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]], Fixed]:
-    """Return what a study may ask for: the options of every metric, the statistics of metrics and analyses, and which
-    of them are fixed at an end."""
+    """Return what a study may ask for: options of metrics, statistics of metrics and analyses, and fixed ends."""
     from reporter.analyses.known import KnownStatistics
     from reporter.metrics.registry import catalogue, statistics
 

@@ -9,9 +9,9 @@ correction for the number of claims (:mod:`reporter.claims.holm`).
 No rule looks at the range of a profile to say what is small: one extreme point would set it. ``at_least`` is the
 smallest effect that counts, in the statistic's unit; rounding (a millionth of the numbers' size) never counts.
 
-The rules are calibrated in the tests on simulated profiles of known shape, with noise that is independent,
-shared or wandering from point to point, of one to twelve models: ``python tests/oracles/claim_calibration.py`` prints the
-table, which ``tests/claims/README.md`` keeps. What is not so is supported far less often than in 5 % of the cases,
+The rules are calibrated in the tests on simulated profiles of known shape, with noise that is independent, shared or
+wandering from point to point, of one to twelve models: ``python tests/oracles/claim_calibration.py`` prints the table,
+which ``tests/claims/README.md`` keeps. What is not so is supported far less often than in 5 % of the cases,
 because the errors are bounded from above (:mod:`reporter.claims.points`); the price is power.
 """
 
