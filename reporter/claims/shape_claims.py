@@ -127,7 +127,7 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
 
 def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | None]) -> Finding:
     holds, fails = (float(ruling.holds), float(ruling.fails)) if tested else (None, None)
-    part = deciding(ruling.needs, ruling.breaks)
+    part = deciding(ruling.needs, ruling.breaks) if tested else ruling.needs[0]
     detail: dict[str, Any] = {"definition": ruling.definition}
     detail["parts"] = [_part(one, tested, bounds) for one in (*ruling.needs, *ruling.breaks)]
     if ruling.head is not None:

@@ -79,7 +79,7 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
         for name, _ in ends
     ]
     fewer = points.combine(np.array(weights))
-    needs = (_chosen(fewer, fewer.above(least).argmax(axis=-1), names.__getitem__, least),)
+    needs = (_chosen(fewer, _margin(fewer, least).argmin(axis=-1), names.__getitem__, least),)
     breaks = tuple(
         Inequality(
             f"middle third minus {name} third",
@@ -148,8 +148,7 @@ def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = No
     steps = points.combine(eye[later] - eye[earlier])
     pairs, up = len(earlier), sign > 0
     # Of all changes the one furthest against the trend, in standard errors, decides on both sides.
-    most = np.where(np.isfinite(steps.error), (sign * steps.value + allowed) / np.maximum(steps.error, 1e-300), 0.0)
-    furthest = most.argmin(axis=-1)
+    furthest = (sign * _margin(steps, -sign * allowed)).argmin(axis=-1)
     way = ("rise", "fall") if up else ("fall", "rise")
 
     def name(index: int) -> str:
@@ -288,7 +287,7 @@ class Valley:
         size = len(self.points.x)
         if size < 4:
             return ()
-        q = self._pairs(self.over.below(self.tolerance))
+        q = np.where(self._one_number(), 0.0, self._pairs(self.over.below(self.tolerance)))
         later = np.tri(size, k=-1, dtype=bool)  # [i, j]: i > j
         before, after = (np.where(side, q, -1.0) for side in (later.T, later))
         # An outermost point has a side with no points, which is clear.
@@ -313,6 +312,11 @@ class Valley:
         side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmax(axis=-1)
         row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
         return (self._chosen(row, at, scale=tests * size * (size - 1), fails=True),)
+
+    def _one_number(self) -> NDArray[np.bool_]:
+        """Return which pairs are medians that are one and the same number in every model: no valley lies between."""
+        values = self.points.values
+        return np.asarray((values[..., :, None] == values[..., None, :]).all(axis=-3))
 
     def _pairs(self, p: Array) -> Array:
         size = len(self.points.x)
@@ -340,6 +344,13 @@ def _chosen(
     """Make an inequality of one of P numbers, in each repetition; it has a name where there is one repetition."""
     called = name(int(index)) if np.ndim(index) == 0 else ""
     return Inequality(called, estimates.at(index), bound, less, fails, scale)
+
+
+def _margin(estimates: Estimates, bound: Array) -> Array:
+    """Return how many standard errors numbers lie above a bound: of p-values that are all 0 it tells the largest."""
+    known = np.isfinite(estimates.error)
+    error = np.where(known, np.maximum(estimates.error, np.finfo(np.float64).tiny), 1.0)
+    return np.asarray(np.where(known, (estimates.value - bound) / error, 0.0))
 
 
 def _text(bound: Array) -> str:

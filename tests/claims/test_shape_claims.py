@@ -87,7 +87,7 @@ def test_noise_that_may_hide_the_shape_is_inconclusive(world):
     )
     assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
     assert "the data do not decide" in found["a"].detail["reason"]
-    assert "would have been shown with 80 % power" in found["a"].detail["power"]
+    assert "times as many texts" in found["a"].detail["power"]
 
 
 def test_roles_are_means_over_models_and_those_that_are_named_must_show_it_each(world):

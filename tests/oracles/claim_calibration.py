@@ -1,10 +1,10 @@
 """How often a false claim is supported, by form, kind of statistic and number of models.
 
 ``python tests/oracles/claim_calibration.py [repetitions]`` prints the table of ``tests/claims/README.md``; the suite
-runs the same with fewer repetitions. Profiles have 13 points and a range of about 1. Noise from texts is independent from layer
-to layer, or autocorrelated: a shared part (correlation 0.8), or one that wanders (0.9 from layer to layer). One model,
-or two, have noise from texts alone; from three on each has a profile of its own around the common one, too. A statistic
-without an interval has noise from models alone. Relatives share their own profile but for a hundredth.
+does the same with fewer repetitions. Profiles have 13 points and a range of about 1. Noise from texts is independent
+from layer to layer, or autocorrelated: a shared part (correlation 0.8), or one that wanders (0.9 from layer to layer).
+One model, or two, have noise from texts alone; from three on each has a profile of its own around the common one, too.
+A statistic without an interval has noise from models alone. Relatives share their own profile but for a hundredth.
 """
 
 from __future__ import annotations
