@@ -212,6 +212,11 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
     shared = claim.over == "types" or len(related) < FEWEST_MODELS
     texts = np.array([mean_error]) if shared and np.isfinite(mean_error) else None
     estimates = over_models(z[:, None], texts, 1.0)
+    if claim.over == "layers" and len(related) >= FEWEST_MODELS:
+        # Models that agree more closely than independent layers could (all ranks equal, say) do so by saturation.
+        least = np.sqrt(1 / (min(one.n for one in related) - 3) / len(related))
+        error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
+        estimates = Estimates(estimates.value, error, estimates.df)
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
     strength = SMALL if claim.at_least is None else claim.at_least
     name = f"{claim.method} correlation of {claim.x} and {claim.y} over {claim.over}"

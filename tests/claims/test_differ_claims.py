@@ -24,7 +24,7 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
     found = roles.judge(f"c: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0}}", models=MODELS)["c"]
     welch = stats.ttest_ind(A, B, equal_var=False)
     assert found.value == pytest.approx(np.mean(A) - np.mean(B))
-    assert found.p == pytest.approx(welch.pvalue, rel=1e-6)
+    assert found.p == pytest.approx(welch.pvalue, rel=1e-4)
     interval = welch.confidence_interval(0.95)
     assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high), rel=1e-4)
     assert found.verdict == "supported"
@@ -87,7 +87,7 @@ def test_two_corpora_are_compared_within_each_model(world):
     )
     paired = stats.ttest_rel(a, b)
     for name in ("short", "long"):
-        assert found[name].p == pytest.approx(paired.pvalue, rel=1e-6) and found[name].verdict == "supported"
+        assert found[name].p == pytest.approx(paired.pvalue, rel=1e-4) and found[name].verdict == "supported"
     assert found["one"].verdict == "inconclusive"
 
 
