@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from oracles.claim_calibration import MODELS, RELATED, TRUE, differ, rates, relation, value, worst
+from oracles.claim_calibration import RELATED, TRUE, differ, rates, relation, value, worst
 
-FEW = 100  # repetitions; `python tests/oracles/claim_calibration.py` has more
+FEW = 60  # repetitions; `python tests/oracles/claim_calibration.py` has more
 PERCENT = 0.05 + 0.02  # five, and what chance adds to a rate of 2.5 % in so few repetitions
 
 
 @pytest.mark.parametrize("interval", [True, False], ids=["interval", "none"])
-@pytest.mark.parametrize("models", [*MODELS, *RELATED])
+@pytest.mark.parametrize("models", [1, 2, 3, 12, *RELATED])
 def test_a_shape_that_is_not_so_is_supported_in_at_most_five_percent(models, interval):
     found = {name: worst(name, models, interval, FEW) for name in TRUE}
     assert max(found.values()) <= PERCENT, found
