@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from reporter.metrics.base import Definition
     from reporter.spec import Problem
+    from reporter.spec.claim_parts import Fixed
 
 
 class _Verbs(TyperGroup):
@@ -269,12 +270,13 @@ _ITEMS = {
 }
 
 
-def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]]]:
-    """Return what a study may ask for: the options of every metric, and the statistics of metrics and analyses."""
+def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]], Fixed]:
+    """Return what a study may ask for: options of metrics, statistics of metrics and analyses, and fixed ends."""
     from reporter.analyses.known import KnownStatistics
-    from reporter.metrics.registry import statistics
+    from reporter.metrics.registry import catalogue, statistics
 
-    return _metric_options(), KnownStatistics(statistics())
+    fixed = {f"{m.name}.{s.name}": s.fixed for m in catalogue().values() for s in m.statistics if s.fixed}
+    return _metric_options(), KnownStatistics(statistics()), fixed
 
 
 def _count(number: int, one: str, many: str) -> str:

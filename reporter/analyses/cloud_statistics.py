@@ -24,6 +24,7 @@ STATISTICS = (
         interval=WILSON_SAID,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
         "With few texts for each dimension it is a lower bound.",

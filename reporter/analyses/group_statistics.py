@@ -24,6 +24,7 @@ SILHOUETTE = Statistic(
     f"silhouette_score. {_ALL}",
     (LUISTO, ROUSSEEUW),
     bounds=(-1, 1),
+    smallest=0.01,
     headline=True,
     trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
     "length alone does is in the controls; shared words show at the embedding.",

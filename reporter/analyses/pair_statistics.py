@@ -25,6 +25,7 @@ STATISTICS = (
         "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
         "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
@@ -41,6 +42,7 @@ STATISTICS = (
         (LUISTO, FISHER),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="Directions of unrelated concepts have |cosine| above 0 where the states lie in few dimensions: compare "
         "with the floor, not with 0. A small probability says that a cosine is not the chance of these pairs; it may "

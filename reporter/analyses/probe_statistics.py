@@ -27,6 +27,7 @@ def _four(name: str, title: str, definition: str, headline: bool) -> tuple[Stati
             interval=WILSON_SAID,
             floor=True,
             bounds=(0, 1),
+            smallest=0.01,
             headline=headline,
             trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
             "for each dimension, a wide layer looks poorer than it is.",
@@ -38,6 +39,7 @@ def _four(name: str, title: str, definition: str, headline: bool) -> tuple[Stati
             (HEWITT, WILSON),
             interval=WILSON_SAID,
             bounds=(0, 1),
+            smallest=0.01,
             trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
             "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
             f"by heart is {name}_memorised.",
@@ -49,6 +51,7 @@ def _four(name: str, title: str, definition: str, headline: bool) -> tuple[Stati
             (HEWITT,),
             interval=_PAIRED,
             bounds=(-1, 1),
+            smallest=0.01,
             headline=headline,
             trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
         ),
@@ -59,6 +62,7 @@ def _four(name: str, title: str, definition: str, headline: bool) -> tuple[Stati
             "rightly; mean over folds",
             (HEWITT,),
             bounds=(0, 1),
+            smallest=0.01,
             trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
             "could hold any labelling of its training texts.",
         ),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import PATH
 
 if TYPE_CHECKING:
+    from reporter.claims.kinship import Kinship
     from reporter.claims.numbers import Numbers
 
 T = TypeVar("T")
@@ -52,6 +53,28 @@ def left_out(models: Sequence[str], read: Callable[[str], T], strict: bool) -> t
     if not found and last is not None:
         raise last
     return found, notes
+
+
+def independent(kin: Kinship) -> str:
+    """Return how many models there are, and how many of them are independent where that is fewer."""
+    models, units = sum(map(len, kin.units)), len(kin.units)
+    return f"{models} model{'s' * (models != 1)}" + (f" that count as {units}" if units < models else "")
+
+
+def no_error(units: int, models: Sequence[str]) -> str:
+    """Say why nothing was tested where there is neither an interval over texts nor three independent models."""
+    there = "there is one independent model" if units == 1 else f"there are {units} independent models"
+    return (
+        f"{there} ({', '.join(models)}) and no interval over texts, so nothing tells how sure the number is; name "
+        f"three independent models or more, or a statistic that has an interval"
+    )
+
+
+def different_statistics(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of evidence that say what each number is only where that is not the same in all."""
+    if len({row.get("statistic") for row in evidence}) > 1:
+        return evidence
+    return [{key: value for key, value in row.items() if key not in ("statistic", "claimed")} for row in evidence]
 
 
 def quoted(text: str) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reporter.claims.inequality import LEVEL, Inequality
 from reporter.claims.verdict import Word
 
-LEVEL = 0.025  # one-sided: a 95 % interval that excludes the bound
+
+@dataclass(frozen=True)
+class Seen:
+    """A profile as a reader sees it: what its points are called, and its numbers."""
+
+    what: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -17,12 +25,16 @@ class Finding:
     """One test of one claim.
 
     Args:
-        holds: one-sided p-value that the claim is true; None where a number without an interval was compared.
+        holds: one-sided p-value that the claim is true; None where nothing could be tested.
         fails: that it is false.
         value: the number that decides.
         low: lower end of its 95 % interval.
         high: upper end.
         plain: the verdict where there are no p-values.
+        why: why there are none.
+        part: the inequality that decides, with its error; None where a number was compared as it stands.
+        models: over how many independent models an error was taken; 0 where it is one over texts.
+        seen: the profiles that were looked at, by model and corpus.
         detail: keys of :class:`~reporter.claims.verdict.Verdict`'s detail.
     """
 
@@ -32,6 +44,10 @@ class Finding:
     low: float | None = None
     high: float | None = None
     plain: Word = "inconclusive"
+    why: str = ""
+    part: Inequality | None = None
+    models: int = 0
+    seen: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -75,6 +91,12 @@ def every(findings: Sequence[Finding]) -> Finding:
     fails = min(1.0, len(findings) * min(1.0 if f.fails is None else f.fails for f in findings))
     if fails < holds:
         decides = min(findings, key=lambda f: 1.0 if f.fails is None else f.fails)
+        if decides.part is not None and decides.part.fails:  # chosen among so many, its interval is wider
+            part = replace(decides.part, scale=decides.part.scale * len(findings))
+            low, high = part.interval() or (None, None)
+            decides = replace(decides, part=part)
+            if decides.value == part.value:
+                decides = replace(decides, low=low, high=high)
     else:
         decides = max(findings, key=lambda f: f.holds or 0.0)
     return replace(decides, holds=holds, fails=fails)
@@ -84,3 +106,9 @@ def number(value: Any) -> float | None:
     """Return a plain finite number, or None."""
     found = None if value is None else float(value)
     return found if found is not None and math.isfinite(found) else None
+
+
+def clipped(ends: tuple[float | None, float | None], bounds: tuple[float | None, float | None]) -> Any:
+    """Return the ends of an interval without what the number cannot be; None stays None."""
+    least, most = (-math.inf if bounds[0] is None else bounds[0]), (math.inf if bounds[1] is None else bounds[1])
+    return tuple(None if end is None else min(max(end, least), most) for end in ends)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from reporter.claims.changes import change
 from reporter.claims.differ_claims import differ_finding
 from reporter.claims.finding import Finding
 from reporter.claims.holm import ALPHA, corrected
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Numbers
+from reporter.claims.power import power
 from reporter.claims.relation_claims import relation_finding
 from reporter.claims.shape_claims import shape_finding
 from reporter.claims.value_claims import value_finding
 from reporter.claims.verdict import Verdict
 from reporter.errors import ReporterError
-from reporter.spec.claim_parts import SqlNumber
-from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, ValueClaim
+from reporter.spec.claim_parts import GROUPS, SqlNumber
+from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
 
 if TYPE_CHECKING:
+    from reporter.metrics.base import Statistic
     from reporter.spec import Study
     from reporter.store import Store
 
@@ -47,16 +50,56 @@ class Reading:
     baseline: str | None
 
 
-def readings(claim: Claim, study: Study) -> list[Reading]:
-    """Return how a claim is to be read: its first view on the models, then the other views, then the baselines."""
+NO_SINKS = "no-sinks"
+
+
+def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
+    """Return how a claim is to be read: its first view on the models, then the other views, then the baselines.
+
+    A claim that compares models of both roles is read without sinks unless it says otherwise: whether a word or an
+    added token stands at position 0 is no property of the role, and can decide the number.
+    """
     if isinstance(claim, ValueClaim) and isinstance(claim.value, SqlNumber):
         return [Reading(1, None, None)]
-    views = claim.views or study.views[:1]
+    study = numbers.study
+    without = compares_roles(claim, numbers) and NO_SINKS in study.views and _measured_without_sinks(claim, numbers)
+    views = claim.views or ((NO_SINKS,) if without else study.views[:1])
     pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]
     return [Reading(place, view, baseline) for place, (view, baseline) in enumerate(pairs, 1)]
 
 
-def judge(store: Store, study: Study) -> list[Verdict]:
+def compares_roles(claim: Claim, numbers: Numbers) -> bool:
+    """Tell whether a claim compares models of both roles: two sets of them, or a correlation over models."""
+    if isinstance(claim, DifferClaim):
+        sides = [side.models if isinstance(side, SideParts) else side for side in (claim.differ.a, claim.differ.b)]
+        named = [tuple(name for name in side or () if name in numbers.study.models or name in GROUPS) for side in sides]
+        if not all(named):  # two corpora, on the same models
+            return False
+        roles = [_roles(side, numbers) for side in named]
+        return len(roles[0] | roles[1]) > 1 and roles[0] != roles[1]
+    if isinstance(claim, RelationClaim) and claim.relation.over == "models":
+        return len(_roles(claim.relation.models, numbers)) > 1
+    return False
+
+
+def _measured_without_sinks(claim: Claim, numbers: Numbers) -> bool:
+    if isinstance(claim, RelationClaim):
+        measures = [m for m in (claim.relation.x, claim.relation.y) if not m.startswith("scores.")]
+    else:
+        measures = [claim.differ.metric] if isinstance(claim, DifferClaim) else []
+    return all(numbers.rows(measure, NO_SINKS) for measure in measures)
+
+
+def _roles(names: Sequence[str], numbers: Numbers) -> set[str]:
+    found: set[str | None] = set()
+    for name in names:
+        found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
+        members = numbers.study.models if name == "all" else (name,) if name in numbers.study.models else ()
+        found |= {numbers.role_of(member) for member in members}
+    return {role for role in found if role is not None}
+
+
+def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> list[Verdict]:
     """Test every claim of a study against the numbers in the database.
 
     The claims themselves (each one's first view, on the models) are the family that is corrected for their number;
@@ -68,12 +111,13 @@ def judge(store: Store, study: Study) -> list[Verdict]:
     Args:
         store: the database.
         study: the study.
+        statistics: by full name what is known of each statistic; those of metrics if left out.
     """
-    numbers = Numbers(store, study)
+    numbers = Numbers(store, study, statistics)
     found = [
         (number, name, claim, reading, _find(numbers, claim, reading))
         for number, (name, claim) in enumerate(study.claims.items(), 1)
-        for reading in readings(claim, study)
+        for reading in _readings(claim, numbers)
     ]
     family = [
         (name, finding)
@@ -87,27 +131,68 @@ def judge(store: Store, study: Study) -> list[Verdict]:
             strict=True,
         )
     )
-    return [
+    verdicts = [
         _verdict(number, name, claim, reading, finding, adjusted.get(name) if reading.place == 1 else None, len(family))
         for number, name, claim, reading, finding in found
     ]
+    for name in study.claims:
+        _tell_changes(
+            [(v, f) for v, (*_, f) in zip(verdicts, found, strict=True) if v.claim == name and v.baseline is None]
+        )
+    return verdicts
+
+
+def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
+    try:
+        return readings(claim, numbers)
+    except ReporterError:  # no results yet: the claim fails with that reason under the view that the study says
+        return [Reading(1, (claim.views or numbers.study.views)[0], None)]
+
+
+def _tell_changes(tests: list[tuple[Verdict, Finding | str]]) -> None:
+    """Add what each other view changes to the first verdict's detail."""
+    (first, own), *others = tests
+    if isinstance(own, str):
+        return
+    # The verdicts are compared as they are without the correction, which other readings do not have.
+    changes = [
+        change(own, own.word(own.p), finding, finding.word(finding.p), str(verdict.view))
+        for verdict, finding in others
+        if not isinstance(finding, str)
+    ]
+    if changes:
+        first.detail["views"] = changes
 
 
 def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     """Return what the test finds, or why there is no test."""
     view = reading.view or numbers.study.views[0]
     try:
-        if isinstance(claim, ValueClaim):
-            return value_finding(numbers, claim, reading.view, reading.baseline)
-        if isinstance(claim, ShapeClaim):
-            return shape_finding(numbers, claim.shape, view, reading.baseline)
-        if isinstance(claim, DifferClaim):
-            return differ_finding(numbers, claim.differ, view, reading.baseline)
-        return relation_finding(numbers, claim.relation, view, reading.baseline)
+        found = _test(numbers, claim, reading, view)
     except (Missing, ReporterError) as error:
         return str(error)
     except Exception as error:  # a claim that breaks is no reason to lose the others, nor the run
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if not claim.views and compares_roles(claim, numbers):
+        if view == NO_SINKS:
+            note = f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
+        else:
+            note = (
+                f"warning: this compares models of both roles under the view '{view}', so that it hangs on what stands "
+                f"at position 0; add '{NO_SINKS}' to 'views'"
+            )
+        found = found.with_detail(notes=[note])
+    return found
+
+
+def _test(numbers: Numbers, claim: Claim, reading: Reading, view: str) -> Finding:
+    if isinstance(claim, ValueClaim):
+        return value_finding(numbers, claim, reading.view, reading.baseline)
+    if isinstance(claim, ShapeClaim):
+        return shape_finding(numbers, claim.shape, view, reading.baseline)
+    if isinstance(claim, DifferClaim):
+        return differ_finding(numbers, claim.differ, view, reading.baseline)
+    return relation_finding(numbers, claim.relation, view, reading.baseline)
 
 
 def _verdict(
@@ -141,6 +226,8 @@ def _verdict(
     if adjusted is not None:
         detail["tested"] = tested
     detail["reason"] = _reason(finding, word, alone, final, tested)
+    if word == "inconclusive" and (needed := power(finding, 1 if adjusted is None else tested)):
+        detail["power"] = needed
     return Verdict(
         **said,
         verdict=word,
@@ -155,15 +242,16 @@ def _verdict(
 
 def _reason(finding: Finding, word: str, alone: str, p: float | None, tested: int) -> str:
     if p is None:
-        notes = finding.detail.get("notes") or ["nothing tells how sure the number is"]
-        return str(notes[-1])
+        return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:
         return f"alone it would be {alone}, but {tested} claims were tested together ({_p(p)} after the correction)"
+    bound = finding.detail.get("bound", "")
+    where = f"where the claim holds ({bound})" if bound else "where the claim holds"
     if word == "supported":
-        return f"what it claims is shown ({_p(p)})"
+        return f"the 95 % interval lies wholly {where}; {_p(p)}"
     if word == "refuted":
-        return f"the opposite is shown ({_p(p)})"
-    return f"neither it nor its opposite is shown ({_p(p)}; it takes {ALPHA:g})"
+        return f"the 95 % interval lies wholly outside {where}; {_p(p)}"
+    return f"the data do not decide: the 95 % interval reaches across the edge of {where} ({_p(p)}; it takes {ALPHA:g})"
 
 
 def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from reporter.claims.intervals import spread_of
 from reporter.claims.missing import Missing
 from reporter.claims.points import Array
 from reporter.spec.claim_parts import ANALYSES
 
 if TYPE_CHECKING:
+    from reporter.metrics.base import Statistic
     from reporter.spec import Study
     from reporter.store import Store
 
@@ -84,12 +84,16 @@ class Numbers:
     Args:
         store: the database.
         study: the study.
+        statistics: by full name what is known of each statistic; those of metrics if left out.
     """
 
-    def __init__(self, store: Store, study: Study) -> None:
+    def __init__(self, store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> None:
         self.store, self.study = store, study
+        self._statistics = statistics
+        self._models: Callable[[], list[dict[Any, Any]]] = cache(self._read_models)
         self.rows: Callable[[str, str], tuple[Row, ...]] = cache(self._rows)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
+        self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
 
     def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
@@ -100,6 +104,44 @@ class Numbers:
         return self._records(
             "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
         )
+
+    def statistic(self, measure: str) -> Statistic | None:
+        """Return what is known of a statistic (of a floor, what is known of its statistic); None if nothing is."""
+        if self._statistics is None:
+            from reporter.metrics.registry import catalogue
+
+            self._statistics = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics}
+        return self._statistics.get(measure) or self._statistics.get(measure.removesuffix("_floor"))
+
+    def role_of(self, model: str) -> str | None:
+        """Return the role that was measured of a model."""
+        roles = [_plain(row["role"]) for row in self._models() if row["model"] == model]
+        return roles[-1] if roles else self._roles().get(model)
+
+    def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
+        """Return what stands at position 0 of each model's input, as far as the database says."""
+        rows = [row for row in self._models() if row["model"] in models]
+        return {row["model"]: str(row["first_token"]) for row in rows if _plain(row.get("first_token")) is not None}
+
+    def fingerprints(self) -> dict[str, frozenset[str]]:
+        """Return the fingerprints of the checkpoints of each model."""
+        found: dict[str, set[str]] = {}
+        for row in self._models():
+            if _plain(row["fingerprint"]) is not None:
+                found.setdefault(row["model"], set()).add(str(row["fingerprint"]))
+        return {model: frozenset(prints) for model, prints in found.items()}
+
+    def bases(self) -> dict[str, str]:
+        """Return the model that each model was tuned from, where it has one."""
+        return {row["model"]: str(row["base"]) for row in self._models() if _plain(row["base"]) is not None}
+
+    def locations(self) -> dict[str, str]:
+        """Return the repository or the folder that each model was loaded from."""
+        return {
+            row["model"]: f"{row['source']} {row['location']}"
+            for row in self._models()
+            if row["source"] in ("hub", "path") and _plain(row["location"]) is not None
+        }
 
     def view_of(self, measure: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
@@ -128,7 +170,7 @@ class Numbers:
         metric, _, statistic = measure.partition(".")
         view = self.view_of(measure, view)
         found = self._records(
-            "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high, n "
+            "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high "
             "FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = $statistic AND view = $view "
             "ORDER BY model, step NULLS FIRST, checkpoint, corpus, layer NULLS FIRST, site",
             metric=metric,
@@ -138,10 +180,11 @@ class Numbers:
         rows = []
         for row in found:
             clean = {name: _plain(value) for name, value in row.items()}
-            low, high = spread_of(clean)
+            low, high = clean["ci_low"], clean["ci_high"]
+            known = low is not None and high is not None and clean["value"] is not None
             whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
-            kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high", "n")}
-            rows.append(Row(**(kept | whole), low=low, high=high))
+            kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high")}
+            rows.append(Row(**(kept | whole), low=low if known else None, high=high if known else None))
         return tuple(rows)
 
     def named(self, names: Sequence[str]) -> bool:
@@ -231,6 +274,13 @@ class Numbers:
                     if same and row.layer in entry.get("layers", ()):
                         return str(entry.get("reason"))
         return "it could not be computed"
+
+    def _read_models(self) -> list[dict[Any, Any]]:
+        return self._records("SELECT * FROM models WHERE study = $study ORDER BY model, step NULLS FIRST")
+
+    def _read_roles(self) -> dict[str, str]:
+        sql = "SELECT DISTINCT model, role FROM layer_metrics WHERE study = $study AND role IS NOT NULL"
+        return {row["model"]: row["role"] for row in self._records(sql)}
 
     def _read_reasons(self) -> list[tuple[str, str, str, str, Any]]:
         found = self._records(

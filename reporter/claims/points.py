@@ -12,9 +12,11 @@ Two sources of uncertainty are kept apart:
   if independent). Numbers of a step from layer to layer share a layer with their neighbours and can be negatively
   correlated; for these the bound is Σ |c_l| s_l, which holds whatever the correlation. Both bounds overstate the
   error, so an interval covers at least what it says.
-- *Models*: with several models the weighted sum is taken in each, and its mean over models has the standard error
-  sd/√M and Student's t with M − 1 degrees of freedom. Models are measured on the same texts, whose error therefore does
-  not average out: it is added in full (the mean over models of the text error).
+- *Models*: from three independent models on, the weighted sum is taken in each, and its mean over models has the
+  standard error sd/√M and Student's t with M − 1 degrees of freedom. Models are measured on the same texts, whose error
+  therefore does not average out: it is added in full (the mean over models of the text error). One model, or two, say
+  nothing of others: their interval is the one over texts, and speaks of these models alone. Models that differ by less
+  than rounding are no sample of anything: without a text error nothing is known then.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+FEWEST_MODELS = 3
+"""From how many independent models on their spread is taken as an error; with two, t has one degree of freedom."""
+ROUNDING = 1e-6
+"""Of the size of the numbers: what float32 leaves uncertain in a cosine or a mean."""
+
 
 @dataclass(frozen=True)
 class Estimates:
@@ -35,11 +42,13 @@ class Estimates:
         value: shape (..., P).
         error: standard errors, shape (..., P); infinite where nothing is known.
         df: degrees of freedom; infinite for the normal distribution.
+        texts: the part of the error that is due to texts, shape (..., P); None where it is not known.
     """
 
     value: Array
     error: Array
     df: float
+    texts: Array | None = None
 
     def above(self, bound: float | Array) -> Array:
         """Return the one-sided p-values of "the number is greater than ``bound``"."""
@@ -51,11 +60,21 @@ class Estimates:
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return both ends of the interval at ``level``."""
+        reach = self.error * self.quantile((1 + level) / 2)
+        return self.value - reach, self.value + reach
+
+    def quantile(self, at: float) -> float:
+        """Return the quantile of Student's t, or of the normal distribution, that goes with the errors."""
         from scipy.special import ndtri, stdtrit
 
-        at = (1 + level) / 2
-        reach = self.error * (ndtri(at) if np.isinf(self.df) else stdtrit(self.df, at))
-        return self.value - reach, self.value + reach
+        return float(ndtri(at) if np.isinf(self.df) else stdtrit(self.df, at))
+
+    def at(self, index: NDArray[np.int64]) -> Estimates:
+        """Pick one of the P numbers, in each repetition; P is 1 then."""
+        place = np.asarray(index)[..., None]
+        value, error = (np.take_along_axis(side, place, -1) for side in (self.value, self.error))
+        texts = None if self.texts is None else np.take_along_axis(self.texts, place, -1)
+        return Estimates(value, error, self.df, texts)
 
     def _tail(self, by: Array) -> Array:
         from scipy.special import ndtr, stdtr
@@ -65,21 +84,44 @@ class Estimates:
         return np.asarray(ndtr(-z) if np.isinf(self.df) else stdtr(self.df, -z), dtype=np.float64)
 
 
+def over_models(values: Array, texts: Array | None, size: Array | float) -> Estimates:
+    """Return means over models with their errors, as the head of this module says.
+
+    Args:
+        values: shape (..., M, P), one row for each independent model.
+        texts: standard errors of the means from texts, shape (..., P); None where they are not known.
+        size: how large the numbers are that the values come from, for rounding; shape (..., 1), or a number.
+    """
+    models, mean = values.shape[-2], values.mean(axis=-2)
+    least = np.broadcast_to(ROUNDING * np.asarray(size, dtype=np.float64), mean.shape)
+    shared = None if texts is None else np.maximum(np.broadcast_to(texts, mean.shape), least)
+    if models < FEWEST_MODELS:
+        return Estimates(mean, np.full(mean.shape, np.inf) if shared is None else shared, np.inf, shared)
+    spread = values.std(axis=-2, ddof=1)
+    if shared is None:
+        return Estimates(mean, np.where(spread > least, spread / np.sqrt(models), np.inf), models - 1)
+    return Estimates(mean, np.sqrt(spread**2 / models + shared**2), models - 1, shared)
+
+
 @dataclass(frozen=True)
 class Points:
-    """Values of M models at K common points.
+    """Values of M independent models at K common points.
 
     Args:
         values: shape (..., M, K).
         errors: standard errors from texts, the same shape or one that broadcasts; None where they are not known.
         x: where the points are: depths or training steps, shape (K,).
         any_correlation: whether errors of two points may be negatively correlated.
+        labels: what the points are called: layers, depths or steps; empty to count them.
+        what: what a label is: ``layer``, ``depth`` or ``step``.
     """
 
     values: Array
     errors: Array | None
     x: Array
     any_correlation: bool = False
+    labels: tuple[str, ...] = ()
+    what: str = "layer"
 
     @property
     def mean(self) -> Array:
@@ -87,9 +129,17 @@ class Points:
         return np.asarray(self.values.mean(axis=-2))
 
     @property
-    def spread(self) -> Array:
-        """How far the mean over models ranges over its points, shape (..., 1)."""
-        return np.asarray(np.ptp(self.mean, axis=-1, keepdims=True))
+    def size(self) -> Array:
+        """The largest number by its size, shape (..., 1)."""
+        return np.asarray(np.abs(self.values).max(axis=(-2, -1)))[..., None]
+
+    def least(self, effect: float) -> Array:
+        """Return an effect, or what rounding makes where that is more, shape (..., 1)."""
+        return np.maximum(effect, ROUNDING * self.size)
+
+    def place(self, index: int) -> str:
+        """Return what a point is called, such as ``3`` or ``0.25``."""
+        return self.labels[index] if self.labels else str(index)
 
     def combine(self, weights: Array) -> Estimates:
         """Return the weighted sums Σ c_l v_l.
@@ -97,16 +147,8 @@ class Points:
         Args:
             weights: shape (P, K).
         """
-        sums = self.values @ weights.T  # (..., M, P)
-        models = sums.shape[-2]
-        texts = None if self.errors is None else self._text_error(weights)
-        if models == 1:
-            error = np.full(sums.shape[:-2] + sums.shape[-1:], np.inf) if texts is None else texts[..., 0, :]
-            return Estimates(sums[..., 0, :], np.broadcast_to(error, sums[..., 0, :].shape), np.inf)
-        variance = sums.var(axis=-2, ddof=1) / models
-        if texts is not None:
-            variance = variance + texts.mean(axis=-2) ** 2
-        return Estimates(sums.mean(axis=-2), np.sqrt(variance), models - 1)
+        texts = None if self.errors is None else self._text_error(weights).mean(axis=-2)
+        return over_models(self.values @ weights.T, texts, self.size)
 
     def differences(self) -> Estimates:
         """Return v_i − v_j for every ordered pair of points, i-major, P = K²."""
@@ -121,7 +163,8 @@ class Points:
         if len(self.x) < 4:
             return self
         errors = None if self.errors is None else _of_three(np.broadcast_to(self.errors, self.values.shape), np.max)
-        return Points(_of_three(self.values, np.median), errors, self.x, self.any_correlation)
+        values = _of_three(self.values, np.median)
+        return Points(values, errors, self.x, self.any_correlation, self.labels, self.what)
 
     def _text_error(self, weights: Array) -> Array:
         assert self.errors is not None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from reporter.claims.intervals import standard_error
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Row, at_layer, by_checkpoint
-from reporter.claims.points import Array, Points
+from reporter.claims.points import ROUNDING, Array, Points
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
@@ -32,6 +32,7 @@ class Profile:
         errors: standard errors from texts or batches, shape (K,); None where they are not known.
         notes: what a reader must know.
         labels: what the points are, for evidence: layers or steps.
+        fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
     """
 
     model: str
@@ -41,6 +42,7 @@ class Profile:
     errors: Array | None
     notes: tuple[str, ...]
     labels: tuple[int, ...]
+    fixed: tuple[tuple[float, int, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,30 @@ class Source:
     layer: int | str | None = None
 
     def over_depth(self, model: str, corpus: str) -> Profile:
-        """Return the numbers of a model along its layers.
+        """Return the numbers of a model along its layers, without those that have their value by definition.
 
         Raises:
             Missing: there are none, or one is NULL (but for the embedding, which is left out then).
         """
         rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
-        return self._along(at_layer(rows, None, self.site), model, corpus)
+        rows, fixed = self._free(at_layer(rows, None, self.site))
+        found = self._along(rows, model, corpus)
+        notes = [
+            f"layer {at} of {model} is left out: {self.measure} is {value:g} there by definition"
+            for _, at, value in fixed
+        ]
+        return replace(found, fixed=fixed, notes=(*found.notes, *notes))
+
+    def _free(self, rows: list[Row]) -> tuple[list[Row], tuple[tuple[float, int, float], ...]]:
+        """Take off the ends of a profile that have their value by definition, where they do have it."""
+        known = self.numbers.statistic(self.measure)
+        fixed = []
+        for end, value in known.fixed if known is not None and self.site in (None, "block") else ():
+            row = rows[-1 if end == "last" else 0] if len(rows) > 1 else None
+            if row is not None and row.value is not None and abs(row.value - value) <= ROUNDING * max(1.0, abs(value)):
+                fixed.append((row.depth or 0.0, row.layer or 0, value))
+                rows = rows[:-1] if end == "last" else rows[1:]
+        return rows, tuple(fixed)
 
     def over_training(self, model: str, corpus: str) -> Profile:
         """Return the numbers of a model by training step, at a layer or as means over layers.
@@ -141,43 +160,67 @@ class Source:
     def _errors(self, rows: Sequence[Row]) -> tuple[Array | None, tuple[str, ...]]:
         own = [standard_error(row.value or 0.0, row.low, row.high) for row in rows]
         if all(error is not None for error in own):
-            return np.array(own, dtype=float), ()
+            return self._wide(np.array(own, dtype=float))
         batched = self.numbers.rows(self.measure + BATCHED, self.view)
         there = {(r.model, r.checkpoint, r.corpus, r.site, r.layer): r for r in batched}
         found = [there.get((r.model, r.checkpoint, r.corpus, r.site, r.layer)) for r in rows]
         lent = [None if r is None or r.value is None else standard_error(r.value, r.low, r.high) for r in found]
         if all(error is not None for error in lent):
-            return np.array(lent, dtype=float), (
+            errors, notes = self._wide(np.array(lent, dtype=float))
+            return errors, (
                 f"{self.measure} has no interval of its own; the error is that of {self.measure}{BATCHED}",
+                *notes,
             )
         return None, (f"{self.measure} has no interval from texts",)
 
+    def _wide(self, errors: Array) -> tuple[Array | None, tuple[str, ...]]:
+        """Give intervals without width the smallest error of the others: texts that all agree do not prove a point."""
+        if (errors > 0).all():
+            return errors, ()
+        if not (errors > 0).any():
+            return None, (f"the intervals of {self.measure} have no width",)
+        return np.where(errors > 0, errors, errors[errors > 0].min()), ()
 
-def together(profiles: Sequence[Profile], steps: bool, any_correlation: bool) -> Points:
-    """Bring the profiles of several models to common points.
+
+def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
+    """Bring the profiles of several models to common points; models that count as one are averaged.
 
     Over depth, each is interpolated at as many evenly spaced depths as the shallowest model has layers. Over training,
     the steps that all of them have are kept.
 
     Args:
         profiles: one for each model.
+        units: the models in groups that count as one; a profile of a model in none is left out.
         steps: whether they run over training.
         any_correlation: whether the errors of two points may be negatively correlated.
 
     Raises:
         Missing: the models have fewer than two training steps in common.
     """
-    if len(profiles) == 1:
-        only = profiles[0]
-        return Points(only.values[None], None if only.errors is None else only.errors[None], only.x, any_correlation)
+    by_model = {profile.model: profile for profile in profiles}
+    kept = [by_model[model] for unit in units for model in unit]
+    if len(kept) == 1:
+        only = kept[0]
+        labels = tuple(map(str, only.labels))
+        errors = None if only.errors is None else only.errors[None]
+        return Points(only.values[None], errors, only.x, any_correlation, labels, "step" if steps else "layer")
     if steps:
-        common = sorted(set.intersection(*(set(profile.labels) for profile in profiles)))
+        common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
         if len(common) < 2:
-            raise Missing(f"{', '.join(p.model for p in profiles)} have {len(common)} training steps in common")
-        x = np.array(common, dtype=float)
+            raise Missing(f"{', '.join(p.model for p in kept)} have {len(common)} training steps in common")
+        x, labels = np.array(common, dtype=float), tuple(map(str, common))
+    elif all(np.array_equal(p.x, kept[0].x) for p in kept):
+        x, labels = kept[0].x, tuple(map(str, kept[0].labels))
     else:
-        low, high = max(p.x[0] for p in profiles), min(p.x[-1] for p in profiles)
-        x = np.linspace(low, high, min(len(p.x) for p in profiles))
-    values = np.array([np.interp(x, p.x, p.values) for p in profiles])
-    known = [np.interp(x, p.x, p.errors) for p in profiles if p.errors is not None]
-    return Points(values, np.array(known) if len(known) == len(profiles) else None, x, any_correlation)
+        low, high = max(p.x[0] for p in kept), min(p.x[-1] for p in kept)
+        x = np.linspace(low, high, min(len(p.x) for p in kept))
+        labels = tuple(f"{depth:.2f}" for depth in x)
+    what = "step" if steps else "layer" if labels[0].isdecimal() else "depth"
+
+    def mean(of: Callable[[Profile], Array]) -> Array:
+        return np.array([np.mean([of(by_model[model]) for model in unit], axis=0) for unit in units])
+
+    values = mean(lambda p: np.interp(x, p.x, p.values))
+    known = all(p.errors is not None for p in kept)
+    errors = mean(lambda p: np.interp(x, p.x, np.zeros(len(p.x)) if p.errors is None else p.errors)) if known else None
+    return Points(values, errors, x, any_correlation, labels, what)

@@ -1,25 +1,28 @@
 """``relation:`` claims: the correlation of two statistics over layers, over token types, or over models.
 
 All are decided on Fisher's z. Over layers, neighbours hang together, so a model's layers count as fewer points
-(:func:`~reporter.claims.correlation.effective_points`); with several models each gives one z, and Student's t over them
-decides, which needs no such assumption. Over types, each type is one point. Over models, the correlation must also be
-rarer than 2.5 % among all orders of the models.
+(:func:`~reporter.claims.correlation.effective_points`); from three independent models on each gives one z, and
+Student's t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each
+type is one point; models share the types, whose error does not average out over models. Over models, relatives count as
+one point, and the correlation must also be rarer than 2.5 % among all orders of the models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import atanh, isfinite, tanh
+from math import atanh, tanh
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.claims.correlation import FEWEST, by_chance, correlation, effective_points, fisher
-from reporter.claims.evidence import among, layer_sql, left_out, on_corpora, quoted
+from reporter.claims.evidence import among, independent, layer_sql, left_out, on_corpora, quoted
 from reporter.claims.finding import Finding, every
+from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
-from reporter.claims.points import Array, Estimates
+from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
 from reporter.claims.profiles import Source
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 
 TYPES = "variance.tradeoff"
 """The statistic that goes with the table ``token_types``: where it is, token types are."""
+
+SMALL = 0.1
+"""The smallest correlation that counts where a claim states none: a small one by Cohen 1988."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +70,28 @@ def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str
     evidence: list[dict[str, Any]] = []
     for corpus in corpora:
         if claim.over == "models":
-            related = [_over_models(numbers, claim, view, corpus, models, baseline, strict)]
+            related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
+            notes += more
         else:
             read = _over_layers if claim.over == "layers" else _over_types
             related, more = left_out(models, _reader(read, numbers, claim, view, corpus), strict)
-            notes += more
+            kin = Kinship.of(numbers, [one.model for one in related])
+            notes += [*more, *kin.notes]
         alone = [_finding(claim, [one]) for one in related]
         evidence += [_evidence(one, corpus, found) for one, found in zip(related, alone, strict=True)]
         if each:
             units += alone
         else:
-            units.append(_finding(claim, related))
+            units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin)))
         if len(related) > 1 and not each:
-            evidence.append(_evidence(_mean(related), corpus, units[-1]))
+            evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
+            if len(kin.units) < FEWEST_MODELS:
+                notes.append(f"interval over {claim.over}; it speaks of these models, not of others like them")
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("the layers of one model hang together and count as fewer points than there are")
     if len(models) > 1 and claim.over != "models":
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
-    if not found.tested:
-        notes.append("there are too few independent points to tell anything")
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     return found.with_detail(
@@ -135,18 +143,23 @@ def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model
 
 def _over_models(
     numbers: Numbers, claim: Relation, view: str, corpus: str, models: Sequence[str], baseline: str | None, strict: bool
-) -> _Related:
-    def read(model: str) -> tuple[float, float]:
+) -> tuple[list[_Related], list[str]]:
+    def read(model: str) -> tuple[str, tuple[float, float]]:
         x, y = (_of_model(numbers, claim, measure, view, corpus, model, baseline) for measure in (claim.x, claim.y))
-        return x, y
+        return model, (x, y)
 
-    found, _ = left_out(models, read, strict)
-    if len(found) < FEWEST:
-        raise Missing(f"{len(found)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
-    x, y = np.array(found, dtype=float).T
+    found, notes = left_out(models, read, strict)
+    by_model = dict(found)
+    kin = Kinship.of(numbers, list(by_model))
+    if len(kin.units) < FEWEST:
+        few = f"{len(found)} models have both {claim.x} and {claim.y}"
+        few += f", and count as {len(kin.units)}" if len(kin.units) < len(found) else ""
+        raise Missing("; ".join([f"{few}; it takes {FEWEST}", *kin.notes]))
+    x, y = np.array([np.mean([by_model[model] for model in unit], axis=0) for unit in kin.units]).T
     r = _correlation(x, y, claim, f"{len(found)} models on '{corpus}'")
     z, error = fisher(r, len(x), claim.method)
-    return _Related(f"{len(found)} models", z, error, len(x), by_chance(x, y, claim.method))
+    related = _Related(independent(kin), z, error, len(x), by_chance(x, y, claim.method))
+    return [related], [*notes, *kin.notes]
 
 
 def _of_model(
@@ -165,53 +178,91 @@ def _of_model(
 
 
 def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:
-    r = correlation(x, y, claim.method)
+    level = any(np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y))
+    r = None if level else correlation(x, y, claim.method)
     if r is None:
         raise Missing(f"{claim.x} or {claim.y} is the same everywhere ({where})")
     return r
 
 
-def _mean(related: Sequence[_Related]) -> _Related:
-    return _Related(f"mean of {len(related)} models", 0.0, 0.0, max(one.n for one in related))
+def _mean(related: Sequence[_Related], kin: Kinship) -> _Related:
+    return _Related(f"mean of {independent(kin)}", 0.0, 0.0, max(one.n for one in related))
+
+
+def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
+    """Average what models that count as one found; their error does not average out."""
+    found = {one.model: one for one in related}
+    units = [[found[model] for model in unit] for unit in kin.units]
+    return [
+        _Related(
+            " + ".join(one.model for one in unit),
+            float(np.mean([one.z for one in unit])),
+            float(np.mean([one.error for one in unit])),
+            max(one.n for one in unit),
+        )
+        for unit in units
+    ]
 
 
 def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
-    """Decide on one correlation, or on the mean z of several models."""
-    if len(related) == 1:
-        only = related[0]
-        estimates = Estimates(np.array([only.z]), np.array([only.error]), np.inf)
-        chance = only.chance
+    """Decide on one correlation, or on the mean z of several independent models."""
+    z, errors = np.array([one.z for one in related]), np.array([one.error for one in related])
+    mean_error = errors.mean()
+    # Layers of several models are tested by the models alone; types are shared, so that their error stays.
+    shared = claim.over == "types" or len(related) < FEWEST_MODELS
+    texts = np.array([mean_error]) if shared and np.isfinite(mean_error) else None
+    estimates = over_models(z[:, None], texts, 1.0)
+    if claim.over == "layers" and len(related) >= FEWEST_MODELS:
+        # Models that agree more closely than independent layers could (all ranks equal, say) do so by saturation.
+        least = np.sqrt(1 / (min(one.n for one in related) - 3) / len(related))
+        error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
+        estimates = Estimates(estimates.value, error, estimates.df)
+    chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
+    strength = SMALL if claim.at_least is None else claim.at_least
+    name = f"{claim.method} correlation of {claim.x} and {claim.y} over {claim.over}"
+    needs, breaks = _decide(estimates, claim.is_, max(atanh(strength), ROUNDING), name)
+    holds, fails = float(np.max([one.p for one in needs])), float(np.min([one.p for one in breaks]))
+    if claim.is_ == "none":
+        fails = max(fails, min(chance))
     else:
-        z = np.array([one.z for one in related])
-        error = float(z.std(ddof=1)) / np.sqrt(len(z))
-        estimates, chance = Estimates(np.array([z.mean()]), np.array([error]), len(z) - 1), (0.0, 0.0)
-    bound = atanh(claim.by)
-    up = max(float(estimates.above(bound)[0]), chance[0])  # r > by
-    down = max(float(estimates.below(-bound)[0]), chance[1])  # r < -by
-    not_up, not_down = float(estimates.below(bound)[0]), float(estimates.above(-bound)[0])
-    if claim.by == 0:
-        not_up, not_down = down, up
-    holds, fails = {
-        "positive": (up, not_up),
-        "negative": (down, not_down),
-        "none": (max(not_up, not_down), min(up, down)),
-    }[claim.is_]
-    low, high = (tanh(float(end[0])) for end in estimates.interval())
-    known = isfinite(float(estimates.error[0]))
-    bounds = {"positive": f"> {claim.by:g}", "negative": f"< {-claim.by:g}", "none": f"within ± {claim.by:g}"}
+        own, other = chance if claim.is_ == "positive" else chance[::-1]
+        holds = max(holds, own)
+        # Too few points for a correlation the other way are too few to refute by one.
+        fails = max(fails, other) if (float(estimates.value[0]) < 0) == (claim.is_ == "positive") else fails
+    part = deciding(needs, breaks)
+    low, high = part.interval() or (None, None)
+    known = bool(np.isfinite(estimates.error).all())
+    bounds = {"positive": f"> {strength:g}", "negative": f"< {-strength:g}", "none": f"within ± {strength:g}"}
     detail: dict[str, Any] = {
-        "statistic": f"{claim.method} correlation of {claim.x} and {claim.y} over {claim.over}",
+        "statistic": name,
         "definition": f"the correlation is {bounds[claim.is_]}",
         "bound": bounds[claim.is_],
     }
+    several = len(related) >= FEWEST_MODELS
+    why = "" if known else f"there are too few independent {claim.over} to tell anything of a correlation"
     return Finding(
         holds if known else None,
         fails if known else None,
-        tanh(float(estimates.value[0])),
-        low if known else None,
-        high if known else None,
+        part.value,
+        low,
+        high,
+        why=why,
+        part=part,
+        models=len(related) if several else 0,
         detail=detail,
     )
+
+
+def _decide(z: Estimates, is_: str, by: float, name: str) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:
+    """Return the inequalities of Fisher's z that the claim needs, and those of which one breaks it."""
+
+    def test(bound: float, less: bool, fails: bool = False) -> Inequality:
+        return Inequality(name, z, bound, less, fails, shown=tanh)
+
+    if is_ == "none":
+        return (test(by, True), test(-by, False)), (test(by, True, True), test(-by, False, True))
+    bound, less = (by, False) if is_ == "positive" else (-by, True)
+    return (test(bound, less),), (test(bound, less, True),)
 
 
 def _evidence(one: _Related, corpus: str, found: Finding) -> dict[str, Any]:

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.claims.evidence import layer_sql, left_out, on_corpora
-from reporter.claims.finding import LEVEL, Finding, every, number
+from reporter.claims.effects import difference_bounds, smallest_effect
+from reporter.claims.evidence import different_statistics, independent, layer_sql, left_out, no_error, on_corpora
+from reporter.claims.finding import Finding, Seen, clipped, every
+from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
+from reporter.claims.points import FEWEST_MODELS
 from reporter.claims.profiles import Profile, Source, together
-from reporter.claims.shapes import Inequality, Ruling, rule
+from reporter.claims.shapes import PEAK_WITHIN, Ruling, rule
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
     from reporter.spec.claims import Shape
-
-_NO_ERROR = (
-    "there is one model and no interval from texts or batches, so nothing tells how sure the profile is; name several "
-    "models, or a statistic that has an interval"
-)
 
 
 def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | None) -> Finding:
@@ -33,7 +33,7 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
         baseline: a null baseline to read in place of each model.
 
     Raises:
-        Missing: numbers are missing.
+        Missing: numbers are missing, or the claim speaks of a value that is fixed by definition.
     """
     source = Source(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
     models, notes = numbers.models(shape.models, shape.metric, view, baseline)
@@ -45,23 +45,37 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
     for corpus in corpora:
         profiles, more = _profiles(source, models, corpus, steps, named)
         notes += more
-        alone = {p.model: _test([p], shape) for p in profiles}
+        for profile in profiles:
+            _refuse_what_is_fixed(profile, shape)
+        kin = Kinship.of(numbers, [profile.model for profile in profiles])
+        notes += kin.notes
+        alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
         evidence += [_evidence(model, corpus, finding) for model, finding in alone.items()]
         if len(profiles) == 1 or each:
             units += alone.values()
         else:
-            joined = _test(profiles, shape)
-            evidence.append(_evidence(f"mean of {len(profiles)} models", corpus, joined))
+            joined = _test(numbers, profiles, kin.units, shape)
+            evidence.append(_evidence(f"mean of {independent(kin)}", corpus, joined))
             units.append(joined)
+            notes += _speaks_of(kin, joined)
     found = every(units)
-    if not found.tested:
-        notes.append(_NO_ERROR)
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     if len(models) > 1:
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
+    if found.part is not None and found.part.scale > 1 and found.part.name == found.detail["statistic"]:
+        notes.append(f"p and interval account for the choice among {found.part.scale:g} tests")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
-    return found.with_detail(evidence=evidence, notes=notes, sql=sql)
+    seen = {place: one for finding in units for place, one in finding.seen.items()}
+    return replace(found, seen=seen).with_detail(evidence=different_statistics(evidence), notes=notes, sql=sql)
+
+
+def _speaks_of(kin: Kinship, found: Finding) -> list[str]:
+    count = len(kin.units)
+    if count >= FEWEST_MODELS or not found.tested:
+        return []
+    models = "this one model" if count == 1 else f"these {count} models"
+    return [f"interval over texts; it speaks of {models}, not of others like them"]
 
 
 def _profiles(
@@ -73,54 +87,67 @@ def _profiles(
     return found, [*notes, *(note for profile in found for note in profile.notes)]
 
 
-def _test(profiles: Sequence[Profile], shape: Shape) -> Finding:
-    from reporter.metrics.registry import statistics
+def _refuse_what_is_fixed(profile: Profile, shape: Shape) -> None:
+    """Raise :class:`Missing` where a peak is claimed at a value that is fixed by definition."""
+    if shape.at is None:
+        return
+    within = PEAK_WITHIN if shape.within is None else shape.within
+    for x, layer, value in profile.fixed:
+        free = np.abs(profile.x - shape.at) <= within + 1e-9
+        if abs(x - shape.at) <= 1e-9 or (abs(x - shape.at) <= within + 1e-9 and not free.any()):
+            raise Missing(
+                f"{shape.metric} is {value:g} at layer {layer} of {profile.model} by definition, so that a peak at "
+                f"{shape.at:g} says nothing of the model; claim it of the layers before"
+            )
 
-    steps = shape.over == "step"
-    metric, _, name = shape.metric.partition(".")
-    per_step = not steps and statistics().get(metric, {}).get(name) == "step"
-    points = together(profiles, steps, any_correlation=per_step)
+
+def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequence[str]], shape: Shape) -> Finding:
+    known, steps = numbers.statistic(shape.metric), shape.over == "step"
+    per_step = not steps and known is not None and known.per == "step"
+    points = together(profiles, units, steps, any_correlation=per_step)
+    least, note = smallest_effect(numbers, shape.metric, shape.at_least, points.mean)
     try:
-        ruling = rule(shape.is_, points, by=shape.by, tolerance=shape.tolerance, at=shape.at, within=shape.within)
+        ruling = rule(shape.is_, points, at_least=least, tolerance=shape.tolerance, at=shape.at, within=shape.within)
     except ValueError as error:
         raise Missing(f"{error} ({profiles[0].model} on '{profiles[0].corpus}')") from None
-    return _finding(ruling, known=points.errors is not None or len(profiles) > 1)
+    tested = points.errors is not None or len(units) >= FEWEST_MODELS
+    found = _finding(ruling, tested, difference_bounds(numbers, shape.metric))
+    seen = {
+        (p.model, p.corpus): Seen("step" if steps else "layer", tuple(map(str, p.labels)), tuple(p.values.tolist()))
+        for p in profiles
+    }
+    found = replace(
+        found,
+        seen=seen,
+        models=len(units) if len(units) >= FEWEST_MODELS else 0,
+        why="" if tested else no_error(len(units), [m for unit in units for m in unit]),
+    )
+    return found.with_detail(notes=[note] if note else [])
 
 
-def _finding(ruling: Ruling, known: bool) -> Finding:
-    holds, fails = (float(ruling.holds), float(ruling.fails)) if known else (None, None)
+def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | None]) -> Finding:
+    holds, fails = (float(ruling.holds), float(ruling.fails)) if tested else (None, None)
+    part = deciding(ruling.needs, ruling.breaks) if tested else ruling.needs[0]
     detail: dict[str, Any] = {"definition": ruling.definition}
+    detail["parts"] = [_part(one, tested, bounds) for one in (*ruling.needs, *ruling.breaks)]
     if ruling.head is not None:
-        name, value, least, most = ruling.head
-        return Finding(holds, fails, value, number(least), number(most), detail=detail | {"statistic": name})
-    part = _deciding(ruling)
-    low, high = (number(end[..., 0]) for end in part.estimates.interval())
-    bound = float(np.ravel(part.bound)[0])
-    detail |= {"statistic": part.name, "bound": f"{'<' if part.less else '>'} {bound:.4g}"}
-    detail["parts"] = [_part(one, known) for one in ruling.parts]
-    if ruling.remark:
-        detail["notes"] = [ruling.remark]
-    return Finding(holds, fails, number(part.estimates.value[..., 0]), low, high, detail=detail)
+        name, value, ends, bound = ruling.head
+        low, high = ends or (None, None)
+    else:
+        name, value, bound = part.name, part.value, part.wanted
+        low, high = clipped(part.interval() or (None, None), bounds)
+    detail |= {"statistic": name, "bound": bound}
+    return Finding(holds, fails, value, low, high, part=part, detail=detail)
 
 
-def _deciding(ruling: Ruling) -> Inequality:
-    """Return the inequality that speaks for the rule: the clearest breach where it is refuted, else the weakest.
-
-    Where it is supported, what is not there (a fall of more than the tolerance) says less than what is.
-    """
-    if float(ruling.fails) <= LEVEL:
-        return min(ruling.parts, key=lambda part: float(part.fails))
-    there = [part for part in ruling.parts if not part.less] if float(ruling.holds) <= LEVEL else []
-    return max(there or ruling.parts, key=lambda part: float(part.holds))
-
-
-def _part(part: Inequality, known: bool) -> dict[str, Any]:
-    low, high = (number(end[..., 0]) for end in part.estimates.interval())
-    value = number(part.estimates.value[..., 0])
-    found = {"name": part.name, "value": value, "ci_low": low, "ci_high": high}
-    return found | ({"p_holds": float(part.holds), "p_fails": float(part.fails)} if known else {})
+def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
+    low, high = clipped(part.interval() or (None, None), bounds)
+    found = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted}
+    p = float(part.p) if tested else None
+    return found | {"p_holds": None if part.fails else p, "p_fails": p if part.fails else None}
 
 
 def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
     numbers = {"value": found.value, "ci_low": found.low, "ci_high": found.high}
-    return {"model": model, "corpus": corpus, **numbers, "verdict": found.word(found.p)}
+    said = {"statistic": found.detail["statistic"], "claimed": found.detail["bound"]}
+    return {"model": model, "corpus": corpus, **said, **numbers, "verdict": found.word(found.p)}

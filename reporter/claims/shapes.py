@@ -6,58 +6,29 @@ has the smallest, times their number (Bonferroni). ``holds`` is the p-value of "
 "it is false"; a verdict needs 0.025 on its side, which is a 95 % interval that excludes the bound, before the
 correction for the number of claims (:mod:`reporter.claims.holm`).
 
-The rules are calibrated in ``tests/claims/test_calibration.py`` on 14 simulated profiles of 13 points (flat, rising,
-bells with and without an odd layer, sawteeth, U, M, plateau …), with noise that is independent, shared or wandering
-from point to point, of one model (text error σ) and of six (σ from texts that they share, and as much again of their
-own). In 800 repetitions at σ from 2 % to 30 % of the range, what is not so was supported in at most 0.3 % of them, and
-what is so was refuted in at most 0.3 %: far below 5 %, because the errors are bounded from above
-(:mod:`reporter.claims.points`). The price is power, which each rule states for independent noise.
+No rule looks at the range of a profile to say what is small: one extreme point would set it. ``at_least`` is the
+smallest effect that counts, in the statistic's unit; rounding (a millionth of the numbers' size) never counts.
+
+The rules are calibrated in the tests on simulated profiles of known shape, with noise that is independent, shared or
+wandering from point to point, of one to twelve models: ``python tests/oracles/claim_calibration.py`` prints the table,
+which ``tests/claims/README.md`` keeps. What is not so is supported far less often than in 5 % of the cases,
+because the errors are bounded from above (:mod:`reporter.claims.points`); the price is power.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.claims.inequality import LEVEL, Inequality
 from reporter.claims.points import Array, Estimates, Points, span
 
 FLAT = 0.10  # of the size of the mean
-AGAINST = 0.10  # of the range
-VALLEY = 0.25  # of the range
+VALLEY = 0.25  # of the hill's height
 PEAK_WITHIN = 0.1  # of the depth
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """A number and what it must exceed (or, with ``less``, stay below).
-
-    Args:
-        name: what the number is.
-        estimates: the number, P = 1.
-        bound: what it is compared with.
-        less: whether it must be less.
-        scale: over how many such tests a failure is corrected.
-    """
-
-    name: str
-    estimates: Estimates
-    bound: float | Array = 0.0
-    less: bool = False
-    scale: float = 1.0
-
-    @property
-    def holds(self) -> Array:
-        """The p-value of the inequality, shape (...)."""
-        found = self.estimates.below(self.bound) if self.less else self.estimates.above(self.bound)
-        return np.asarray(found[..., 0])
-
-    @property
-    def fails(self) -> Array:
-        """The p-value of the opposite, corrected for ``scale``."""
-        found = self.estimates.above(self.bound) if self.less else self.estimates.below(self.bound)
-        return np.minimum(1.0, found[..., 0] * self.scale)
 
 
 @dataclass(frozen=True)
@@ -65,243 +36,324 @@ class Ruling:
     """What a rule finds.
 
     Args:
-        holds: p-value of the claim, shape (...).
-        fails: p-value of its opposite, shape (...).
-        parts: the inequalities that a reader should see; the first ones come first.
+        needs: the inequalities that must all hold for the claim to be true.
+        breaks: those of which one is enough to make it false.
         definition: the rule in words.
-        head: what to show as the value, where it is none of the parts: (name, value, low, high).
-        remark: what else decided, in words; empty if nothing.
+        head: what to show as the value, where it is none of the numbers that are compared: its name, the value, its
+            interval (None where it is not known) and the range in which the claim holds.
     """
 
-    holds: Array
-    fails: Array
-    parts: tuple[Inequality, ...]
+    needs: tuple[Inequality, ...]
+    breaks: tuple[Inequality, ...]
     definition: str
-    head: tuple[str, float, float, float] | None = None
-    remark: str = ""
+    head: tuple[str, float, tuple[float, float] | None, str] | None = None
+
+    @property
+    def holds(self) -> Array:
+        """The p-value of the claim, shape (...)."""
+        return np.asarray(np.max([part.p for part in self.needs], axis=0))
+
+    @property
+    def fails(self) -> Array:
+        """The p-value of its opposite, shape (...)."""
+        return np.asarray(np.min([part.p for part in self.breaks], axis=0))
 
 
-def bell(points: Points, by: float = 0.0, tolerance: float | None = None) -> Ruling:
+def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) -> Ruling:
     """Test whether the middle third of the points lies above both outer thirds.
 
     The thirds are fixed beforehand, so no peak is chosen from the data. Supported: the mean of the middle third exceeds
-    the mean of each outer third by more than ``by``, also when any one middle point is left out (no single layer makes
-    a bell), and the profile shows no valley deeper than ``tolerance`` (running medians of three points). Refuted: it
-    exceeds one of them by less than ``by``, or there is such a valley (Bonferroni over both and the valley, the valley
-    over all pairs of points).
-
-    Power at σ = 10 % of the range: a bell is supported in 100 % of the repetitions (six models: 100 %), a U refuted in
-    100 % (99 %); a straight line in 70 % (3 %), at σ = 5 % in 100 % (100 %).
+    the mean of each outer third by more than ``at_least``, also when any one middle point is left out (no single layer
+    makes a bell), and no valley is deeper than ``tolerance`` (see :class:`Valley`). Refuted: it exceeds one of them by
+    less, or there is such a valley (Bonferroni over both and the valley, the valley over all pairs of points).
     """
-    size = len(points.x)
+    size, least = len(points.x), points.least(at_least)
     outer = size // 3
     first, middle, last = range(outer), list(range(outer, size - outer)), range(size - outer, size)
     ends = (("first", span(first, size)), ("last", span(last, size)))
-    fewer = [[i for i in middle if i != out] for out in middle] if len(middle) > 1 else [middle]
-    left_out = points.combine(np.array([span(part, size) - end for part in fewer for _, end in ends]))
-    parts = tuple(
-        Inequality(f"middle third minus {name} third", points.combine((span(middle, size) - end)[None]), by, scale=3)
+    out = middle if len(middle) > 1 else [-1]
+    weights = [span([i for i in middle if i != away], size) - end for away in out for _, end in ends]
+    names = [
+        f"middle third{f' without {points.what} {points.place(away)}' if away >= 0 else ''} minus {name} third"
+        for away in out
+        for name, _ in ends
+    ]
+    fewer = points.combine(np.array(weights))
+    needs = (_chosen(fewer, _margin(fewer, least).argmin(axis=-1), names.__getitem__, least),)
+    breaks = tuple(
+        Inequality(
+            f"middle third minus {name} third",
+            points.combine((span(middle, size) - end)[None]),
+            least,
+            fails=True,
+            scale=3,
+        )
         for name, end in ends
     )
-    valley = Valley.of(points, tolerance)
-    holds = np.where(valley.seen, 1.0, left_out.above(by).max(axis=-1))
-    fails = np.minimum(np.minimum(parts[0].fails, parts[1].fails), np.minimum(1.0, 3 * valley.p))
+    valley = Valley.of(points, least, tolerance)
     definition = (
-        f"the middle third of the points lies above the first and the last third by more than {by:g}, whichever one "
-        f"middle point is left out, with no valley deeper than {valley.shown} between two hills"
+        f"the middle third of the points lies above the first and the last third by more than {_text(least)}, "
+        f"whichever one middle point is left out, with no valley deeper than {_text(valley.tolerance)} between two "
+        "hills"
     )
-    return Ruling(holds, fails, parts, definition, remark=valley.remark)
+    return Ruling((*needs, *valley.absent()), (*breaks, *valley.present(3)), definition)
 
 
-def rise_then_fall(points: Points, by: float = 0.0, tolerance: float | None = None) -> Ruling:
+def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | None = None) -> Ruling:
     """Test whether some point in between lies above both ends, wherever it is.
 
     In between, running medians of three points stand for the points, so that one odd point is no peak. Supported: one
-    of the K − 2 inner points exceeds both ends by more than ``by`` (Bonferroni over the inner points), and the profile
-    shows no valley deeper than ``tolerance``. Refuted: every inner point stays below one of the ends plus ``by``
+    of the K − 2 inner points exceeds both ends by more than ``at_least`` (Bonferroni over the inner points), and no
+    valley is deeper than ``tolerance``. Refuted: every inner point stays below one of the ends plus ``at_least``
     (Bonferroni over the two), or there is such a valley.
-
-    Power at σ = 5 % of the range: a bell is supported in 100 % of the repetitions (six models: 98 %), at 10 % in 12 %
-    (0 %); a U refuted in 100 % (0 %), at 2 % in 100 % (100 %).
     """
-    size = len(points.x)
-    smooth = points.smoothed()
+    size, smooth, least = len(points.x), points.smoothed(), points.least(at_least)
     inner = np.eye(size)[1:-1]
-    rise, fall = smooth.combine(inner - np.eye(size)[0]), smooth.combine(inner - np.eye(size)[-1])
-    both = np.maximum(rise.above(by), fall.above(by))
-    none = np.minimum(1.0, 2 * np.minimum(rise.below(by), fall.below(by))).max(axis=-1)
-    valley = Valley.of(points, tolerance)
-    holds = np.maximum(valley.absent, np.minimum(1.0, (size - 2) * both.min(axis=-1)))
-    fails = np.minimum(1.0, 2 * np.minimum(none, valley.p))
-    parts = tuple(
-        Inequality(f"highest inner point minus {name}", _at(found, both.argmin(axis=-1)), by)
-        for name, found in (("first point", rise), ("last point", fall))
-    )
+    gaps = smooth.combine(np.concatenate([inner - np.eye(size)[0], inner - np.eye(size)[-1]]))
+    up, down = (p.reshape(*p.shape[:-1], 2, size - 2) for p in (gaps.above(least), gaps.below(least)))
+
+    def name(index: int) -> str:
+        end = ("first", "last")[index // (size - 2)]
+        return f"{points.what} {points.place(1 + index % (size - 2))} minus the {end} point"
+
+    peak = up.max(axis=-2).argmin(axis=-1)
+    worse = np.take_along_axis(up, peak[..., None, None], -1)[..., 0].argmax(axis=-1)
+    highest = _chosen(gaps, worse * (size - 2) + peak, name, least, scale=size - 2)
+    low = down.min(axis=-2).argmax(axis=-1)
+    lower = np.take_along_axis(down, low[..., None, None], -1)[..., 0].argmin(axis=-1)
+    none = _chosen(gaps, lower * (size - 2) + low, name, least, fails=True, scale=4)
+    valley = Valley.of(points, least, tolerance)
     definition = (
-        f"an inner point (running median of three) lies above the first and the last by more than {by:g}, with no "
-        f"valley deeper than {valley.shown} between two hills; corrected for {size - 2} inner points"
+        f"an inner point (running median of three) lies above the first and the last by more than {_text(least)}, with "
+        f"no valley deeper than {_text(valley.tolerance)} between two hills; corrected for {size - 2} inner points"
     )
-    return Ruling(holds, fails, parts, definition, remark=valley.remark)
+    return Ruling((highest, *valley.absent()), (none, *valley.present(2)), definition)
 
 
-def increasing(points: Points, by: float = 0.0, tolerance: float | None = None, sign: int = 1) -> Ruling:
+def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = None, sign: int = 1) -> Ruling:
     """Test whether a profile rises and never falls (``sign`` −1: falls and never rises).
 
-    Supported: the last third lies above the first by more than ``by``, and between no two points, earlier and later,
-    does it fall by as much as ``tolerance`` (each pair is shown not to: an equivalence test, since a fall that noise
-    may hide is no monotone profile). Refuted: the last third exceeds the first by less than ``by``, or between two
-    points it falls by more than ``tolerance`` (Bonferroni over all pairs: one such fall is enough).
-
-    Power at σ = 2 % of the range, with the tolerance of 10 %: a straight line is supported in 100 % of the repetitions
-    (six models: 99 %), at 5 % in 1 % (0 %): "never falls" takes precise numbers, or a larger tolerance. At σ = 5 % a
-    bell, a U, a sawtooth and a falling line are refuted in 100 % (100 %).
+    Supported: the last third lies above the first by more than ``at_least``, and between no two points, earlier and
+    later, does it fall by as much as ``tolerance`` (``at_least`` if left out): each pair is shown not to, since a fall
+    that noise may hide is no monotone profile. Refuted: the last third exceeds the first by less than ``at_least``, or
+    between two points it falls by more than ``tolerance`` (Bonferroni over all pairs: one such fall is enough). So the
+    largest fall decides, wherever it is, and not the way from end to end.
     """
-    size = len(points.x)
+    size, least = len(points.x), points.least(at_least)
     third = max(1, size // 3)
-    points = Points(sign * points.values, points.errors, points.x, points.any_correlation)
-    whole = points.combine((span(range(size - third, size), size) - span(range(third), size))[None])
-    tol = AGAINST * points.spread if tolerance is None else np.full_like(points.spread, tolerance)
+    ends = sign * (span(range(size - third, size), size) - span(range(third), size))[None]
+    allowed = least if tolerance is None else points.least(tolerance)
     earlier, later = np.triu_indices(size, 1)
     eye = np.eye(size)
     steps = points.combine(eye[later] - eye[earlier])
-    pairs = len(earlier)
-    worst = np.argmin(steps.value, axis=-1)
-    way = ("rise", "fall") if sign > 0 else ("fall", "rise")
-    rise = Inequality(f"{way[0]} from the first to the last third", whole, by, scale=2)
-    fall = Estimates(-_at(steps, worst).value, _at(steps, worst).error, steps.df)
-    parts = (rise, Inequality(f"largest {way[1]} from a point to a later one", fall, tol, less=True))
-    holds = np.maximum(rise.holds, steps.above(-tol).max(axis=-1))
-    fails = np.minimum(rise.fails, np.minimum(1.0, 2 * pairs * steps.below(-tol).min(axis=-1)))
-    definition = (
-        f"the {way[0]} from the first to the last third exceeds {by:g}, and no {way[1]} from a point to a later one is "
-        f"larger than {_shown(tol)}; a larger one refutes it, corrected for {pairs} pairs"
+    pairs, up = len(earlier), sign > 0
+    # Of all changes the one furthest against the trend, in standard errors, decides on both sides.
+    furthest = (sign * _margin(steps, -sign * allowed)).argmin(axis=-1)
+    way = ("rise", "fall") if up else ("fall", "rise")
+
+    def name(index: int) -> str:
+        change = sign * float(steps.value[index])
+        kind = f"largest {way[1]}" if change < 0 else f"smallest {way[0]}"
+        return f"{kind}, {points.what} {points.place(int(earlier[index]))} → {points.place(int(later[index]))}"
+
+    bound = -allowed if up else allowed
+    worst = _chosen(steps, furthest, name, bound, less=not up)
+    breach = _chosen(steps, furthest, name, bound, less=not up, fails=True, scale=2 * pairs)
+    whole = points.combine(ends * sign)
+    trend, no_trend = (
+        Inequality(
+            "last third minus first third", whole, sign * least, less=not up, fails=fails, scale=2 if fails else 1
+        )
+        for fails in (False, True)
     )
-    return Ruling(holds, fails, parts, definition)
+    definition = (
+        f"the {way[0]} from the first to the last third exceeds {_text(least)}, and no {way[1]} from a point to a "
+        f"later one is larger than {_text(allowed)}; a larger one refutes it, corrected for {pairs} pairs"
+    )
+    return Ruling((worst, trend), (breach, no_trend), definition)
 
 
-def flat(points: Points, tolerance: float | None = None) -> Ruling:
+def flat(points: Points, at_least: float = 0.0, tolerance: float | None = None) -> Ruling:
     """Test whether every point lies within ``tolerance`` of the mean over points.
 
-    Supported: shown for every point, from above and from below (two one-sided tests each). Refuted: one point lies
-    outside (Bonferroni over the points).
-
-    Power at σ a sixth of the tolerance: a flat profile is supported in 99 % of the repetitions (six models: 82 %); a
-    line that reaches 1.7 tolerances from its mean is refuted in 86 % (0 %), at σ a fifteenth in 100 % (100 %).
+    Left out, it is a tenth of the mean's size (flat is said relative to how high the profile lies, not to how far it
+    ranges), and ``at_least`` where that is more. Supported: shown for every point, from above and from below (two
+    one-sided tests each). Refuted: one point lies outside (Bonferroni over the points and both sides).
     """
     size = len(points.x)
-    if tolerance is None:
-        tol = FLAT * np.abs(points.mean.mean(axis=-1, keepdims=True))
-    else:
-        tol = np.full_like(points.spread, tolerance)
+    height = np.abs(points.mean.mean(axis=-1, keepdims=True))
+    allowed = points.least(tolerance) if tolerance is not None else np.maximum(FLAT * height, points.least(at_least))
     off = points.combine(np.eye(size) - 1 / size)
-    holds = np.maximum(off.below(tol), off.above(-tol)).max(axis=-1)
-    far = Estimates(np.abs(off.value), off.error, off.df)
-    fails = np.minimum(1.0, size * (far.above(tol) + far.above(-tol) * (off.error > 0)).min(axis=-1))
-    furthest = _at(far, far.value.argmax(axis=-1))
-    parts = (Inequality("largest distance of a point from the mean", furthest, tol, less=True),)
-    definition = f"every point lies within {_shown(tol)} of the mean over the {size} points"
-    return Ruling(holds, fails, parts, definition)
+    signed = Estimates(
+        np.concatenate([off.value, -off.value], axis=-1),
+        np.concatenate([off.error, off.error], axis=-1),
+        off.df,
+        None if off.texts is None else np.concatenate([off.texts, off.texts], axis=-1),
+    )
+
+    def name(index: int) -> str:
+        side = "above" if index < size else "below"
+        return f"how far {points.what} {points.place(index % size)} lies {side} the mean"
+
+    furthest = _chosen(signed, signed.below(allowed).argmax(axis=-1), name, allowed, less=True)
+    outside = signed.above(allowed).argmin(axis=-1)
+    breach = _chosen(signed, outside, name, allowed, less=True, fails=True, scale=2 * size)
+    return Ruling(
+        (furthest,), (breach,), f"every point lies within {_text(allowed)} of the mean over the {size} points"
+    )
 
 
-def peak_at(points: Points, at: float, within: float) -> Ruling:
+def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> Ruling:
     """Test whether the maximum lies in [at − within, at + within].
 
-    Supported: some point inside exceeds every point outside (Bonferroni over the points inside). Refuted: some point
-    outside exceeds every point inside (Bonferroni over those outside). The interval shown is that of the points which
-    are not shown to lie below another one (Bonferroni over the points).
-
-    Power at σ = 10 % of the range, within 0.2 of the middle: a bell is supported in 93 % of the repetitions (six
-    models: 21 %, at 5 % in 100 %), a straight line refuted in 34 % (0 %), at 5 % in 99 % (43 %).
+    A point is ruled out as the maximum where another one is shown to lie higher by more than ``at_least`` (Bonferroni
+    over the K − 1 others). Supported: all points outside are ruled out. Refuted: all points inside are. The number
+    shown is the place of the maximum, its interval that of the points which are not ruled out, so that the interval
+    decides.
 
     Raises:
         ValueError: no point lies inside, or none outside.
     """
     inside = np.abs(points.x - at) <= within + 1e-9
-    size = len(points.x)
+    size, least = len(points.x), points.least(at_least)
     if not inside.any():
         raise ValueError(f"no point lies within {within:g} of {at:g}")
     if inside.all():
         raise ValueError(f"every point lies within {within:g} of {at:g}")
-    p = points.differences().above(0.0).reshape(*points.mean.shape[:-1], size, size)  # [i, j]: v_i > v_j
-    holds = np.minimum(1.0, inside.sum() * p[..., inside, :][..., ~inside].max(axis=-1).min(axis=-1))
-    fails = np.minimum(1.0, (~inside).sum() * p[..., ~inside, :][..., inside].max(axis=-1).min(axis=-1))
-    definition = f"the maximum lies between {at - within:g} and {at + within:g}"
+    over = points.differences()  # [i, j]: point i over point j
+    p = over.above(least).reshape(*points.mean.shape[:-1], size, size)
+    best, ruled_out = p.argmin(axis=-2), p.min(axis=-2)
+
+    def weakest(candidates: NDArray[np.bool_], fails: bool) -> Inequality:
+        j = np.where(candidates, ruled_out, -1.0).argmax(axis=-1)
+        i = np.take_along_axis(best, j[..., None], -1)[..., 0]
+
+        def name(index: int) -> str:
+            return f"{points.what} {points.place(index // size)} minus {points.what} {points.place(index % size)}"
+
+        # A point inside speaks against the claim once it is ruled out, so the side that is tested is the same.
+        picked = over.at(i * size + j)
+        label = name(int(i * size + j)) if np.ndim(j) == 0 else ""
+        return Inequality(label, picked, least, less=fails, fails=fails, scale=size - 1)
+
+    definition = f"the maximum lies between {at - within:g} and {at + within:g}: each point elsewhere lies lower than "
+    definition += f"another one by more than {_text(least)}"
+    needs, breaks = weakest(~inside, False), weakest(inside, True)
     head = None
     if points.mean.ndim == 1:
-        open_ = points.x[(size - 1) * p.min(axis=0) > 0.025]
         where = float(points.x[points.mean.argmax()])
-        known = bool(np.isfinite(points.differences().error).all())
-        head = ("place of the maximum", where, float(open_.min(initial=where)), float(open_.max(initial=where)))
-        head = head if known else (*head[:2], float("nan"), float("nan"))
-    return Ruling(holds, fails, (), definition, head)
+        left = points.x[(size - 1) * ruled_out > LEVEL]
+        ends = (float(left.min(initial=where)), float(left.max(initial=where)))
+        known = bool(np.isfinite(over.error).all())
+        head = ("place of the maximum", where, ends if known else None, f"> {at - within:g} and < {at + within:g}")
+    return Ruling((needs,), (breaks,), definition, head)
 
 
 @dataclass(frozen=True)
 class Valley:
-    """A valley between two hills, after running medians of three points.
+    """Valleys between two hills, after running medians of three points.
+
+    A valley at a point is as deep as the point lies below the lower of the two hills beside it. One that is a quarter
+    as deep as the hill is high (its top over the higher end of the profile) makes two hills of one.
 
     Args:
-        depth: how far its bottom lies below the lower of the two hills in the measured profile, shape (...).
-        tolerance: how deep it may be, shape (..., 1).
-        p: p-value of "some valley is deeper", corrected for all ordered pairs of points, shape (...).
-        absent: p-value of "none is": beside every point, all points of one side stay below it plus the tolerance
-            (twice the smaller of both sides, the largest of all points).
+        over: v_i − v_j for every pair of smoothed points, P = K².
+        points: the smoothed points.
+        tolerance: how deep a valley may be, shape (..., 1).
     """
 
-    depth: Array
+    over: Estimates
+    points: Points
     tolerance: Array
-    p: Array
-    absent: Array
 
     @classmethod
-    def of(cls, points: Points, tolerance: float | None) -> Valley:
-        """Look for the deepest valley."""
+    def of(cls, points: Points, least: Array, tolerance: float | None) -> Valley:
+        """Look for valleys deeper than a tolerance, by default a quarter of the hill's height."""
         smooth = points.smoothed()
-        size, mean = len(points.x), smooth.mean
-        tol = VALLEY * points.spread if tolerance is None else np.full_like(points.spread, tolerance)
+        if tolerance is None:
+            mean = smooth.mean
+            ends = np.maximum(mean[..., :1], mean[..., -1:])
+            allowed = np.maximum(least, VALLEY * (mean.max(axis=-1, keepdims=True) - ends))
+        else:
+            allowed = points.least(tolerance)
+        return cls(smooth.differences(), smooth, allowed)
+
+    def absent(self) -> tuple[Inequality, ...]:
+        """Return the test that there is none.
+
+        Beside every point, all points of one side stay below it plus the tolerance: twice the smaller p of both sides,
+        the largest of all points.
+        """
+        size = len(self.points.x)
         if size < 4:
-            none = np.zeros(mean.shape[:-1])
-            return cls(none, tol, none + 1, none)
-        left = np.maximum.accumulate(mean, axis=-1)
-        right = np.maximum.accumulate(mean[..., ::-1], axis=-1)[..., ::-1]
-        depth = (np.minimum(left, right) - mean).max(axis=-1)
-        over = smooth.differences()  # [i, j]: point i over point j
-        p, q = (found.reshape(*mean.shape[:-1], size, size) for found in (over.above(tol), over.below(tol)))
-        later = np.tri(size, k=-1, dtype=bool)  # i > j
-        sides = (later.T, later)
-        hills = np.maximum(*(np.where(side, p, 1.0).min(axis=-2) for side in sides))  # on both sides of j
-        clear = np.minimum(*(np.where(side, q, 0.0).max(axis=-2) for side in sides))  # on one side of j
-        return cls(
-            depth, tol, np.minimum(1.0, size * (size - 1) * hills.min(axis=-1)), np.minimum(1.0, 2 * clear.max(axis=-1))
-        )
+            return ()
+        q = np.where(self._one_number(), 0.0, self._pairs(self.over.below(self.tolerance)))
+        later = np.tri(size, k=-1, dtype=bool)  # [i, j]: i > j
+        before, after = (np.where(side, q, -1.0) for side in (later.T, later))
+        # An outermost point has a side with no points, which is clear.
+        sides = np.stack([before.max(axis=-2), after.max(axis=-2)], axis=-2)  # (..., 2, K)
+        rows = np.stack([before.argmax(axis=-2), after.argmax(axis=-2)], axis=-2)
+        at = sides.min(axis=-2).argmax(axis=-1)
+        side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmin(axis=-1)
+        row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
+        return (self._chosen(row, at, scale=2, fails=False),)
 
-    @property
-    def seen(self) -> Array:
-        """Whether the measured profile has one that is deeper."""
-        return np.asarray(self.depth > self.tolerance[..., 0])
+    def present(self, tests: int) -> tuple[Inequality, ...]:
+        """Return the test that there is one, corrected for all ordered pairs of points and for ``tests`` more."""
+        size = len(self.points.x)
+        if size < 4:
+            return ()
+        p = self._pairs(self.over.above(self.tolerance))
+        later = np.tri(size, k=-1, dtype=bool)
+        before, after = (np.where(side, p, 2.0) for side in (later.T, later))
+        sides = np.stack([before.min(axis=-2), after.min(axis=-2)], axis=-2)
+        rows = np.stack([before.argmin(axis=-2), after.argmin(axis=-2)], axis=-2)
+        at = sides.max(axis=-2).argmin(axis=-1)
+        side = np.take_along_axis(sides, at[..., None, None], -1)[..., 0].argmax(axis=-1)
+        row = np.take_along_axis(np.take_along_axis(rows, at[..., None, None], -1)[..., 0], side[..., None], -1)[..., 0]
+        return (self._chosen(row, at, scale=tests * size * (size - 1), fails=True),)
 
-    @property
-    def shown(self) -> str:
-        """The tolerance as text."""
-        return _shown(self.tolerance)
+    def _one_number(self) -> NDArray[np.bool_]:
+        """Return which pairs are medians that are one and the same number in every model: no valley lies between."""
+        values = self.points.values
+        return np.asarray((values[..., :, None] == values[..., None, :]).all(axis=-3))
 
-    @property
-    def remark(self) -> str:
-        """What to say of it where there is one, for a single profile."""
-        if self.depth.ndim or not self.seen:
-            return ""
-        return f"the profile has a valley {float(self.depth):.3g} deep between two hills"
+    def _pairs(self, p: Array) -> Array:
+        size = len(self.points.x)
+        return p.reshape(*p.shape[:-1], size, size)
 
+    def _chosen(self, row: NDArray[np.int64], at: NDArray[np.int64], scale: float, fails: bool) -> Inequality:
+        size, points = len(self.points.x), self.points
 
-def _at(estimates: Estimates, index: NDArray[np.int64]) -> Estimates:
-    """Pick one of P numbers in each repetition."""
-    index = np.asarray(index)[..., None]
-    return Estimates(
-        np.take_along_axis(estimates.value, index, -1), np.take_along_axis(estimates.error, index, -1), estimates.df
-    )
+        def name(index: int) -> str:
+            return f"valley at {points.what} {points.place(index % size)}, below {points.place(index // size)}"
+
+        return _chosen(self.over, row * size + at, name, self.tolerance, less=True, fails=fails, scale=scale)
 
 
-def _shown(bound: Array) -> str:
+def _chosen(
+    estimates: Estimates,
+    index: NDArray[np.int64],
+    name: Callable[[int], str],
+    bound: Array,
+    *,
+    less: bool = False,
+    fails: bool = False,
+    scale: float = 1.0,
+) -> Inequality:
+    """Make an inequality of one of P numbers, in each repetition; it has a name where there is one repetition."""
+    called = name(int(index)) if np.ndim(index) == 0 else ""
+    return Inequality(called, estimates.at(index), bound, less, fails, scale)
+
+
+def _margin(estimates: Estimates, bound: Array) -> Array:
+    """Return how many standard errors numbers lie above a bound: of p-values that are all 0 it tells the largest."""
+    known = np.isfinite(estimates.error)
+    error = np.where(known, np.maximum(estimates.error, np.finfo(np.float64).tiny), 1.0)
+    return np.asarray(np.where(known, (estimates.value - bound) / error, 0.0))
+
+
+def _text(bound: Array) -> str:
     return f"{float(bound.ravel()[0]):.3g}"
 
 
@@ -312,7 +364,7 @@ def rule(
     name: str,
     points: Points,
     *,
-    by: float = 0.0,
+    at_least: float = 0.0,
     tolerance: float | None = None,
     at: float | None = None,
     within: float | None = None,
@@ -325,12 +377,12 @@ def rule(
     if len(points.x) < FEWEST[name]:
         raise ValueError(f"'{name}' needs at least {FEWEST[name]} points, there are {len(points.x)}")
     if name == "bell":
-        return bell(points, by, tolerance)
+        return bell(points, at_least, tolerance)
     if name == "rise-then-fall":
-        return rise_then_fall(points, by, tolerance)
+        return rise_then_fall(points, at_least, tolerance)
     if name == "flat":
-        return flat(points, tolerance)
+        return flat(points, at_least, tolerance)
     if name == "peak-at":
         assert at is not None
-        return peak_at(points, at, PEAK_WITHIN if within is None else within)
-    return increasing(points, by, tolerance, sign=1 if name == "increasing" else -1)
+        return peak_at(points, at, PEAK_WITHIN if within is None else within, at_least)
+    return monotone(points, at_least, tolerance, sign=1 if name == "increasing" else -1)

@@ -2,19 +2,24 @@
 
 The interval decides: the error towards a bound is that of the side of the interval that faces it, so that a bound just
 outside a 95 % interval has the one-sided p-value 0.025. Of two numbers the errors are joined as if independent, which
-overstates the error of a difference where they rest on the same texts. A number without an interval is compared as it
-stands; then there is no p-value, and the claim does not count among those that are corrected for.
+overstates the error of a difference where they rest on the same texts. A number without an interval, or with one that
+has no width, is compared as it stands; then there is no p-value, and the claim does not count among those that are
+corrected for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from reporter.claims.evidence import layer_sql
-from reporter.claims.finding import Finding
+from reporter.claims.finding import Finding, clipped
+from reporter.claims.inequality import Inequality
 from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Number, at_layer
+from reporter.claims.points import Estimates
 from reporter.claims.scoped_sql import sql_number
 from reporter.spec.claim_parts import MetricNumber, SqlNumber
 
@@ -52,7 +57,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     else:
         low, high = (None if at is None else read(at) for at in _bounds(claim))
         shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
-    exact = not value.known and not any(at is not None and _uncertain(at) for at in (low, high))
+    exact = not any(at is not None and _uncertain(at) for at in (value, low, high))
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
         inside = abs(value.value - (claim.paper or 0.0)) <= claim.within * (1 + 1e-9)
@@ -61,7 +66,9 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     for at in (low, high):
         notes += [] if at is None else at.notes
     if exact:
-        notes.append("the number has no interval; it is compared as it stands")
+        what = "its interval has no width" if value.known else "the number has no interval"
+        why = f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
+        notes.append(why)
     detail = {
         "statistic": claim.value.sql if isinstance(claim.value, SqlNumber) else claim.value.metric,
         "definition": f"the 95 % interval of the number lies wholly where it is {shown}; wholly outside refutes it",
@@ -69,9 +76,21 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
         "notes": notes,
         "sql": _sql(numbers, claim.value, view, baseline),
     }
+    statistic = None if isinstance(claim.value, SqlNumber) else numbers.statistic(claim.value.metric)
+    least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
     if exact:
-        return Finding(None, None, value.value, value.low, value.high, "supported" if inside else "refuted", detail)
-    return Finding(holds, fails, value.value, value.low, value.high, detail=detail)
+        return Finding(None, None, value.value, least, most, "supported" if inside else "refuted", why, detail=detail)
+    return Finding(holds, fails, value.value, least, most, part=_nearest(value, low, high), detail=detail)
+
+
+def _nearest(value: Number, low: Number | None, high: Number | None) -> Inequality | None:
+    """Return the comparison with the bound that lies nearest, measured by the error towards it."""
+    found = []
+    for at, less in ((low, False), (high, True)):
+        if at is not None and (error := _error(value, at)) > 0:
+            gap = Estimates(np.array([value.value - at.value]), np.array([error]), np.inf, np.array([error]))
+            found.append(Inequality("the number minus the bound", gap, 0.0, less))
+    return min(found, key=lambda one: abs(one.value) / float(one.estimates.error[0]), default=None)
 
 
 def _between(over: tuple[float, float] | None, under: tuple[float, float] | None) -> tuple[float, float]:
@@ -99,12 +118,16 @@ def _above(upper: Number, lower: Number) -> tuple[float, float]:
     """Return the one-sided p-values of upper > lower and of the opposite."""
     from scipy.special import ndtr
 
-    gap = upper.value - lower.value
-    sides = (_reach(upper, -1 if gap > 0 else 1), _reach(lower, 1 if gap > 0 else -1))
-    error = (sides[0] ** 2 + sides[1] ** 2) ** 0.5 / Z
+    gap, error = upper.value - lower.value, _error(upper, lower)
     if error == 0:
         return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
     return float(ndtr(-gap / error)), float(ndtr(gap / error))
+
+
+def _error(a: Number, b: Number) -> float:
+    """Return the error of a − b, from the sides of both intervals that face each other."""
+    side = 1 if a.value < b.value else -1
+    return float(np.hypot(_reach(a, side), _reach(b, -side))) / Z
 
 
 def _reach(number: Number, side: int) -> float:

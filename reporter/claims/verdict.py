@@ -20,6 +20,12 @@ class Verdict:
         the rule in words, with its numbers filled in: when the claim is supported and when it is refuted.
     ``reason``
         why the verdict is what it is, one sentence; for ``failed``, which numbers are missing.
+    ``power``
+        of an inconclusive claim: the smallest effect that would have been shown with 80 % power, and about how many
+        times as many texts, or how many models, would decide.
+    ``views``
+        what each other view changes: a list of objects with ``view``, ``says`` (a sentence with the number, the
+        profile's peak and its largest change, and the verdict) and ``turned`` (whether any of these is another one).
     ``bound``
         what ``value`` is compared with, as text: ``"0.0826 ± 0.01"``, ``"> 0"``.
     ``alone``
@@ -28,11 +34,13 @@ class Verdict:
         how many claims of the study were tested (the size of the correction); not for readings after the first.
     ``evidence``
         a list with one object for each model on each corpus: ``model`` (or ``"mean of 6 models"``), ``corpus``,
-        ``value``, ``ci_low``, ``ci_high`` (the same statistic as ``value``, for it alone), and ``verdict``, what it
-        would be by itself; numbers may be null.
+        ``value``, ``ci_low``, ``ci_high`` (the number that decides for it alone), ``statistic`` and ``claimed`` (which
+        number that is, and where the claim wants it) where it is not the same for all, and ``verdict``, what it would
+        be by itself; numbers may be null.
     ``parts``
         a list with one object for each inequality that the rule joins: ``name``, ``value``, ``ci_low``, ``ci_high``,
-        ``p_holds``, ``p_fails`` (one-sided).
+        ``claimed``, and ``p_holds`` of one that the claim needs, ``p_fails`` of one that breaks it (one-sided). The
+        claim's own number, interval and p are those of the one that decides.
     ``effect``
         for ``differ``: an object with ``a`` and ``b`` (names), ``mean_a``, ``mean_b``, ``n_a``, ``n_b`` and ``g``, the
         standardised difference (Hedges' g over models; null for fewer than two on a side).

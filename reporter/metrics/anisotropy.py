@@ -40,6 +40,7 @@ STATISTICS = (
         interval=described("logit"),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
         "nothing else. Compare the view 'no-sinks'.",
@@ -50,11 +51,10 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval="95 %, by the delta method: a token moves the share by ((v·x)² − share·‖x‖²) / Σ‖x‖², v the first "
-        "axis of its batch; summed by text over all batches, texts taken as independent; none for fewer than "
-        f"{FEWEST_TEXTS} texts",
+        interval=described("logit"),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor.",
     ),
@@ -67,6 +67,7 @@ STATISTICS = (
         interval=described("fisher"),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
         "standardised forms.",
@@ -79,6 +80,7 @@ STATISTICS = (
         interval=described("fisher"),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
     ),
     Statistic(
         "mean_cosine_standardised",
@@ -89,6 +91,7 @@ STATISTICS = (
         interval=described("fisher", "0.86 to 0.97"),
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="What is left of the mean cosine once no dimension outweighs another.",
     ),
     Statistic(
@@ -100,6 +103,7 @@ STATISTICS = (
         interval=described("log") + "; made of the participation ratio",
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
         "than dimensions cannot reach 1: see the floor.",
     ),

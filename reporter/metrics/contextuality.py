@@ -49,9 +49,11 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
         "rare words count for more than in a mean over tokens.",
         grows=per_doubling("+1 to +11 %", "2.8 to 5.1", MORE_TYPES),
+        fixed=(("first", 1.0),),
     ),
     Statistic(
         "self_similarity_adjusted",
@@ -62,6 +64,7 @@ STATISTICS = (
         bounds=(-2, 2),
         headline=True,
         grows=per_doubling("+1 to +13 %", "2.9 to 3.8", MORE_TYPES),
+        smallest=0.01,
     ),
     Statistic(
         "explained_by_first",
@@ -72,9 +75,11 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="At least 1 over the number of occurrences, and near 1 wherever the common mean is long: see the "
         "baseline.",
         grows=per_doubling("+1 to +7 %", "2.6 to 4.5", "since more types, with other numbers of occurrences, enter"),
+        fixed=(("first", 1.0),),
     ),
     Statistic(
         "explained_by_first_baseline",
@@ -85,6 +90,7 @@ STATISTICS = (
         interval=_OVER_TYPES,
         bounds=(0, 1),
         grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
+        smallest=0.01,
     ),
     Statistic(
         "explained_by_first_adjusted",
@@ -94,6 +100,7 @@ STATISTICS = (
         interval=_OVER_TYPES,
         bounds=(-1, 1),
         grows=per_doubling("+5 to +22 %", "3.2 to 4.7", "since the baseline falls as types have more occurrences"),
+        smallest=0.01,
     ),
     Statistic(
         "intra_text",
@@ -104,6 +111,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         trap="A token is part of the mean that it is compared with: short texts read higher, see the floor.",
     ),
     Statistic(
@@ -113,6 +121,7 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=f"{BOOTSTRAP}; {_LESS_COSINE}",
         bounds=(-2, 2),
+        smallest=0.01,
     ),
 )
 

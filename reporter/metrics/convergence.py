@@ -30,9 +30,11 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
         "the view 'no-sinks'.",
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "gradient",
@@ -42,6 +44,7 @@ STATISTICS = (
         per="step",
         interval=BOOTSTRAP,
         trap="Negative where tokens move away from their final state.",
+        smallest=0.001,
     ),
     Statistic(
         "bound",
@@ -52,6 +55,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         trap="A minimum is biased downwards by noise. The paper prints a bound for DistilBERT (0.1547) above that "
         "model's own last step (0.1157), which the definition excludes.",
+        smallest=0.001,
     ),
     Statistic(
         "rate",
@@ -61,6 +65,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
+        smallest=0.001,
     ),
     Statistic(
         "rate_published",
@@ -70,6 +75,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="The paper's printed 0.0826 and 0.1855 divide L steps by L − 1; kept for comparison only.",
+        smallest=0.001,
     ),
     Statistic(
         "violations",
@@ -79,7 +85,9 @@ STATISTICS = (
         per="step",
         interval=BOOTSTRAP,
         bounds=(0, 1),
+        smallest=0.01,
         trap="The paper assumes that there are none (assumption 1) and derives monotone convergence from it.",
+        fixed=(("last", 0.0),),
     ),
     Statistic(
         "similarity_frequent",
@@ -89,6 +97,8 @@ STATISTICS = (
         interval=HALF_SAMPLED,
         bounds=(-1, 1),
         grows=per_doubling("+1 to +2 %", "1.2 to 1.9", "since a type must occur more often to be a frequent one"),
+        smallest=0.01,
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "similarity_rare",
@@ -98,6 +108,8 @@ STATISTICS = (
         interval=HALF_SAMPLED,
         bounds=(-1, 1),
         grows=per_doubling("+1 %", "1.3 to 2.2", "since a type may occur more often and still be a rare one"),
+        smallest=0.01,
+        fixed=(("last", 1.0),),
     ),
     Statistic(
         "frequency_gap",
@@ -106,6 +118,8 @@ STATISTICS = (
         (LEE,),
         interval=HALF_SAMPLED,
         trap="Frequent types are few and mostly function words: the gap may be one of grammar, not of frequency.",
+        fixed=(("last", 0.0),),
+        smallest=0.01,
     ),
     Statistic(
         "frequency_gap_p",
@@ -114,6 +128,7 @@ STATISTICS = (
         "rare tokens against that of its frequent ones",
         (LEE,),
         bounds=(0, 1),
+        smallest=0.01,
         trap="With thousands of texts a gap far too small to matter has a tiny p. The test takes the split into "
         "frequent and rare types as given; the interval of frequency_gap does not.",
     ),
@@ -124,6 +139,7 @@ STATISTICS = (
         (LEE,),
         per="model",
         interval=BOOTSTRAP,
+        smallest=0.001,
     ),
     Statistic(
         "start",
@@ -133,6 +149,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="Negative as soon as one layer takes tokens away from their final state.",
+        smallest=0.001,
     ),
     Statistic(
         "decay",
@@ -142,6 +159,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="f never decreases with l by its definition, so this is never positive.",
+        smallest=0.001,
     ),
 )
 

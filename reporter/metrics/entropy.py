@@ -39,6 +39,7 @@ STATISTICS = (
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
         "The source leaves the mean in: a long common mean then reads as low entropy.",
+        smallest=0.01,
     ),
     Statistic(
         "prompt_normalised",
@@ -49,6 +50,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
     ),
@@ -59,6 +61,7 @@ STATISTICS = (
         (SKEAN,),
         per="model",
         bounds=(0, 1),
+        smallest=0.01,
     ),
 )
 

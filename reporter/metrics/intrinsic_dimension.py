@@ -70,6 +70,7 @@ STATISTICS = (
         "1 − (distinct states) / (tokens) in the sample, " + _DISTINCT.partition(", ")[2],
         (FACCO,),
         bounds=(0, 1),
+        smallest=0.01,
         trap="Above one half the dimension is not computed.",
     ),
     *(

@@ -32,6 +32,7 @@ def _rank(kind: str, words: str, headline: bool) -> Statistic:
         bounds=(0, None),
         trap=f"A mean of ranks is ruled by the few largest. {_WHOLE}.",
         headline=headline,
+        fixed=(("first", 0.0),),
     )
 
 
@@ -43,6 +44,8 @@ def _cosine(kind: str, words: str) -> Statistic:
         (EXPLORER, PEDREGOSA),
         interval=BOOTSTRAP,
         bounds=(-1, 1),
+        fixed=(("first", 1.0),),
+        smallest=0.01,
         trap=f"States share a direction in most models: beside it lies what any two have in common. {_WHOLE}.",
     )
 

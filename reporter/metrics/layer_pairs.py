@@ -41,6 +41,7 @@ STATISTICS = (
         interval=JACKKNIFE,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
         "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
@@ -56,6 +57,7 @@ STATISTICS = (
         "be neighbours as given, it covers about 90 % in simulation",
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap="Depends on the number of texts: its floor is k/(n − 1). Texts that are equal are each other's "
         "neighbours everywhere.",
     ),

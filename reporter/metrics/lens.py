@@ -26,6 +26,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(0, None),
         trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
+        smallest=0.01,
     ),
     Statistic(
         "kl",
@@ -37,6 +38,8 @@ STATISTICS = (
         bounds=(0, None),
         headline=True,
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
+        fixed=(("last", 0.0),),
+        smallest=0.01,
     ),
 )
 

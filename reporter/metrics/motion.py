@@ -36,6 +36,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         floor=True,
         bounds=(-1, 1),
+        smallest=0.01,
         headline=True,
         trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
     ),
@@ -69,6 +70,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, float(np.pi)),
         trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
+        smallest=0.01,
     ),
 )
 

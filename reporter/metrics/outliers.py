@@ -30,6 +30,7 @@ STATISTICS = (
         "tokens of the same text at the same place",
         (SUN,),
         bounds=(0, 1),
+        smallest=0.001,
         trap="The first threshold is absolute: a model whose states are small has none by definition.",
     ),
     Statistic(

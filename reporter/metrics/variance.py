@@ -72,9 +72,11 @@ STATISTICS = (
         interval=described("logit", _COVERED),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         headline=True,
         trap=_BIAS,
         grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
+        fixed=(("first", 0.0),),
     ),
     Statistic(
         "between_share",
@@ -84,8 +86,10 @@ STATISTICS = (
         interval=described("logit", _COVERED),
         floor=True,
         bounds=(0, 1),
+        smallest=0.01,
         trap=_BIAS,
         grows=per_doubling("up to +3 %", "0.4 to 1.3", MORE_TYPES),
+        fixed=(("first", 1.0),),
     ),
     Statistic(
         "norm_of_mean",
@@ -114,6 +118,7 @@ STATISTICS = (
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
         "independent",
         bounds=(-1, 1),
+        smallest=0.01,
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "
         "the bias of small n_t.",
         grows=per_doubling("−0.06 to −0.18", "0.7 to 1.8", MORE_TYPES),
@@ -126,6 +131,7 @@ STATISTICS = (
         per="model",
         bounds=(0, 1),
         grows=per_doubling("+15 %", "6.4", MORE_TYPES),
+        smallest=0.01,
     ),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.report.evidence import Evidence, evidence_of
+from reporter.report.evidence import Evidence, changes_of, evidence_of
 from reporter.report.interval_plot import IntervalPlot, interval_plot
 from reporter.report.queries import Query
 from reporter.report.tables import parsed
@@ -62,6 +62,11 @@ class Claim:
     def flips(self) -> list[Test]:
         """Tests on the same models under another view that came out differently."""
         return [test for test in self.others if not test.baseline and test.verdict != self.own.verdict]
+
+    @property
+    def turns(self) -> bool:
+        """Whether another view makes another number or profile of it, even where the verdict stays."""
+        return bool(self.flips) or any(change.get("turned") for change in changes_of(self.own.detail))
 
     @property
     def shared(self) -> list[Test]:

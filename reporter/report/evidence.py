@@ -14,11 +14,11 @@ from reporter.report.numbers import short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
-_TEXTS = ("statistic", "definition", "reason", "bound", "alone", "sql")
+_TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus", "parts": "By inequality"}
-_ORDER = ["name", "model", "corpus", "value", "interval", "verdict"]
-_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds"}
+_ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
+_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views"}
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,12 @@ class Evidence:
         statistic: what the number is.
         definition: the rule.
         reason: why the verdict is what it is.
+        power: what it would take to decide.
         bound: what the number is compared with.
         alone: the verdict without the correction for the number of claims, where it is another one.
         sql: a query that shows the numbers behind it.
         notes: what a reader must know.
+        views: what each other view changes, in sentences.
         tables: numbers by model and corpus, and by inequality.
         facts: everything else, as label and text.
     """
@@ -53,10 +55,12 @@ class Evidence:
     statistic: str
     definition: str
     reason: str
+    power: str
     bound: str
     alone: str
     sql: str
     notes: tuple[str, ...]
+    views: tuple[str, ...]
     tables: tuple[Table, ...]
     facts: tuple[tuple[str, str], ...]
 
@@ -76,10 +80,17 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     return Evidence(
         **texts,
         notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
+        views=tuple(_text(change["says"]) for change in changes_of(detail)),
         tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
         facts=tuple((_words(key), _text(value)) for key, value in rest.items())
         + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
     )
+
+
+def changes_of(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return what other views change of a claim: objects with ``says`` and ``turned``."""
+    found = detail.get("views")
+    return [one for one in found if isinstance(one, dict) and "says" in one] if isinstance(found, list) else []
 
 
 def _is_table(value: Any) -> bool:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reporter.claims import Verdict
+    from reporter.metrics.base import Definition, Statistic
     from reporter.run.plan import Plan
     from reporter.run.progress import Progress
+    from reporter.spec import Study
     from reporter.store import Store
 
 _ROWS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
@@ -35,7 +37,7 @@ def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
         return []
     from reporter.claims import judge, rows_of
 
-    found = judge(store, study)
+    found = judge(store, study, _statistics(study))
     known = [_plain(row) for row in store.frame(_ROWS, {"study": study.study}).to_dict("records")]
     rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in rows_of(found)]
     skipped = {v.claim for v in found if plan.partial and v.verdict == "failed"}
@@ -47,7 +49,8 @@ def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
         store.replace("claims", study.study, rows)
     said = [verdict for verdict in found if verdict.reading == 1 and verdict.claim not in skipped]
     for verdict in said:
-        progress.note(f"  {line(verdict)}")
+        for text in (line(verdict), *more(verdict)):
+            progress.note(f"  {text}")
     for name in sorted(skipped):
         progress.note(f"  claim {name}: not tested, this run measured only a part of the study")
     if said:
@@ -65,6 +68,26 @@ def line(verdict: Verdict) -> str:
     if verdict.ci_low is not None and verdict.ci_high is not None:
         text += f" [{verdict.ci_low:.4g}, {verdict.ci_high:.4g}]"
     return text + (f", paper {verdict.paper:g}" if verdict.paper is not None else "")
+
+
+def more(verdict: Verdict) -> list[str]:
+    """Return what else people should know at once: what it takes to decide, and what other views turn over."""
+    reason = verdict.detail["reason"] if verdict.p is None and verdict.verdict == "inconclusive" else ""
+    changes = [change["says"] for change in verdict.detail.get("views", ()) if change["turned"]]
+    return [f"  {text}" for text in (reason, verdict.detail.get("power", ""), *changes) if text]
+
+
+def _statistics(study: Study) -> dict[str, Statistic]:
+    """Return what is known of each statistic that the study may claim, those of analyses where it has any."""
+    from reporter.metrics.registry import catalogue
+    from reporter.spec.claim_parts import ANALYSES
+
+    definitions: list[Definition] = list(catalogue().values())
+    if any(getattr(study, name) for name in ANALYSES):
+        from reporter.analyses.registry import analyses
+
+        definitions += analyses().values()
+    return {f"{definition.name}.{s.name}": s for definition in definitions for s in definition.statistics}
 
 
 def tally(verdicts: list[Verdict]) -> str:

@@ -27,6 +27,9 @@ ONE_ITEM = ("groups", "vocabulary")
 Statistics = Mapping[str, Mapping[str, str]]
 """By metric, the names of its statistics and what each has one number for (``Statistic.per``)."""
 
+Fixed = Mapping[str, tuple[tuple[str, float], ...]]
+"""By full name of a statistic, the ends of a profile (``first``, ``last``) whose value is fixed by definition."""
+
 
 def _measure(value: str, info: ValidationInfo) -> str:
     """Return ``metric.statistic`` if there is such a statistic, as far as the validation context knows."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS
+from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS, Fixed
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, hint
+
+if TYPE_CHECKING:
+    from reporter.spec.study import Study
 
 VIEWS = ("words", "all", "no-sinks")
 SITES = ("embedding", "block", "final")
@@ -92,6 +95,30 @@ def claim_contradictions(claims: dict[str, Any], known: Known) -> Iterator[Compl
         for key in ("shape", "differ", "relation"):
             if (body := get(claim, key)) is not None:
                 yield from _body(body, (*at, key), known)
+
+
+def fixed_peaks(study: Study, fixed: Fixed) -> Iterator[Complaint]:
+    """Yield claims of a peak at an end of the layers where the statistic has its value by definition.
+
+    Options of a metric can free the end, so only what is measured by default is refused here; the rest is refused where
+    the claim is tested.
+
+    Args:
+        study: the study.
+        fixed: what is fixed, as far as it is known.
+    """
+    plain = {choice.name for choice in study.metrics if not choice.options.model_fields_set}
+    for name, claim in study.claims.items():
+        shape = getattr(claim, "shape", None)
+        if shape is None or shape.at is None or shape.over != "depth" or shape.site not in (None, "block"):
+            continue
+        for end, value in fixed.get(shape.metric, ()):
+            if shape.at == (1 if end == "last" else 0) and shape.metric.partition(".")[0] in plain:
+                message = (
+                    f"{shape.metric} is {value:g} at the {end} layer by definition, so that a peak there says nothing "
+                    "of a model; claim it of another place, or another shape"
+                )
+                yield Complaint(message, ("claims", name, "shape", "at"))
 
 
 def _number(value: Any, at: Location, known: Known) -> Iterator[Complaint]:

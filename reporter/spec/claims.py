@@ -29,6 +29,23 @@ Every = Annotated[
         "and 'all'."
     ),
 ]
+AtLeast = Annotated[
+    Annotated[float, Field(ge=0)] | None,
+    Field(
+        description="The smallest effect that counts, in the statistic's unit; what is smaller is none. If left out: "
+        "the statistic's own (see 'reporter metrics'), or 1 % of the numbers' mean size."
+    ),
+]
+
+
+def by_is_at_least(value: Any) -> Any:
+    """Read ``by``, which ``at_least`` was called in older studies."""
+    if isinstance(value, dict) and "by" in value:
+        if "at_least" in value:
+            message = "'by' is what 'at_least' was called; keep 'at_least'"
+            raise failure(Complaint(message, ("by",), "key"))
+        return {("at_least" if key == "by" else key): item for key, item in value.items()}
+    return value
 
 
 class _Claim(Part):
@@ -40,7 +57,8 @@ class _Claim(Part):
     views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
         description="Views to test it under. The first one decides; the others show whether the verdict hangs on "
-        "which tokens count. The study's first view if left out.",
+        "which tokens count. The study's first view if left out; where models of both roles are compared, 'no-sinks' "
+        "if the study has it.",
     )
     baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (), description="Null baselines of the study to test it on, too; one that shows the same explains it away."
@@ -106,26 +124,25 @@ class ValueClaim(_Claim):
 class Shape(_Selection):
     """What a profile over depth or over training looks like."""
 
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
     metric: Measure = Field(description="The statistic, as metric.statistic.")
     over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
     is_: ShapeName = Field(
         alias="is",
         description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
-        "neighbouring points, wherever, against both ends; increasing, decreasing: no fall (rise) of more than "
-        "'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum lies at 'at', "
-        "give or take 'within'.",
+        "neighbouring points, wherever, against both ends; increasing, decreasing: from no point to a later one does "
+        "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
+        "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
     )
-    by: float = Field(
-        0,
-        ge=0,
-        description="bell, rise-then-fall, increasing, decreasing: by how much at least, in the statistic's unit.",
-    )
+    at_least: AtLeast = None
     tolerance: float | None = Field(
         None,
         gt=0,
         description="In the statistic's unit. flat: how far from the mean a point may lie (10 % of the mean's size "
-        "if left out). increasing, decreasing: how far against the trend (10 % of the profile's range). bell, "
-        "rise-then-fall: how deep a valley between two hills may be (25 % of the range).",
+        "if left out, or 'at_least' where that is more). increasing, decreasing: how far against the trend ('at_least' "
+        "if left out). bell, rise-then-fall: how deep a valley between two hills may be (25 % of the hill's height "
+        "over the higher end, or 'at_least').",
     )
     at: float | None = Field(None, ge=0, description="peak-at: the depth (0 to 1) or the training step of the maximum.")
     within: float | None = Field(
@@ -150,8 +167,9 @@ class Shape(_Selection):
             for key in ("at", "within"):
                 if getattr(self, key) is not None:
                     complaints.append(Complaint("goes only with 'is: peak-at'", (key,), "key"))
-        if self.is_ in ("peak-at", "flat") and self.by:
-            complaints.append(Complaint(f"does not go with 'is: {self.is_}'", ("by",), "key"))
+        if self.is_ == "flat" and self.at_least is not None:
+            message = "does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie"
+            complaints.append(Complaint(message, ("at_least",), "key"))
         if self.is_ == "peak-at" and self.tolerance is not None:
             complaints.append(Complaint("does not go with 'is: peak-at'; use 'within'", ("tolerance",), "key"))
         if self.over == "depth":
@@ -202,13 +220,15 @@ Side = Annotated[SideParts | Names, BeforeValidator(_side, json_schema_input_typ
 class Differ(Part):
     """Two sets of models or of corpora, and on what they differ."""
 
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
     metric: Measure = Field(description="The statistic, as metric.statistic.")
     a: Side = Field(description="The first set: models, a role, or corpora.")
     b: Side = Field(description="The second set.")
     is_: Literal["above", "below", "different", "same"] = Field(
-        alias="is", description="a lies above or below b, they differ by more than 'by', or by less (same)."
+        alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
     )
-    by: float = Field(0, ge=0, description="By how much, in the statistic's unit.")
+    at_least: AtLeast = None
     models: Names = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
     corpus: Names | None = Field(
         None, description="Where a and b are models: a corpus, or several, of which the mean is taken; all if left out."
@@ -218,8 +238,9 @@ class Differ(Part):
 
     @model_validator(mode="after")
     def _can_be_shown(self) -> Differ:
-        if self.is_ == "same" and not self.by:
-            raise failure(Complaint("'same' needs the key 'by': how far apart still counts as the same", ("is",)))
+        if self.is_ == "same" and not self.at_least:
+            message = "'same' needs the key 'at_least': from which difference on they are no longer the same"
+            raise failure(Complaint(message, ("is",)))
         return self
 
 
@@ -232,6 +253,8 @@ class DifferClaim(_Claim):
 class Relation(_Selection):
     """A correlation of two statistics."""
 
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
     x: Related = Field(
         description="metric.statistic; over models also scores.<name>; over types 'count', "
         "'norm_of_mean' or 'variance'."
@@ -239,9 +262,13 @@ class Relation(_Selection):
     y: Related = Field(description="What it is correlated with, named like x.")
     over: Literal["layers", "types", "models"] = Field(description="What the points are.")
     is_: Literal["positive", "negative", "none"] = Field(
-        alias="is", description="The correlation's sign; 'none': it is weaker than 'by'."
+        alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
     )
-    by: float = Field(0, ge=0, lt=1, description="How strong the correlation is at least; for 'none', at most.")
+    at_least: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None,
+        description="How strong the correlation is at least, 0.1 if left out (a small one by Cohen 1988); for 'none', "
+        "from which strength on it is one.",
+    )
     method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
     layer: Layer | None = Field(
         None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
@@ -251,8 +278,9 @@ class Relation(_Selection):
     @model_validator(mode="after")
     def _fits_together(self) -> Relation:
         complaints = []
-        if self.is_ == "none" and not self.by:
-            complaints.append(Complaint("'none' needs the key 'by': how strong it may be at most", ("is",)))
+        if self.is_ == "none" and not self.at_least:
+            message = "'none' needs the key 'at_least': from which strength on it is a correlation"
+            complaints.append(Complaint(message, ("is",)))
         for key in ("x", "y"):
             name = getattr(self, key)
             if (name in TYPE_COLUMNS) != (self.over == "types"):

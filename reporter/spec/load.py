@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reporter.spec.claim_parts import Statistics
+from reporter.spec.claim_parts import Fixed, Statistics
+from reporter.spec.claim_references import fixed_peaks
 from reporter.spec.metrics import Catalogue
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
@@ -16,7 +17,9 @@ from reporter.spec.study import Study, StudyFile
 from reporter.spec.yaml_reader import Document, read_yaml
 
 
-def load_study(path: Path, metrics: Catalogue, statistics: Statistics | None = None) -> StudyFile:
+def load_study(
+    path: Path, metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
+) -> StudyFile:
     """Read and check a study.
 
     Args:
@@ -24,6 +27,7 @@ def load_study(path: Path, metrics: Catalogue, statistics: Statistics | None = N
         metrics: each metric's name and the Pydantic model of its options.
         statistics: each metric's statistics, and what each has one number for; without them, claims are not checked
             for statistics that do not exist.
+        fixed: where statistics have their value by definition, so that a claim of a peak there says nothing.
 
     Raises:
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
@@ -31,7 +35,7 @@ def load_study(path: Path, metrics: Catalogue, statistics: Statistics | None = N
     """
     text = _read_text(path)
     document = read_yaml(text)
-    study, complaints = _check(document, metrics, statistics or {})
+    study, complaints = _check(document, metrics, statistics or {}, fixed or {})
     if study is not None:
         return StudyFile(study, path, text)
     problems = {Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems}
@@ -44,7 +48,9 @@ def load_study(path: Path, metrics: Catalogue, statistics: Statistics | None = N
     raise SpecError(sorted(problems, key=lambda p: (p.line, p.column, p.where, p.message)))
 
 
-def load_studies(paths: Sequence[Path], metrics: Catalogue, statistics: Statistics | None = None) -> list[StudyFile]:
+def load_studies(
+    paths: Sequence[Path], metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
+) -> list[StudyFile]:
     """Read and check several studies, as :func:`load_study` does, all of them before any complaint.
 
     Raises:
@@ -54,7 +60,7 @@ def load_studies(paths: Sequence[Path], metrics: Catalogue, statistics: Statisti
     problems: list[Problem] = []
     for path in paths:
         try:
-            files.append(load_study(path, metrics, statistics))
+            files.append(load_study(path, metrics, statistics, fixed))
         except SpecError as error:
             problems += error.problems
     owners: dict[str, Path] = {}
@@ -69,7 +75,9 @@ def load_studies(paths: Sequence[Path], metrics: Catalogue, statistics: Statisti
     return files
 
 
-def _check(document: Document, metrics: Catalogue, statistics: Statistics) -> tuple[Study | None, list[Complaint]]:
+def _check(
+    document: Document, metrics: Catalogue, statistics: Statistics, fixed: Fixed
+) -> tuple[Study | None, list[Complaint]]:
     if document.data is None and document.problems:
         return None, []
     if not isinstance(document.data, dict):
@@ -80,7 +88,8 @@ def _check(document: Document, metrics: Catalogue, statistics: Statistics) -> tu
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
         return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data)]))
-    return (None if document.problems else study), []
+    complaints = list(fixed_peaks(study, fixed))
+    return (None if document.problems or complaints else study), complaints
 
 
 def _read_text(path: Path) -> str:

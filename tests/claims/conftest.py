@@ -89,7 +89,7 @@ class World:
     def study(self, claims: str, *, models: str = "bert, gpt2", corpora: str = "wiki", more: str = "") -> Study:
         """Return a study with these claims, one a line: ``name: what it claims``."""
         texts = "\n".join(f"  {name.strip()}: {{texts: [a]}}" for name in corpora.split(","))
-        given = ", ".join(f"{name.strip()}: {{path: x}}" for name in models.split(","))
+        given = ", ".join(f"{name.strip()}: {{path: {name.strip()}}}" for name in models.split(","))
         lines = "".join(
             f"  {name.strip()}: {{says: It is so., {body}}}\n"
             for name, _, body in (line.partition(":") for line in claims.strip().splitlines())

@@ -21,10 +21,10 @@ def roles(world):
 
 
 def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
-    found = roles.judge(f"c: {CLAIM} a: decoders, b: encoders, is: above}}", models=MODELS)["c"]
+    found = roles.judge(f"c: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0}}", models=MODELS)["c"]
     welch = stats.ttest_ind(A, B, equal_var=False)
     assert found.value == pytest.approx(np.mean(A) - np.mean(B))
-    assert found.p == pytest.approx(welch.pvalue, rel=1e-6)
+    assert found.p == pytest.approx(welch.pvalue, rel=1e-4)
     interval = welch.confidence_interval(0.95)
     assert (found.ci_low, found.ci_high) == pytest.approx((interval.low, interval.high), rel=1e-4)
     assert found.verdict == "supported"
@@ -39,8 +39,8 @@ def test_each_direction_and_least_difference(roles):
     found = roles.words(
         f"""below: {CLAIM} a: decoders, b: encoders, is: below}}
         different: {CLAIM} a: decoders, b: encoders, is: different}}
-        same: {CLAIM} a: decoders, b: encoders, is: same, by: 0.05}}
-        much: {CLAIM} a: decoders, b: encoders, is: above, by: 0.8}}
+        same: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
+        much: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0.8}}
         little: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
         one: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
         models=MODELS,
@@ -69,7 +69,7 @@ def test_two_models_need_intervals(world):
     assert found["layer"].value == pytest.approx(0.3) and found["mean"].value == pytest.approx(0.3)
     # A mean over layers is no surer than one layer.
     assert found["mean"].ci_high - found["mean"].value == pytest.approx(1.959964 * np.hypot(0.01, 0.02), rel=1e-4)
-    assert "each side has one model and there is no interval" in found["none"].detail["reason"]
+    assert "one independent model (gpt2) and no interval over texts" in found["none"].detail["reason"]
     assert found["none"].p is None
 
 
@@ -79,15 +79,15 @@ def test_two_corpora_are_compared_within_each_model(world):
         world.put(model, "convergence.rate", one, None)
         world.put(model, "convergence.rate", two, None, corpus="random")
     found = world.judge(
-        f"""short: {CLAIM} a: wiki, b: random, is: above}}
-        long: {CLAIM} a: {{corpus: wiki}}, b: {{corpus: [random]}}, is: above, models: [z, y, x]}}
+        f"""short: {CLAIM} a: wiki, b: random, is: above, at_least: 0}}
+        long: {CLAIM} a: {{corpus: wiki}}, b: {{corpus: [random]}}, is: above, at_least: 0, models: [z, y, x]}}
         one: {CLAIM} a: wiki, b: random, is: above, models: x}}""",
         models="x, y, z",
         corpora="wiki, random",
     )
     paired = stats.ttest_rel(a, b)
     for name in ("short", "long"):
-        assert found[name].p == pytest.approx(paired.pvalue, rel=1e-6) and found[name].verdict == "supported"
+        assert found[name].p == pytest.approx(paired.pvalue, rel=1e-4) and found[name].verdict == "supported"
     assert found["one"].verdict == "inconclusive"
 
 

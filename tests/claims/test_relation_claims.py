@@ -24,7 +24,7 @@ def test_over_models_it_is_the_correlation_of_their_numbers(world):
         spearman: {relation} is: positive}}
         negative: {relation} is: negative}}
         layer: {relation} is: positive, layer: 1}}
-        weak: {relation} is: none, by: 0.3, method: pearson}}""",
+        weak: {relation} is: none, at_least: 0.3, method: pearson}}""",
         models=MODELS,
     )
     pearson = stats.pearsonr(x, y)

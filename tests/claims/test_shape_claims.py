@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 X = np.linspace(0, 1, 13)
 BELL = np.exp(-((X - 0.5) ** 2) / 0.08)
@@ -23,12 +24,12 @@ EXPECTED = {
     "peak-at, at: 0.5": {"bell": "supported", "U": "refuted", "linear": "refuted", "flat": "inconclusive"},
     "peak-at, at: 1, within: 0.05": {"linear": "supported", "bell": "refuted", "falling": "refuted"},
 }
-MEASURE = "metric: convergence.similarity"
+MEASURE = "metric: anisotropy.mean_cosine"
 
 
 def test_each_shape_knows_its_own_profile_and_refuses_others(world):
     for name, values in PROFILES.items():
-        world.put(name, "convergence.similarity", values)
+        world.put(name, "anisotropy.mean_cosine", values)
     cases = {f"c{i}": case for i, case in enumerate((s, p) for s, found in EXPECTED.items() for p in found)}
     claims = [f"{name}: shape: {{{MEASURE}, models: {p}, is: {s}}}" for name, (s, p) in cases.items()]
     found = world.judge("\n".join(claims), models=", ".join(PROFILES))
@@ -42,20 +43,21 @@ def test_each_shape_knows_its_own_profile_and_refuses_others(world):
 
 
 def test_the_value_is_a_contrast_that_anyone_can_work_out(world, one):
-    world.put("bert", "convergence.similarity", BELL)
+    world.put("bert", "anisotropy.mean_cosine", BELL)
     found = one(f"shape: {{{MEASURE}, models: bert, is: bell}}")
     contrast = BELL[4:9].mean() - BELL[:4].mean()
-    assert found.value == pytest.approx(contrast)
-    assert found.ci_high - found.ci_low == pytest.approx(2 * 1.959964 * 0.01 * np.sqrt(2))
-    assert found.detail["statistic"].startswith("middle third minus")
-    world.put("bert", "convergence.similarity", 1 - BELL)
+    # What speaks for a bell is the middle without its highest point.
+    (fewer,) = [part for part in found.detail["parts"] if part["name"].startswith("middle third without layer 6 minus")]
+    assert fewer["value"] == pytest.approx(BELL[[4, 5, 7, 8]].mean() - BELL[:4].mean())
+    assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * 1.959964 * 0.01 * np.sqrt(2), rel=1e-4)
+    world.put("bert", "anisotropy.mean_cosine", 1 - BELL)
     assert one(f"shape: {{{MEASURE}, models: bert, is: bell}}").value == pytest.approx(-contrast)
 
 
 def test_by_and_tolerance_are_in_the_statistics_own_unit(world):
-    world.put("bert", "convergence.similarity", BELL)
+    world.put("bert", "anisotropy.mean_cosine", BELL)
     found = world.words(
-        f"""small: shape: {{{MEASURE}, models: bert, is: bell, by: 0.3}}
+        f"""small: shape: {{{MEASURE}, models: bert, is: bell, at_least: 0.3}}
         large: shape: {{{MEASURE}, models: bert, is: bell, by: 0.9}}
         wide: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 1}}
         narrow: shape: {{{MEASURE}, models: bert, is: flat, tolerance: 0.2}}"""
@@ -66,34 +68,35 @@ def test_by_and_tolerance_are_in_the_statistics_own_unit(world):
 def test_one_significant_fall_refutes_increasing_but_not_one_within_the_tolerance(world):
     dip = X.copy()
     dip[6] -= 0.3
-    world.put("bert", "convergence.similarity", dip)
+    world.put("bert", "anisotropy.mean_cosine", dip)
     found = world.judge(
         f"""strict: shape: {{{MEASURE}, models: bert, is: increasing}}
         loose: shape: {{{MEASURE}, models: bert, is: increasing, tolerance: 0.4}}"""
     )
     assert found["strict"].verdict == "refuted" and found["loose"].verdict == "supported"
-    assert found["strict"].detail["statistic"] == "largest fall from a point to a later one"
-    assert found["strict"].value == pytest.approx(dip[5] - dip[6])
+    assert found["strict"].detail["statistic"] == "largest fall, layer 5 → 6"
+    assert found["strict"].value == pytest.approx(dip[6] - dip[5])
 
 
 def test_noise_that_may_hide_the_shape_is_inconclusive(world):
     for model, error in (("bert", 0.5), ("gpt2", 0.01)):
-        world.put(model, "convergence.similarity", BELL, error)
+        world.put(model, "anisotropy.mean_cosine", BELL, error)
     found = world.judge(
         f"""a: shape: {{{MEASURE}, models: bert, is: bell}}
         b: shape: {{{MEASURE}, models: gpt2, is: bell}}"""
     )
     assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
-    assert "neither it nor its opposite is shown" in found["a"].detail["reason"]
+    assert "the data do not decide" in found["a"].detail["reason"]
+    assert "times as many texts" in found["a"].detail["power"]
 
 
 def test_roles_are_means_over_models_and_those_that_are_named_must_show_it_each(world):
     rng = np.random.default_rng(0)
     for i in range(4):
         world.put(
-            f"d{i}", "convergence.similarity", (0.5 + 0.03 * i) * BELL + 0.02 * rng.normal(size=13), role="decoder"
+            f"d{i}", "anisotropy.mean_cosine", (0.5 + 0.03 * i) * BELL + 0.005 * rng.normal(size=13), role="decoder"
         )
-        world.put(f"e{i}", "convergence.similarity", 0.5 + 0.02 * rng.normal(size=13))
+        world.put(f"e{i}", "anisotropy.mean_cosine", 0.5 + 0.02 * rng.normal(size=13))
     models = ", ".join(f"{kind}{i}" for kind in "de" for i in range(4))
     bell = f"shape: {{{MEASURE}, is: bell, models:"
     found = world.judge(
@@ -126,14 +129,14 @@ def test_roles_are_means_over_models_and_those_that_are_named_must_show_it_each(
 def test_models_of_different_depth_share_an_axis(world, one):
     for model, layers in (("bert", 7), ("gpt2", 13), ("opt", 25)):
         depth = np.linspace(0, 1, layers)
-        world.put(model, "convergence.similarity", np.exp(-((depth - 0.5) ** 2) / 0.08), 0.001)
+        world.put(model, "anisotropy.mean_cosine", np.exp(-((depth - 0.5) ** 2) / 0.08), 0.001)
     found = one(f"shape: {{{MEASURE}, is: peak-at, at: 0.5, within: 0.2}}", models="bert, gpt2, opt")
     assert found.verdict == "supported" and found.value == pytest.approx(0.5)
 
 
 def test_a_claim_must_hold_on_every_corpus(world):
-    world.put("bert", "convergence.similarity", BELL)
-    world.put("bert", "convergence.similarity", np.full(13, 0.5), corpus="tweets")
+    world.put("bert", "anisotropy.mean_cosine", BELL)
+    world.put("bert", "anisotropy.mean_cosine", np.full(13, 0.5), corpus="tweets")
     found = world.judge(
         f"""both: shape: {{{MEASURE}, models: bert, is: bell}}
         wiki: shape: {{{MEASURE}, models: bert, is: bell, corpus: wiki}}""",
@@ -149,14 +152,16 @@ def test_one_model_without_intervals_decides_nothing_and_says_what_would(world, 
     claim = "shape: {metric: anisotropy.top_variance_share, models: bert, is: bell}"
     found = one(claim)
     assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
-    assert "name several models, or a statistic that has an interval" in found.detail["reason"]
+    assert "name three independent models or more, or a statistic that has an interval" in found.detail["reason"]
     assert found.value > 0.3
     # The same over batches lends its error.
     world.put("bert", "anisotropy.top_variance_share_batch", BELL, 0.01)
     found = one(claim)
     assert found.verdict == "supported"
     assert any("anisotropy.top_variance_share_batch" in note for note in found.detail["notes"])
-    assert found.ci_high - found.ci_low == pytest.approx(2 * np.sqrt(2) * 1.959964 * 0.01, rel=1e-4)
+    sd, t = 1.959964 * 0.01, 3.182446
+    (fewer, *_) = found.detail["parts"]
+    assert fewer["ci_high"] - fewer["ci_low"] == pytest.approx(2 * np.sqrt(2) * sd * t / 2, rel=1e-4)
 
 
 def test_several_models_without_intervals_are_judged_by_the_models(world, one):
@@ -164,9 +169,13 @@ def test_several_models_without_intervals_are_judged_by_the_models(world, one):
         world.put(model, "anisotropy.top_variance_share", (1 + 0.1 * i) * BELL, None)
     found = one("shape: {metric: anisotropy.top_variance_share, is: bell}", models="a, b, c")
     contrasts = [(1 + 0.1 * i) * (BELL[4:9].mean() - BELL[:4].mean()) for i in range(3)]
-    assert found.verdict == "supported" and found.value == pytest.approx(np.mean(contrasts))
-    reach = 4.302653 * np.std(contrasts, ddof=1) / np.sqrt(3)
-    assert found.ci_high - found.value == pytest.approx(reach, rel=1e-4)
+    assert found.verdict == "supported"
+    parts = {part["name"]: part for part in found.detail["parts"]}
+    contrast = parts["middle third minus first third"]
+    assert contrast["value"] == pytest.approx(np.mean(contrasts))
+    t = stats.t.ppf(1 - 0.025 / 3, 2)  # it is one of three tests that could refute
+    reach = t * np.std(contrasts, ddof=1) / np.sqrt(3)
+    assert contrast["ci_high"] - contrast["value"] == pytest.approx(reach, rel=1e-4)
 
 
 def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
@@ -191,9 +200,9 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
 
 
 def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
-    world.put("gpt2", "convergence.similarity", BELL, role="decoder")
-    world.put("gpt2", "convergence.similarity", np.full(13, 0.5), role="decoder", view="no-sinks")
-    world.put("gpt2 (random-init)", "convergence.similarity", BELL, role="decoder")
+    world.put("gpt2", "anisotropy.mean_cosine", BELL, role="decoder")
+    world.put("gpt2", "anisotropy.mean_cosine", np.full(13, 0.5), role="decoder", view="no-sinks")
+    world.put("gpt2 (random-init)", "anisotropy.mean_cosine", BELL, role="decoder")
     body = f"shape: {{{MEASURE}, models: decoders, is: bell}}, views: [words, no-sinks], baselines: [random-init]"
     more = "views: [words, no-sinks]\nbaselines: [random-init]"
     found = world.judge(f"c: {body}", more=more)
@@ -210,7 +219,7 @@ def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):
 LACKING = {
     f"{MEASURE}, models: gpt2, is: bell": "there are no numbers of gpt2: out of memory",
     f"{MEASURE}, models: decoders, is: bell": (
-        "there are no decoders with numbers of convergence.similarity under view 'words'"
+        "there are no decoders with numbers of anisotropy.mean_cosine under view 'words'"
     ),
     f"{MEASURE}, models: bert, is: bell, checkpoint: x": "bert has no checkpoint 'x'; there are final",
     f"{MEASURE}, models: bert, is: bell, step: 5": "bert has no checkpoint at step 5; there are final",
@@ -220,7 +229,7 @@ LACKING = {
     ),
     f"{MEASURE}, models: bert, is: peak-at, at: 0.5, within: 1": ("every point lies within 1 of 0.5 (bert on 'wiki')"),
     f"{MEASURE}, models: bert, is: bell, site: attention": (
-        "bert has no numbers of convergence.similarity along site 'attention'"
+        "bert has no numbers of anisotropy.mean_cosine along site 'attention'"
     ),
     "metric: convergence.rate, models: bert, is: bell": (
         "convergence.rate is a number of the whole model; it has no profile over depth"
@@ -238,7 +247,7 @@ LACKING = {
 
 
 def test_what_lacks_numbers_fails_with_the_reason(world, failed_model):
-    world.put("bert", "convergence.similarity", X[::2][:6])
+    world.put("bert", "anisotropy.mean_cosine", X[::2][:6])
     world.put("bert", "convergence.rate", 0.1)
     world.put("bert", "convergence.violations", [0.1, 0.2])
     why = [{"statistic": "bound", "view": "words", "layers": [2], "reason": "too few texts"}]
@@ -259,7 +268,7 @@ def test_an_embedding_without_a_number_is_left_out_and_said(world, one):
 
 
 def test_a_model_of_a_group_that_lacks_numbers_is_left_out_and_said(world, one, failed_model):
-    world.put("bert", "convergence.similarity", BELL)
+    world.put("bert", "anisotropy.mean_cosine", BELL)
     found = one(f"shape: {{{MEASURE}, is: bell}}")
     assert found.verdict == "supported"
     assert "gpt2 is not among them: out of memory" in found.detail["notes"]

@@ -131,7 +131,14 @@ BROKEN = [
         "shape: {metric: anisotropy.mean_cosine, is: peak-at, at: 0.5, tolerance: 1}",
         "shape.tolerance: does not go with 'is: peak-at'; use 'within'",
     ),
-    ("shape: {metric: anisotropy.mean_cosine, is: flat, by: 1}", "shape.by: does not go with 'is: flat'"),
+    (
+        "shape: {metric: anisotropy.mean_cosine, is: flat, at_least: 1}",
+        "shape.at_least: does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie",
+    ),
+    (
+        "differ: {metric: anisotropy.mean_cosine, a: bert, b: gpt2, is: above, by: 1, at_least: 1}",
+        "differ.by: 'by' is what 'at_least' was called; keep 'at_least'",
+    ),
     (
         "shape: {metric: anisotropy.mean_cosine, is: flat, over: step, step: 1}",
         "shape.step: does not go with 'over: step'",
@@ -154,7 +161,7 @@ BROKEN = [
     ),
     (
         "differ: {metric: anisotropy.mean_cosine, a: bert, b: gpt2, is: same}",
-        "differ.is: 'same' needs the key 'by': how far apart still counts as the same",
+        "differ.is: 'same' needs the key 'at_least': from which difference on they are no longer the same",
     ),
     (
         "relation: {x: anisotropy.mean_cosine, y: variance, over: layers, is: positive}",
@@ -175,7 +182,7 @@ BROKEN = [
     ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: 'count' is x, too; name another one"),
     (
         "relation: {x: count, y: variance, over: types, is: none}",
-        "relation.is: 'none' needs the key 'by': how strong it may be at most",
+        "relation.is: 'none' needs the key 'at_least': from which strength on it is a correlation",
     ),
     ("shap: {metric: anisotropy.mean_cosine}", "shap: unknown key; did you mean 'shape'?"),
     ("paper: 3", "needs one of the keys 'value', 'shape', 'differ' or 'relation'"),

@@ -32,7 +32,7 @@ GOOD = [
     "  b: {says: x, value: {sql: SELECT 1}, between: [1, {metric: convergence.rate, model: m}]}\n"
     "  c: {says: x, shape: {metric: anisotropy.x, models: [m], is: peak-at, at: 1}}\n"
     "  d: {says: x, differ: {metric: anisotropy.x, a: encoders, b: {models: m, corpus: [c]}, is: above, layer: last}}\n"
-    "  e: {says: x, relation: {x: anisotropy.x, y: anisotropy.y, over: layers, is: none, by: 0.3}}\n",
+    "  e: {says: x, relation: {x: anisotropy.x, y: anisotropy.y, over: layers, is: none, at_least: 0.3}}\n",
 ]
 BAD = [
     "study: S\nmodels: {m: gpt2}\n",

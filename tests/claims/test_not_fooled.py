@@ -1,0 +1,143 @@
+"""Claims that were once supported and are false: fixed values, copies and relatives, rounding, two models, views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+MEASURE = "metric: convergence.similarity"
+X = np.linspace(0, 1, 13)
+BELL = np.exp(-((X - 0.5) ** 2) / 0.08)
+# A decoder of 30 layers: falls at layer 1, is above its start again from layer 21 on, and ends at 1 by definition.
+DECODER = [0.092, *np.linspace(0.032, 0.09, 20), *np.linspace(0.095, 0.45, 9), 1.0]
+
+
+def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world, one):
+    world.put("bert", "convergence.similarity", DECODER, 0.001)
+    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    assert found.verdict == "refuted" and found.detail["statistic"] == "largest fall, layer 0 → 1"
+    assert found.value == pytest.approx(-0.06)
+    assert found.ci_low < -0.06 < found.ci_high < -0.01, "the interval excludes a fall as small as is let pass"
+    assert "layer 30 of bert is left out: convergence.similarity is 1 there by definition" in found.detail["notes"]
+    assert any("default of convergence.similarity" in note for note in found.detail["notes"])
+
+
+def test_an_end_that_is_free_takes_part(world, one):
+    world.put("bert", "convergence.similarity", [*np.linspace(0.1, 0.9, 12), 0.2], 0.001)  # `target: final`
+    found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
+    assert found.detail["statistic"] == "largest fall, layer 11 → 12" and found.verdict == "refuted"
+
+
+@pytest.mark.parametrize(("at", "verdict"), [("at: 1, within: 0.05", "failed"), ("at: 1", "failed"),
+                                             ("at: 0.95, within: 0.1", "supported")])  # fmt: skip
+def test_a_peak_where_the_value_is_fixed_says_nothing(world, one, at, verdict):
+    world.put("bert", "convergence.similarity", [*X[:-1] ** 2, 1.0], 0.001)
+    found = one(f"shape: {{{MEASURE}, models: bert, is: peak-at, {at}}}")
+    assert found.verdict == verdict
+    assert verdict == "supported" or "by definition, so that a peak at 1 says nothing" in found.detail["reason"]
+
+
+def test_an_effect_below_rounding_or_below_the_smallest_that_counts_is_none(world):
+    world.put("bert", "anisotropy.top_variance_share", 0.5 + 1e-12 * BELL, 1e-14)
+    world.put("gpt2", "anisotropy.top_variance_share", 0.5 + 0.005 * BELL, 1e-5)
+    claim = "shape: {metric: anisotropy.top_variance_share, is: bell, models:"
+    found = world.words(
+        f"""rounding: {claim} bert}}
+        whatever: {claim} bert, at_least: 0}}
+        small: {claim} gpt2}}
+        stated: {claim} gpt2, at_least: 0.001}}
+        old-word: {claim} gpt2, by: 0.001}}"""
+    )
+    assert found == {
+        "rounding": "refuted",
+        "whatever": "inconclusive",
+        "small": "refuted",
+        "stated": "supported",
+        "old-word": "supported",
+    }
+
+
+def _model(world, name, **more):
+    row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", **more}
+    world.store.put("models", ["study", "model", "checkpoint"], row)
+
+
+def test_copies_count_once_and_relatives_as_one(world):
+    rng = np.random.default_rng(3)
+    own = BELL + 0.001 * rng.normal(size=13)
+    for name in ("a", "b", "c"):
+        world.put(name, "anisotropy.top_variance_share", own + 1e-4 * rng.normal(size=13), None)
+    claim = "c: shape: {metric: anisotropy.top_variance_share, is: bell}"
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert found.verdict == "supported", "of three independent models it is"
+    for name in ("a", "b", "c"):
+        _model(world, name, fingerprint=name, base=None if name == "a" else "a")
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert (found.verdict, found.p) == ("inconclusive", None)
+    assert "a, b, c have one origin and count as one model" in found.detail["notes"]
+    for name in ("a", "b", "c"):
+        _model(world, name, fingerprint="x" if name != "c" else "y", base=None)
+    found = world.judge(claim, models="a, b, c")["c"]
+    assert found.verdict == "inconclusive" and "there are 2 independent models" in found.detail["reason"]
+    assert "b has the same weights as a and is not counted again" in found.detail["notes"]
+
+
+def test_models_that_do_not_differ_are_no_sample(world, one):
+    for name in ("a", "b", "c"):
+        world.put(name, "anisotropy.top_variance_share", BELL, None)
+    found = one("shape: {metric: anisotropy.top_variance_share, is: rise-then-fall}", models="a, b, c")
+    assert found.verdict == "inconclusive"
+
+
+def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(world):
+    for name, height in (("d0", 0.9), ("d1", 0.97), ("e0", 0.1), ("e1", 0.2)):
+        world.put(name, "anisotropy.top_variance_share_batch", [height] * 5, 0.03, options={"sample": 64, "batches": 2},
+                  n=128, role="decoder" if name[0] == "d" else "encoder")  # fmt: skip
+        world.put(name, "anisotropy.mean_cosine", [height] * 5, 0.03, role="decoder" if name[0] == "d" else "encoder")
+        world.put(name, "anisotropy.isoscore", [height] * 5, None, role="decoder" if name[0] == "d" else "encoder")
+    found = world.judge(
+        """wide: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
+        texts: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
+        none: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
+        models="d0, d1, e0, e1",
+    )
+    assert [v.verdict for v in found.values()] == ["inconclusive", "supported", "inconclusive"]
+    assert found["wide"].ci_high <= 1 and all(row["ci_high"] <= 1 for row in found["wide"].detail["evidence"])
+    assert any("interval over texts of d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
+    assert found["none"].detail["reason"].startswith("not tested: there are 2 independent models")
+
+
+def test_another_view_that_turns_the_profile_over_is_told_where_no_verdict_changes(world):
+    world.put("bert", "anisotropy.mean_cosine", BELL, 2.0)
+    world.put("bert", "anisotropy.mean_cosine", 1 - BELL, 2.0, view="no-sinks")
+    claim = "shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}, views: [words, no-sinks]"
+    found = world.judge(f"c: {claim}", more="views: [words, no-sinks]")
+    assert {v.verdict for v in found.values()} == {"inconclusive"}
+    (change,) = found["c"].detail["views"]
+    assert change["turned"] and change["view"] == "no-sinks"
+    for told in ("changes most at layer 6, by -1", "peak moves from layer 6 (1)", "verdict stays inconclusive"):
+        assert told in change["says"]
+
+
+def test_roles_are_compared_without_sinks_unless_the_claim_says_otherwise(world):
+    for i in range(3):
+        for view in ("words", "no-sinks"):
+            world.put(f"d{i}", "anisotropy.mean_cosine", [0.5 + 0.01 * i] * 3, 0.01, role="decoder", view=view)
+            world.put(f"e{i}", "anisotropy.mean_cosine", [0.1 + 0.01 * i] * 3, 0.01, view=view)
+    claim = "differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}"
+    claims = f"own: {claim}\nsaid: {claim}, views: [words]"
+    models = "d0, d1, d2, e0, e1, e2"
+    found = world.judge(claims, models=models, more="views: [words, no-sinks]")
+    assert (found["own"].view, found["said"].view) == ("no-sinks", "words")
+    (found, _) = world.judge(claims, models=models, more="views: [words]").values()
+    assert found.view == "words" and any("hangs on what stands at position 0" in n for n in found.detail["notes"])
+
+
+def test_the_number_shown_is_the_one_that_decided(world):
+    uneven = BELL.copy()
+    uneven[:4] = 0.9  # the first third is as high as the middle
+    world.put("bert", "anisotropy.mean_cosine", uneven)
+    found = world.judge("c: shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")["c"]
+    (part,) = [p for p in found.detail["parts"] if p["name"] == found.detail["statistic"] and p["p_fails"] is not None]
+    assert found.p == pytest.approx(2 * part["p_fails"])
+    assert (found.value, found.ci_low, found.ci_high) == (part["value"], part["ci_low"], part["ci_high"])
