@@ -112,8 +112,12 @@ class TextEntropy(Observable):
         """Return ``texts``, ``originals``, ``lengths`` and ``entropies``, by text; an undefined entropy is −1."""
         order = np.argsort(self.texts, kind="stable")
         entropies = np.nan_to_num(self.entropies[order], nan=-1.0)
-        arrays = {"texts": self.texts[order], "originals": self.originals[order], "lengths": self.lengths[order]}
-        arrays["entropies"] = entropies
+        arrays: dict[str, NDArray[Any]] = {
+            "texts": self.texts[order],
+            "originals": self.originals[order],
+            "lengths": self.lengths[order],
+            "entropies": entropies,
+        }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def parameters(self) -> dict[str, Any]:

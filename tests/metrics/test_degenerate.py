@@ -56,7 +56,7 @@ def test_tiny_corpora(of, role, special, texts):
 
 @pytest.mark.parametrize("texts", [1, 2, 3, 5])
 def test_few_texts(of, texts):
-    found = of(FakeModel(sinks=False), made_up_texts(texts, shortest=10))["words"]
+    found = of(FakeModel(sinks=False), FakeTexts(list(dict.fromkeys(made_up_texts(20, shortest=10)))[:texts]))["words"]
     similarity = found["convergence.similarity", 1]
     assert similarity.value is not None
     assert (similarity.ci_low is None) == (texts < 5)
