@@ -82,7 +82,14 @@ def test_the_metrics_of_the_program():
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "outliers": ["massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share", "sink_share"],
-        "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
+        "spectrum": [
+            "effective_rank",
+            "effective_rank_singular",
+            "rankme",
+            "participation_ratio",
+            "stable_rank",
+            "decay",
+        ],
         "variance": [
             "total",
             "within",
