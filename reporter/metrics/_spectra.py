@@ -45,8 +45,8 @@ def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
 
     def compute() -> Floats:
         mean = seen.moments(place).mean
-        found = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
-        return found[: seen.tokens].clip(0.0)
+        found: Floats = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
+        return np.clip(found[: seen.tokens], 0.0, None)
 
     found = seen.once(("eigenvalues with the mean", seen.held, place), compute)
     return found[found > ZERO * found.sum()]

@@ -49,6 +49,8 @@ def test_the_metrics_of_the_program():
             "self_similarity",
             "self_similarity_adjusted",
             "explained_by_first",
+            "explained_by_first_published",
+            "explained_by_first_truncated",
             "explained_by_first_baseline",
             "explained_by_first_adjusted",
             "intra_text",
