@@ -100,9 +100,9 @@ STATISTICS = (
         bounds=(0, 1),
         trap="v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static vector is "
         "a bad one.",
-        published="`TruncatedSVD(n_components=100).explained_variance_ratio_[0]` of scikit-learn, which takes variances "
-        "about the mean: the first version of the paper's code, whose numbers are stored beside it (0.002 to 0.013 for "
-        "'one' in BERT).",
+        published="`TruncatedSVD(n_components=100).explained_variance_ratio_[0]` of scikit-learn, whose "
+        "variances are about the mean: the first version of the paper's code, with whose numbers, stored beside it, it "
+        "compares (0.002 to 0.013 for 'one' in BERT).",
     ),
     Statistic(
         "explained_by_first_baseline",
@@ -161,6 +161,7 @@ class ContextualityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "type_sample", "intra_text"),
     options=ContextualityOptions,
+    version=2,
     cost="a bounded sample; two sums by text for each layer",
 )
 def contextuality(seen: Observed, options: Options) -> Iterator[Value]:

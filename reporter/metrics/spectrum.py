@@ -110,6 +110,7 @@ STATISTICS = (
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram"),
+    version=2,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvalues of two width × width matrices for each layer and view",
     tables=("spectra",),

@@ -71,9 +71,10 @@ def test_the_metrics_of_the_program():
             "start",
             "decay",
         ],
-        "entropy": ["prompt", "prompt_normalised", "skipped"],
+        "entropy": ["prompt", "prompt_normalised", "prompt_raw", "prompt_unit", "skipped"],
         "intrinsic_dimension": [
             "twonn",
+            "twonn_published",
             "twonn_ml",
             "duplicates",
             *(f"gride_{n}" for n in (1, 2, 4, 8, 16, 32, 64)),
