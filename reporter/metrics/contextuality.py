@@ -50,6 +50,8 @@ STATISTICS = (
         bounds=(-1, 1),
         trap="High wherever all states point the same way: see the adjusted form. Every type weighs the same, so "
         "rare words count for more than in a mean over tokens.",
+        published="The paper's code takes up to 1,000 pairs of all occurrences of a word, not of a bounded number, and "
+        "counts occurrences in equal contexts.",
     ),
     Statistic(
         "self_similarity_adjusted",

@@ -61,6 +61,7 @@ STATISTICS = (
         per="model",
         interval=BOOTSTRAP,
         trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
+        published="The paper's printed rates divide by L − 1, not by the L steps: rate_published.",
     ),
     Statistic(
         "rate_published",
