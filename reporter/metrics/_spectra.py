@@ -45,11 +45,11 @@ def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
 
     def compute() -> Floats:
         mean = seen.moments(place).mean
-        found: Floats = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
-        return np.clip(found[: seen.tokens], 0.0, None)
+        values = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
+        return np.asarray(np.clip(values[: seen.tokens], 0.0, None), dtype=np.float64)
 
     found = seen.once(("eigenvalues with the mean", seen.held, place), compute)
-    return found[found > ZERO * found.sum()]
+    return np.asarray(found[found > ZERO * found.sum()])
 
 
 def effective_rank(spectrum: Floats) -> float:

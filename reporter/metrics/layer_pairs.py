@@ -44,8 +44,8 @@ STATISTICS = (
         headline=True,
         trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
         "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
-        published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is the "
-        "biased one, `unbiased_cka` this one, with 1e-6 added to the denominator.",
+        published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is "
+        "the biased one, `unbiased_cka` this one, with 1e-6 added to the denominator.",
     ),
     Statistic(
         "knn",

@@ -224,7 +224,8 @@ def _entropies(matrices: torch.Tensor) -> torch.Tensor:
     """Return −Σ p log p, p = λ/Σλ over the positive eigenvalues of each matrix, shape (sets,)."""
     eigenvalues = torch.linalg.eigvalsh(matrices).clamp(min=0)
     p = eigenvalues / eigenvalues.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
-    return torch.special.entr(p).sum(dim=1).clamp(min=0)
+    found: torch.Tensor = torch.special.entr(p).sum(dim=1).clamp(min=0)
+    return found
 
 
 @dataclass(frozen=True)
