@@ -372,7 +372,8 @@ def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> 
 
 
 def _about_mean(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
-    floors = about_mean_floors(tuple(drawn.occurrences.sizes.tolist()), seen.width(place), seen.seed)
+    sizes = tuple(drawn.occurrences.sizes.tolist())
+    floors = about_mean_floors(sizes, seen.width(place), seen.seed) if sizes else (0.0, 0.0)
     forms = {"explained_by_first_published": found.published, "explained_by_first_truncated": found.truncated}
     for (name, values), floor in zip(forms.items(), floors, strict=True):
         if found.explained.size and not np.isfinite(values).any():
