@@ -218,6 +218,9 @@ def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
         for source in statistic.sources:
             assert " ".join(source.citation.split()) in output
         assert " ".join(statistic.trap.split()) in output
+        if statistic.published:
+            published = output.partition("In published code")[2]
+            assert " ".join(f"{statistic.name}: {statistic.published}".split()) in published
         assert (f"{name}.{statistic.name}_floor" in output) == statistic.floor
     for option, field in metric.options.model_fields.items():
         assert f"{option} (default {field.default!r}): {field.description}" in output

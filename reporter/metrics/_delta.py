@@ -171,7 +171,7 @@ def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
     return seen.once(("spectral errors", seen.held, place), compute)
 
 
-NAMES = ("top_variance_share", "participation_ratio", "effective_rank", "decay")
+NAMES = ("top_variance_share", "participation_ratio", "effective_rank", "effective_rank_singular", "decay")
 
 
 def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
@@ -187,6 +187,9 @@ def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
     share[0] += 1
     participation = total**2 / squares
     entropy = -(p @ np.log(p))
+    roots = np.sqrt(spectrum)
+    q = roots / roots.sum()
+    of_roots = -(q @ np.log(q))
     decay, fitted = np.zeros_like(p), spectrum[: most // 2]
     if len(fitted) >= 3:
         rank = np.arange(1, len(fitted) + 1)
@@ -197,6 +200,7 @@ def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
         "top_variance_share": share / total,
         "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
         "effective_rank": -np.exp(entropy) * (np.log(p) + entropy) / total,
+        "effective_rank_singular": -np.exp(of_roots) * (np.log(q) + of_roots) / roots.sum() / (2 * roots),
         "decay": decay,
     }
 

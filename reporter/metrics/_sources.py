@@ -44,6 +44,11 @@ ROY = Source(
     "Roy & Vetterli 2007",
     "Roy & Vetterli 2007, 'The effective rank: A measure of effective dimensionality', EUSIPCO 2007",
 )
+GARRIDO = Source(
+    "Garrido et al. 2023",
+    "Garrido, Balestriero, Najman & LeCun 2023, 'RankMe: Assessing the Downstream Performance of Pretrained "
+    "Self-Supervised Representations by Their Rank', ICML 2023, arXiv:2210.02885",
+)
 GAO = Source(
     "Gao et al. 2017",
     "Gao, Trautmann, Yu, Santhanam, Ryu, Shenoy & Ganguli 2017, 'A theory of multineuronal dimensionality, dynamics "

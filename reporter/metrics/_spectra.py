@@ -37,8 +37,23 @@ def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
     return found[found > ZERO * total], ""
 
 
+def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
+    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that are not zero, largest first; n tokens span n directions.
+
+    They are the squared singular values of the matrix of states as they are, over n.
+    """
+
+    def compute() -> Floats:
+        mean = seen.moments(place).mean
+        values = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
+        return np.asarray(np.clip(values[: seen.tokens], 0.0, None), dtype=np.float64)
+
+    found = seen.once(("eigenvalues with the mean", seen.held, place), compute)
+    return np.asarray(found[found > ZERO * found.sum()])
+
+
 def effective_rank(spectrum: Floats) -> float:
-    """Return exp(−Σ p log p), p = λ/Σλ."""
+    """Return exp(−Σ p log p), p = λ/Σλ; of singular values where they are given instead."""
     p = spectrum / spectrum.sum()
     p = p[p > 0]
     return float(np.exp(-(p @ np.log(p))))

@@ -44,6 +44,8 @@ STATISTICS = (
         headline=True,
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
         "nothing else. Compare the view 'no-sinks'.",
+        published="What the code of the same authors computes (LLM-Microscope: `calculate_anisotropy_torch`), over "
+        "every token that the tokenizer returns, so the view 'all' is nearest; it leaves out the last hidden state.",
     ),
     Statistic(
         "top_variance_share_batch",
@@ -57,6 +59,8 @@ STATISTICS = (
         smallest=0.01,
         trap="The published estimator. A batch of n tokens reads higher than the whole corpus, the more so for few "
         "tokens and wide models: see its floor.",
+        published="The paper speaks of batches; the code that its authors published later takes all tokens at once: "
+        "top_variance_share.",
     ),
     Statistic(
         "mean_cosine",
@@ -71,6 +75,8 @@ STATISTICS = (
         headline=True,
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
         "standardised forms.",
+        published="The code of Ethayarajh draws 1,000 pairs with replacement from 1,000 tokens, one for each sentence; "
+        "a token may meet itself.",
     ),
     Statistic(
         "mean_cosine_centred",

@@ -66,6 +66,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         trap="Depends on both ends alone. A deeper model has a smaller rate for the same way gone.",
         smallest=0.001,
+        published="The paper's printed rates divide by L − 1, not by the L steps: rate_published.",
     ),
     Statistic(
         "rate_published",

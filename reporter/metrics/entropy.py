@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
-from reporter.metrics._sources import GIRALDO, SKEAN
+from reporter.metrics._sources import GIRALDO, QUEIPO, SKEAN
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
 
@@ -38,8 +38,10 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
-        "The source leaves the mean in: a long common mean then reads as low entropy.",
+        "Three other numbers go by the same name: see prompt_raw and prompt_unit.",
         smallest=0.01,
+        published="The formula of Skean et al. leaves the mean in (prompt_raw); their code takes it off, scales each "
+        "state to length 1 and takes negative products as 0 (prompt_unit). This form is neither.",
     ),
     Statistic(
         "prompt_normalised",
@@ -53,6 +55,37 @@ STATISTICS = (
         smallest=0.01,
         headline=True,
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
+        published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
+    ),
+    Statistic(
+        "prompt_raw",
+        "entropy of a text's states with their mean",
+        "mean over the same texts as `prompt` of −Σ p log p, p = λ/Σλ, λ the eigenvalues of the Gram matrix of the "
+        "view's states of one text as they are, neither centred nor scaled: p = σ²/Σσ², σ their singular values",
+        (GIRALDO, SKEAN, QUEIPO),
+        unit="nats",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(0, None),
+        trap="A long common mean reads as low entropy, and so does one long state: of a text with one sink little else "
+        "is seen. Divide by log(min(n, d)) to compare with normalised curves.",
+        published="The formula printed by Skean et al. and used by Queipo-de-Llano et al. for attention sinks and "
+        "compression valleys; the code of Skean et al. computes prompt_unit.",
+    ),
+    Statistic(
+        "prompt_unit",
+        "entropy of a text's directions, normalised",
+        "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
+        "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
+        "mean and each scaled to length 1, with negative entries of that matrix set to 0",
+        (SKEAN,),
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(0, 1),
+        trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
+        "change the eigenvalues, not alike for n > d and n ≤ d; negative ones are left out.",
+        published="What the code of Skean et al. computes as prompt (sentence) entropy under 'maxEntropy'. It takes in "
+        "every token of a text: the view 'all' is nearest.",
     ),
     Statistic(
         "skipped",
@@ -64,6 +97,10 @@ STATISTICS = (
         smallest=0.01,
     ),
 )
+
+
+_IN_NATS = ("prompt", "prompt_raw")
+_SHARES = ("prompt_normalised", "prompt_unit")
 
 
 class EntropyOptions(Options):
@@ -83,10 +120,11 @@ class EntropyOptions(Options):
     statistics=STATISTICS,
     needs=("text_entropy",),
     options=EntropyOptions,
-    cost="eigenvalues of a tokens × tokens matrix for each measured text, layer and view",
+    version=2,
+    cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
 )
 def entropy(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield both entropies and their floors at every place, and the share of texts that are too short.
+    """Yield the entropies and their floors at every place, and the share of texts that are too short.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
@@ -100,18 +138,17 @@ def entropy(seen: Observed, options: Options) -> Iterator[Value]:
         found = text_entropies(seen, place, wanted)
         width, n = seen.width(place), len(found.values)
         if not n:
-            reason = "no text has three tokens whose states differ"
-            yield Value("prompt", place, None, 0, reason=reason)
-            yield Value("prompt_normalised", place, None, 0, reason=reason)
+            for name in (*_IN_NATS, *_SHARES):
+                yield Value(name, place, None, 0, reason="no text has three tokens whose states differ")
             continue
         floors = _floor(tuple(found.lengths.tolist()), width, seen.seed)
-        yield _mean("prompt", place, found.values, found)
-        yield Value("prompt_floor", place, floors[0], n)
-        if width < 2:
-            yield Value("prompt_normalised", place, None, n, reason="states of one dimension have no entropy")
-            continue
-        yield _mean("prompt_normalised", place, normalised(found.values, found.lengths, width), found)
-        yield Value("prompt_normalised_floor", place, floors[1], n)
+        numbers = numbers_of(found.values, found.lengths, width)
+        for name in (*_IN_NATS, *_SHARES):
+            if width < 2 and name in _SHARES:
+                yield Value(name, place, None, n, reason="states of one dimension have no entropy")
+                continue
+            yield _mean(name, place, numbers[name], found)
+            yield Value(f"{name}_floor", place, floors[name], n)
     if found is None or not found.texts:
         yield Value("skipped", None, None, 0, reason="no text has a token")
     else:
@@ -126,35 +163,57 @@ def _mean(statistic: str, place: Place, values: Floats, found: TextEntropies) ->
     return Value(statistic, place, float(values.mean()), len(values), low, high)
 
 
-def normalised(entropies: Floats, lengths: NDArray[np.int64] | Floats, d: int) -> Floats:
-    """Return entropies over log(min(n − 1, d)), the most that n centred states in d ≥ 2 dimensions can have."""
-    return np.asarray(np.minimum(entropies / np.log(np.minimum(lengths - 1, d)), 1.0))
+def numbers_of(entropies: Floats, lengths: NDArray[np.int64] | Floats, d: int) -> dict[str, Floats]:
+    """Return each statistic of each text, shape (n,); shares of the most that there can be are 0 for d = 1.
+
+    Args:
+        entropies: shape (n, F).
+        lengths: tokens, shape (n,).
+        d: dimensions.
+    """
+    centred, raw, unit = entropies.T
+    # n centred states span n − 1 directions; the source divides by log(min(n, d)) all the same.
+    return {
+        "prompt": centred,
+        "prompt_raw": raw,
+        "prompt_normalised": _share(centred, np.minimum(lengths - 1, d)),
+        "prompt_unit": _share(unit, np.minimum(lengths, d)),
+    }
+
+
+def _share(entropies: Floats, directions: NDArray[np.int64] | Floats) -> Floats:
+    most = np.log(directions)
+    share = np.divide(entropies, most, out=np.zeros(len(entropies)), where=most > 0)
+    return np.asarray(np.minimum(share, 1.0))
 
 
 _DRAWN_LENGTHS = 24  # beyond so many different lengths those between are read off a line in log n
 
 
 @lru_cache(maxsize=256)
-def _floor(lengths: tuple[int, ...], d: int, seed: int) -> tuple[float, float]:
-    """Return both entropies of isotropic Gaussian states in texts of the same lengths; the second is 0 for d = 1."""
+def _floor(lengths: tuple[int, ...], d: int, seed: int) -> dict[str, float]:
+    """Return each statistic of isotropic Gaussian states in texts of the same lengths."""
     found, count = np.unique(lengths, return_counts=True)
     drawn = found
     if len(found) > _DRAWN_LENGTHS:
         drawn = np.unique(np.geomspace(found[0], found[-1], _DRAWN_LENGTHS).round().astype(np.int64))
-    values = [gaussian_entropy(int(n), d, seed) for n in drawn]
-    entropies = np.interp(np.log(found), np.log(drawn), values)
-    share = float(count @ normalised(entropies, found, d) / count.sum()) if d > 1 else 0.0
-    return float(count @ entropies / count.sum()), share
+    values = np.array([gaussian_entropies(int(n), d, seed) for n in drawn])
+    entropies = np.stack([np.interp(np.log(found), np.log(drawn), form) for form in values.T], axis=1)
+    return {name: float(count @ of_text / count.sum()) for name, of_text in numbers_of(entropies, found, d).items()}
 
 
 @lru_cache(maxsize=4096)
-def gaussian_entropy(n: int, d: int, seed: int) -> float:
-    """Return the entropy of n isotropic Gaussian states in d dimensions, the mean of several draws where n is small."""
-    rng = np.random.default_rng([seed, n, d])
-    found = []
-    for _ in range(max(1, 256 // n)):
-        x = rng.standard_normal((n, d))
-        eigenvalues = np.square(np.linalg.svd(x - x.mean(axis=0), compute_uv=False))
-        p = eigenvalues[eigenvalues > 1e-15 * eigenvalues.sum()] / eigenvalues.sum()
-        found.append(-(p * np.log(p)).sum())
-    return max(0.0, float(np.mean(found)))
+def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
+    """Return the entropies of n isotropic Gaussian states in d dimensions in each form.
+
+    The mean of several draws where n is small.
+    """
+    import torch
+
+    from reporter.observables.text_entropy import entropies_of
+
+    draws = max(1, 256 // n)
+    x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))
+    texts = list(np.arange(draws * n).reshape(draws, n))
+    found = entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0]
+    return tuple(found.mean(axis=0).tolist())

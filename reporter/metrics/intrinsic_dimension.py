@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from reporter.metrics import _floors
 from reporter.metrics._gride import RANKS, SCALES, gride
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+_RATIO = "with μ_i = r2/r1 the ratio of the distances of state i to its second and first nearest neighbour"
 _RELATIVE = (
     "Dimension is relative: an isotropic Gaussian of true dimension 50 reads about 33 at 4096 tokens. Compare "
     "with the floor and with other models at the same n, not with the width."
@@ -44,15 +46,32 @@ STATISTICS = (
     Statistic(
         "twonn",
         "intrinsic dimension (TwoNN)",
-        "with μ_i = r2/r1 the ratio of the distances of state i to its second and first nearest neighbour, the ⌊0.9·N⌋ "
-        f"smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log μ; {_DISTINCT}; "
-        "float64, centred",
+        f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
+        f"origin of −log(1 − F) on log μ; {_DISTINCT}; float64, centred",
         (FACCO, SHAPE_OF_LEARNING),
         interval=_HALVES,
         floor=True,
         bounds=(0, None),
         headline=True,
         trap=_RELATIVE,
+        published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
+        "do the same and agree to rounding. The lineage of Razzhigaev et al. keeps the lowest fifth: "
+        "twonn_published.",
+    ),
+    Statistic(
+        "twonn_published",
+        "intrinsic dimension (TwoNN, lowest fifth)",
+        f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
+        f"μ, which is `twonn` with `discard: 0.8`, whatever `discard` says; {_DISTINCT}; float64, centred",
+        (SHAPE_OF_LEARNING, FACCO),
+        interval=_HALVES,
+        floor=True,
+        bounds=(0, None),
+        trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
+        "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one.",
+        published="The code of the same authors (LLM-Microscope: `intrinsic_dimension`, reduction_factor 5) does this "
+        "with the first 4096 tokens in the order of the texts, every token in; states that repeat count in N and i but "
+        "not in the fit, the last hidden state (after the closing norm) is left out. Here distinct states are drawn.",
     ),
     Statistic(
         "twonn_ml",
@@ -63,6 +82,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         trap=_RELATIVE + " No μ is discarded, so outliers pull it down.",
+        published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
     ),
     Statistic(
         "duplicates",
@@ -86,19 +106,31 @@ STATISTICS = (
             floor=True,
             bounds=(0, None),
             trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
+            published="DADApy solves for d with N − 1 in the place of N, which reads lower by about one part in N (1 % "
+            "at 100 states, 0.02 % at 4096), and leaves out μ above q50 + 20·(q95 − q50), quantiles of μ.",
         )
         for n in SCALES
     ),
 )
 
 _FEWEST = 10  # distinct states below which a slope means nothing
+_AS_FAR = "the first and the second neighbour are equally far"
 _TOO_FEW = f"fewer than {_FEWEST} distinct states"
 _EQUAL = 1e-9  # a log ratio below it is none
-_NAMES = ("twonn", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
+_NAMES = ("twonn", "twonn_published", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
+_PUBLISHED = 0.8  # the share of μ that twonn_published leaves out
 
 
 class DimensionOptions(SampleOptions):
-    """How many distinct states are drawn."""
+    """How many distinct states are drawn, and how many of their ratios are left out."""
+
+    discard: float = Field(
+        default=0.1,
+        ge=0,
+        le=0.9,
+        description="share of the states whose μ is left out of the line of twonn, the largest first; 0.8 keeps the "
+        "lowest fifth, as twonn_published does always",
+    )
 
 
 @metric(
@@ -161,25 +193,24 @@ def _estimates(
 ) -> Iterator[Value]:
     def compute() -> list[_Batch]:
         states, held = sample.states(place)[kept], sample.halves(seen.seed)[:, kept]
-        return [_batch(states[rows], held[:, rows]) for rows in options.split(len(kept))]
+        return [_batch(states[rows], held[:, rows], options.discard) for rows in options.split(len(kept))]
 
     batches = seen.once(("log ratios", seen.held, place, options), compute)
     n, size = sum(len(one.logs) for one in batches), len(batches[0].logs)
     if min(len(one.logs) for one in batches) < _FEWEST:
         yield from _nothing(place, n, _TOO_FEW)
         return
-    floors = _floors_at(size, seen.width(place), seen.seed)
+    floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
 
     def number(name: str) -> Value:
-        value = float(np.mean([one.value(name) for one in batches]))
+        value = float(np.mean([_estimate(name, one.logs, options.discard) for one in batches]))
         halves = np.mean([one.halves[name] for one in batches], axis=0)
         return Value(name, place, value, n, *half_sample_interval(value, halves, seen.texts, (0.0, np.inf)))
 
-    if any(one.logs[int(0.9 * len(one.logs)) - 1, 0] < _EQUAL for one in batches):
-        for name in ("twonn", "twonn_ml"):
-            yield Value(name, place, None, n, reason="the first and the second neighbour are equally far")
-    else:
-        for name in ("twonn", "twonn_ml"):
+    for name, discard in {"twonn": options.discard, "twonn_published": _PUBLISHED, "twonn_ml": 0.1}.items():
+        if any(one.logs[_kept(len(one.logs), discard) - 1, 0] < _EQUAL for one in batches):
+            yield Value(name, place, None, n, reason=_AS_FAR)
+        else:
             yield number(name)
             yield Value(f"{name}_floor", place, floors[name], size)
     for column, scale in enumerate(SCALES):
@@ -205,27 +236,24 @@ class _Batch:
     logs: Floats
     halves: Mapping[str, Floats]
 
-    def value(self, name: str) -> float:
-        """Return an estimate over all states."""
-        return _estimate(name, self.logs)
 
-
-def _estimate(name: str, logs: Floats) -> float:
+def _estimate(name: str, logs: Floats, discard: float) -> float:
     """Return the estimate called ``name`` from log ratios at all scales, ascending in the first column."""
-    if name == "twonn":
-        return twonn(logs[:, 0])
+    if name in ("twonn", "twonn_published"):
+        return twonn(logs[:, 0], discard if name == "twonn" else _PUBLISHED)
     if name == "twonn_ml":
         return twonn_ml(logs[:, 0])
     scale = int(name.removeprefix("gride_"))
     return gride(logs[:, SCALES.index(scale)], scale)
 
 
-def _batch(x: NDArray[np.floating], held: NDArray[np.bool_]) -> _Batch:
+def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float) -> _Batch:
     """Return the ratios of a batch and its estimates in half-samples.
 
     Args:
         x: states, shape (n, d).
         held: which states each half-sample holds, shape (63, n).
+        discard: share of the largest μ that ``twonn`` leaves out.
     """
     found = _neighbours(x)
     if (found.distances[:, 0] == 0).any():
@@ -234,12 +262,12 @@ def _batch(x: NDArray[np.floating], held: NDArray[np.bool_]) -> _Batch:
     halves = {name: np.full(len(held), np.nan) for name in _NAMES}
     if len(found.distances) >= _FEWEST:
         for half, of_half in enumerate(held):
-            for name, value in half_estimates(found, of_half).items():
+            for name, value in half_estimates(found, of_half, discard).items():
                 halves[name][half] = value
     return _Batch(_logs(found.distances), halves)
 
 
-def half_estimates(found: Neighbours, held: NDArray[np.bool_]) -> dict[str, float]:
+def half_estimates(found: Neighbours, held: NDArray[np.bool_], discard: float = 0.1) -> dict[str, float]:
     """Return every estimate among the states that a half-sample holds.
 
     The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
@@ -248,6 +276,7 @@ def half_estimates(found: Neighbours, held: NDArray[np.bool_]) -> dict[str, floa
     Args:
         found: neighbours among all states, with a list.
         held: which states the half-sample holds, shape (n,).
+        discard: share of the largest μ that ``twonn`` leaves out.
     """
     rows = np.flatnonzero(held)
     inside = held[found.places[rows]]
@@ -266,8 +295,14 @@ def half_estimates(found: Neighbours, held: NDArray[np.bool_]) -> dict[str, floa
             continue
         logs.sort()
         estimates[f"gride_{scale}"] = gride(logs, scale)
-        if scale == 1 and logs[int(0.9 * len(logs)) - 1] >= _EQUAL:
-            estimates |= {"twonn": twonn(logs), "twonn_ml": twonn_ml(logs)}
+        if scale == 1:
+            estimates |= {
+                name: twonn(logs, share)
+                for name, share in {"twonn": discard, "twonn_published": _PUBLISHED}.items()
+                if logs[_kept(len(logs), share) - 1] >= _EQUAL
+            }
+            if logs[_kept(len(logs), 0.1) - 1] >= _EQUAL:
+                estimates["twonn_ml"] = twonn_ml(logs)
     return estimates
 
 
@@ -299,14 +334,20 @@ def _neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:
     return nearest(x, 2, [rank for rank in RANKS[2:] if rank < len(x)], listed)
 
 
-def twonn(logs: Floats) -> float:
-    """Return the slope through the origin of −log(1 − F) on log μ over the ⌊0.9·N⌋ smallest μ.
+def _kept(n: int, discard: float) -> int:
+    """Return how many of n ratios are fitted: ⌊(1 − discard)·n⌋, but no more than n − 1, since F = 1 has no log."""
+    return min(int((1 - discard) * n + 1e-9), n - 1)  # 1 − 0.8 is a little less than 0.2
+
+
+def twonn(logs: Floats, discard: float = 0.1) -> float:
+    """Return the slope through the origin of −log(1 − F) on log μ over the smallest μ.
 
     Args:
-        logs: log μ, ascending, shape (N,).
+        logs: log μ, ascending, shape (N,), N ≥ 10.
+        discard: share of the largest μ that are left out, 0 to 0.9.
     """
     n = len(logs)
-    kept = logs[: int(0.9 * n)]
+    kept = logs[: _kept(n, discard)]
     empirical = -np.log1p(-np.arange(1, len(kept) + 1) / n)
     return float(kept @ empirical / (kept @ kept))
 
@@ -316,8 +357,18 @@ def twonn_ml(logs: Floats) -> float:
     return float((len(logs) - 1) / logs.sum())
 
 
+@lru_cache(maxsize=16)
+def _log_ratios_of_noise(n: int, d: int, seed: int) -> Floats:
+    return log_ratios(_floors.gaussian(n, d, seed))
+
+
 @lru_cache(maxsize=256)
-def _floors_at(n: int, d: int, seed: int) -> Mapping[str, float]:
-    logs = log_ratios(_floors.gaussian(n, d, seed))
-    found = {"twonn": twonn(logs[:, 0]), "twonn_ml": twonn_ml(logs[:, 0])}
+def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]:
+    logs = _log_ratios_of_noise(n, d, seed)
+    first = logs[:, 0]
+    found = {
+        "twonn": twonn(first, discard),
+        "twonn_published": twonn(first, _PUBLISHED),
+        "twonn_ml": twonn_ml(first),
+    }
     return found | {f"gride_{s}": gride(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}

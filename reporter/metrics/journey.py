@@ -81,6 +81,7 @@ class JourneyOptions(Options):
     statistics=STATISTICS,
     needs=("journey",),
     options=JourneyOptions,
+    version=2,
     cost="a product with the vocabulary for each sampled word and layer",
 )
 def journey(seen: Observed, options: Options) -> Iterator[Value]:

@@ -45,6 +45,8 @@ STATISTICS = (
         headline=True,
         trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
         "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
+        published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is "
+        "the biased one, `unbiased_cka` this one, with 1e-6 added to the denominator.",
     ),
     Statistic(
         "knn",
@@ -58,6 +60,8 @@ STATISTICS = (
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
+        published="`mutual_knn` of the code of Huh et al., which takes inner products of features that its caller has "
+        "scaled to length 1.",
         trap="Depends on the number of texts: its floor is k/(n − 1). Texts that are equal are each other's "
         "neighbours everywhere.",
     ),
@@ -113,6 +117,7 @@ def _between(first: Observed, second: Observed, options: Options) -> Iterator[Pa
     statistics=STATISTICS,
     needs=("pooled",),
     options=PairOptions,
+    version=2,
     cost="texts² numbers for each layer, and a product of them for each pair of layers",
     between=Between(_between, of=("models",)),
     tables=("layer_pairs",),

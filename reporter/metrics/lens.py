@@ -62,6 +62,7 @@ class LensOptions(Options):
     statistics=STATISTICS,
     needs=("lens",),
     options=LensOptions,
+    version=2,
     cost="a product with the vocabulary for each sampled token and layer",
 )
 def lens(seen: Observed, options: Options) -> Iterator[Value]:

@@ -45,6 +45,7 @@ class LossOptions(Options):
     summary="How well the model predicts the tokens of the corpus, to correlate with what its layers do.",
     statistics=STATISTICS,
     needs=("losses",),
+    version=2,
     cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
     options=LossOptions,
 )

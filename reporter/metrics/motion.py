@@ -71,6 +71,9 @@ STATISTICS = (
         bounds=(0, float(np.pi)),
         trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
         smallest=0.01,
+        published="Elsewhere curvature is a turn from token to token within a layer. The code of Skean et al. has it "
+        "in two versions: first the angle between the states of neighbouring tokens, later that between their "
+        "differences, of the absolute cosine. Neither is this number, which turns from layer to layer.",
     ),
 )
 
@@ -81,6 +84,7 @@ STATISTICS = (
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
     needs=("text_sums",),
+    version=2,
     cost="a few products per token and layer",
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:

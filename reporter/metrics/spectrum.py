@@ -10,7 +10,7 @@ import numpy as np
 from reporter.metrics import _floors
 from reporter.metrics._delta import described, interval, reciprocal, spectral_errors
 from reporter.metrics._growth import per_doubling
-from reporter.metrics._sources import GAO, ROY, RUDELSON, STRINGER
+from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import (
     ZERO,
     Floats,
@@ -20,6 +20,7 @@ from reporter.metrics._spectra import (
     participation_ratio,
     stable_rank,
     thinned,
+    uncentred_eigenvalues,
 )
 from reporter.metrics.base import Eigenvalue, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -42,8 +43,37 @@ STATISTICS = (
         floor=True,
         bounds=(1, None),
         headline=True,
-        trap="The most forgiving of the three ranks: many faint axes count for much.",
+        trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
+        "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states.",
+        published="Roy & Vetterli define the effective rank by singular values: effective_rank_singular; RankMe keeps "
+        "the mean besides: rankme. Code that takes eigenvalues of a covariance under either name computes this one.",
         grows=per_doubling("+4 to +9 %", "2.0 to 4.5", "since rare tokens open further directions"),
+    ),
+    Statistic(
+        "effective_rank_singular",
+        "effective rank of singular values",
+        "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
+        f"roots of n·λ, with {_SPECTRUM}",
+        (ROY,),
+        floor=True,
+        bounds=(1, None),
+        trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
+        "left out or rounded at the end of the spectrum weighs more.",
+        published="Roy & Vetterli take the singular values of the matrix as it is given; whether a mean is taken off "
+        "first is left to the user. Here it is; rankme is the same number without that.",
+    ),
+    Statistic(
+        "rankme",
+        "RankMe",
+        "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
+        "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
+        f"{ZERO:.0e} of their sum count as zero",
+        (GARRIDO,),
+        floor=True,
+        bounds=(1, None),
+        trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do.",
+        published="The paper adds ε = 1e-7 to each p, for 25,600 images in one matrix. Code under this name also "
+        "centres first (effective_rank_singular) or takes eigenvalues (effective_rank): see which.",
     ),
     Statistic(
         "participation_ratio",
@@ -91,12 +121,12 @@ STATISTICS = (
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     version=2,
-    cost="a width × width product for each token and layer (about 1/12 of the forward pass), the eigenvalues of a "
-    "width × width matrix for each layer and view, and its eigenvectors for the intervals; shared with anisotropy",
+    cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
+    "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
     tables=("spectra",),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
-    """Yield the four statistics and their floors at every place, and the curve of eigenvalues.
+    """Yield the statistics and their floors at every place, and the curve of eigenvalues.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
@@ -129,6 +159,15 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
             ends = interval(rank, errors[name], "log", (1.0, float(most)))
         yield Value(name, place, rank, n, *ends)
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
+    # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
+    singular = {
+        "effective_rank_singular": (found, isotropic),
+        "rankme": (uncentred_eigenvalues(seen, place), _floors.eigenvalues(n + 1, width, seen.seed)),
+    }
+    for name, (squares, of_noise) in singular.items():
+        rank = max(1.0, effective_rank(np.sqrt(squares)))
+        yield Value(name, place, rank, n, *interval(rank, errors.get(name), "log", (1.0, float(most))))
+        yield Value(f"{name}_floor", place, max(1.0, effective_rank(np.sqrt(of_noise))), n)
     exponent, floor = decay(found, most), decay(isotropic, most)
     if exponent is None:
         yield Value("decay", place, None, n, reason="fewer than three eigenvalues to fit")

@@ -24,18 +24,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FEWEST = 3  # tokens: the centred Gram matrix of two has one eigenvalue, and no entropy whatever they are
+FORMS = ("centred", "raw", "unit")
+"""Which matrix a text's entropy is of: of its states minus their mean; of its states as they are; of its states minus
+their mean, each scaled to length 1, with the negative products taken as 0."""
 _NUMBERS = 2**24  # float64 numbers held at once
 _EQUAL = 1e-12  # of Σ‖x‖²: a Σ‖x − mean‖² below it is what float32 leaves of equal states
 
 
 class TextEntropy(Observable):
-    """−Σ p log p of each measured text, place and view, p = λ/Σλ, λ the eigenvalues of the centred Gram matrix.
+    """−Σ p log p of each measured text, place and view, p = λ/Σλ, λ the eigenvalues of a Gram matrix in three forms.
 
     A text is measured if a hash of its place in the corpus, taken as a number from 0 to 1, is below ``wanted``/``of``,
     so that about ``wanted`` texts are, the same ones however a corpus is split, and those of a smaller number are
     among those of a larger one. For each it keeps ``originals`` (): the place of the first text of the corpus with the
-    same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V): NaN
-    for fewer than three tokens and for states that are all equal.
+    same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
+    than three tokens and for states that are all equal.
 
     Args:
         layout: the places that are read.
@@ -53,7 +56,7 @@ class TextEntropy(Observable):
         self.texts: Ints = np.zeros(0, dtype=np.int64)
         self.originals: Ints = self.texts
         self.lengths: Ints = np.zeros((0, len(VIEWS)), dtype=np.int64)
-        self.entropies: Floats = np.zeros((0, len(layout.places), len(VIEWS)))
+        self.entropies: Floats = np.zeros((0, len(layout.places), len(VIEWS), len(FORMS)))
         self._texts: Ints = np.zeros(0, dtype=np.int64)
         self._rows: list[Ints] = []  # of each text to measure in the batch, shortest first
         self._views: list[NDArray[np.bool_]] = []  # which of them belong to each view, shape (V, tokens)
@@ -86,7 +89,7 @@ class TextEntropy(Observable):
 
     def observe(self, layer: LayerStates) -> None:
         """Measure the texts at one place."""
-        found = np.full((len(self._rows), len(VIEWS)), np.nan)
+        found = np.full((len(self._rows), len(VIEWS), len(FORMS)), np.nan)
         start = 0
         while start < len(self._rows):
             stop, width = start + 1, layer.states.shape[1]
@@ -140,7 +143,7 @@ def measured(texts: Ints, seed: int, wanted: int, of: int) -> NDArray[np.bool_]:
 
 
 def entropies_of(states: torch.Tensor, rows: list[Ints], views: list[NDArray[np.bool_]]) -> Floats:
-    """Return the entropy of each text in each view, NaN where it has none, shape (texts, V).
+    """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F).
 
     Texts are padded with zero rows, which add nothing but zero eigenvalues. Everything is in float64: in float32 a sink
     in a text would leave the other eigenvalues to rounding. One Gram matrix serves all views of a text: each view's
@@ -158,22 +161,35 @@ def entropies_of(states: torch.Tensor, rows: list[Ints], views: list[NDArray[np.
     # A view that leaves a text the same tokens as an earlier one is measured once; too few tokens are not at all.
     first = (kept[:, :, None] == kept[:, None]).all(axis=3).argmax(axis=2)
     text, view = np.nonzero((first == np.arange(kept.shape[1])) & (kept.sum(axis=2) >= FEWEST))
-    found = np.full(first.shape, np.nan)
+    found = np.full((*first.shape, len(FORMS)), np.nan)
     if len(text):
         x = states[torch.as_tensor(at, device=states.device)].double()
+        of_set, mask = (torch.as_tensor(array, device=x.device) for array in (text, kept[text, view]))
+        squares = (x.square().sum(dim=2)[of_set] * mask).sum(dim=1)
+        raw = _gram(x, of_set, mask) if longest <= x.shape[2] else _product(x[of_set] * mask[:, :, None])
         # Near the mean of all views: what centring takes off the Gram matrix later is small then.
         inside = torch.as_tensor(kept.max(axis=1), device=x.device)[:, :, None]
-        squares = x.square().sum(dim=2)
         x -= (x * inside).sum(dim=1, keepdim=True) / inside.sum(dim=1, keepdim=True).clamp(min=1)
-        of_set, mask = (torch.as_tensor(array, device=x.device) for array in (text, kept[text, view]))
-        small = _centred_gram(x, of_set, mask) if longest <= x.shape[2] else _scatter(x, of_set, mask)
-        found[text, view] = _entropies(small, (squares[of_set] * mask).sum(dim=1))
-    return np.take_along_axis(found, first, axis=1)
+        if longest <= x.shape[2]:
+            centred = _centred(_gram(x, of_set, mask), mask)
+            unit = _entropies(_unit(centred))
+        else:
+            centres = _rows_about_mean(x[of_set], mask)
+            centred = _product(centres)
+            unit = _of_unit_rows(centres, mask.sum(dim=1))
+        forms = torch.stack([_entropies(centred), _entropies(raw), unit], dim=1)
+        varies = centred.diagonal(dim1=1, dim2=2).sum(dim=1) > _EQUAL * squares
+        found[text, view] = forms.where(varies[:, None], torch.nan).cpu().numpy()
+    return np.take_along_axis(found, first[:, :, None], axis=1)
 
 
-def _centred_gram(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def _gram(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return x_i·x_j over the rows that a mask keeps, shape (sets, tokens, tokens)."""
+    return (x @ x.mT)[text] * mask[:, :, None] * mask[:, None]
+
+
+def _centred(gram: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Return (x_i − m)·(x_j − m) over the rows that a mask keeps, m their mean, shape (sets, tokens, tokens)."""
-    gram = (x @ x.mT)[text] * mask[:, :, None] * mask[:, None]
     count = mask.sum(dim=1)[:, None]
     means = gram.sum(dim=1) / count
     offset = means.sum(dim=1, keepdim=True) / count / 2
@@ -181,22 +197,46 @@ def _centred_gram(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> to
     return gram - (means[:, :, None] + means[:, None]) * mask[:, :, None] * mask[:, None]
 
 
-def _scatter(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return Σ (x − m)(x − m)ᵀ over the rows that a mask keeps, which has the same eigenvalues but zeros."""
+def _rows_about_mean(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return x − m for the rows that a mask keeps, m their mean, and zero for the others."""
     kept = mask[:, :, None]
-    centred = x[text] * kept
-    centred = (centred - centred.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True)) * kept
-    return centred.mT @ centred
+    x = x * kept
+    return (x - x.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True)) * kept
 
 
-def _entropies(matrices: torch.Tensor, squares: torch.Tensor) -> Floats:
-    """Return the entropy of each spectrum, shape (sets,); NaN where its sum is nothing beside ``squares``, Σ‖x‖²."""
+def _product(rows: torch.Tensor) -> torch.Tensor:
+    """Return Σ x xᵀ over the rows of each set, which has the eigenvalues of their Gram matrix but zeros."""
+    return rows.mT @ rows
+
+
+def _unit(gram: torch.Tensor) -> torch.Tensor:
+    """Return the Gram matrix of the rows scaled to length 1, negative entries as 0; a row that is zero stays so."""
+    squares = gram.diagonal(dim1=1, dim2=2)
+    inverse = squares.rsqrt().where(squares > _EQUAL * squares.sum(dim=1, keepdim=True), 0.0)
+    return (gram * inverse[:, :, None] * inverse[:, None]).clamp(min=0)
+
+
+def _of_unit_rows(rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+    """Return the entropy of the third form where some texts have more tokens than dimensions, shape (sets,).
+
+    Once negative products are taken as 0 it matters which products: as the source does, those of tokens where there are
+    no more tokens than dimensions, else those of dimensions.
+    """
+    found = torch.empty(len(rows), dtype=rows.dtype, device=rows.device)
+    long = count > rows.shape[2]
+    found[~long] = _entropies(_unit(rows[~long] @ rows[~long].mT))
+    lengths = rows[long].norm(dim=2, keepdim=True)
+    units = rows[long] / lengths.where(lengths > 0, 1.0)
+    found[long] = _entropies(_product(units).clamp(min=0))
+    return found
+
+
+def _entropies(matrices: torch.Tensor) -> torch.Tensor:
+    """Return −Σ p log p, p = λ/Σλ over the positive eigenvalues of each matrix, shape (sets,)."""
     eigenvalues = torch.linalg.eigvalsh(matrices).clamp(min=0)
-    total = eigenvalues.sum(dim=1)
-    p = eigenvalues / total.clamp(min=torch.finfo(torch.float64).tiny)[:, None]
-    found = torch.special.entr(p).sum(dim=1).clamp(min=0)
-    result: Floats = found.where(total > _EQUAL * squares, torch.nan).cpu().numpy()
-    return result
+    p = eigenvalues / eigenvalues.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    found: torch.Tensor = torch.special.entr(p).sum(dim=1).clamp(min=0)
+    return found
 
 
 @dataclass(frozen=True)
@@ -204,7 +244,7 @@ class TextEntropies:
     """Entropies of the measured texts at one place in one view.
 
     Args:
-        values: entropy of each text that has one, shape (n,).
+        values: entropy of each text that has one, shape (n, F), F the ``FORMS``.
         lengths: its tokens in the view, shape (n,).
         weights: its weight in each bootstrap replicate, shape (R, n).
         distinct: texts with an entropy of which no two say the same.
@@ -230,7 +270,7 @@ def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
         ("entropy weights", wanted), lambda: poisson_weights(kept.originals[order], kept.seed).astype(np.float64).T
     )
     lengths, values = kept.lengths[order, view], kept.entropies[order, kept.layout.index[place], view]
-    has = np.isfinite(values)
+    has = np.isfinite(values).all(axis=1)
     return TextEntropies(
         values[has],
         lengths[has],

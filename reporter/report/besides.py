@@ -115,6 +115,7 @@ def _scales(family: str, members: list[str], known: dict[str, Statistic]) -> Sta
         _sources(own),
         unit=first.unit if first else "",
         interval=first.interval if first else "",
+        published=first.published if first else "",
         trap=(first.trap if first and first.trap else "")
         or "A dimension that falls with the scale tells of noise at small scales, one that rises of curvature or "
         "clusters; compare with the floor.",

@@ -91,7 +91,7 @@ def of_cuts(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[str
         left_out = rows.groupby("cut")["left_out"].first()
         text = "the cut changes nothing"
         if spread.max() > 0:
-            text = f"largest change {short(spread.max(), 2)} at layer {int(spread.idxmax())}"
+            text = f"largest change {short(spread.max(), 2)} at layer {int(str(spread.idxmax()))}"
         shares = f"leaves out {short(100 * left_out.min(), 2)} % to {short(100 * left_out.max(), 2)} % of the tokens"
         for number, moment in enumerate(scene.moments):
             if moment.shown.get(model) == checkpoint:

@@ -43,6 +43,11 @@ def metric_page(metric: Definition) -> str:
         for label, fact in facts.items():
             if fact:
                 lines += _wrapped(f"{label}: {fact}", "    ")
+    published = [statistic for statistic in metric.statistics if statistic.published]
+    if published:
+        lines += ["", "In published code"]
+        for statistic in published:
+            lines += _wrapped(f"{statistic.name}: {statistic.published}", "    ")
     lines += ["", "options"]
     if not isinstance(metric, Metric):
         lines += _wrapped(f"what a study writes under '{metric.name}': see `reporter schema`", "    ")

@@ -89,11 +89,12 @@ def test_every_statistic(everything, values, view):
         at, duplicates = tokens.distinct(layer)
         check("intrinsic_dimension.duplicates", layer, duplicates, atol=1e-12)
         if duplicates > 0.5:
-            for statistic in ("twonn", "twonn_ml", *(f"gride_{n}" for n in SCALES)):
+            for statistic in ("twonn", "twonn_published", "twonn_ml", *(f"gride_{n}" for n in SCALES)):
                 value = found.pop((f"intrinsic_dimension.{statistic}", layer))
                 assert value.value is None and "duplicates" in value.reason and value.n == len(at)
         else:
             check("intrinsic_dimension.twonn", layer, twonn(x[at]), within=1e-3, n=len(at))
+            check("intrinsic_dimension.twonn_published", layer, twonn(x[at], 2), within=1e-3, n=len(at))
             check("intrinsic_dimension.twonn_ml", layer, twonn_ml(x[at]), within=1e-3, n=len(at))
             for n in SCALES:
                 if 2 * n < len(at):

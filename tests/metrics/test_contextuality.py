@@ -7,6 +7,8 @@ from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.metrics.contextuality import (
     ContextualityOptions,
+    about_mean_floors,
+    explained_about_mean,
     explained_by_first,
     explained_floor,
     mean_pair_cosine,
@@ -26,6 +28,32 @@ def test_pairs_and_singular_values_with_zero_rows():
     assert explained_by_first(x * 1e-170) == pytest.approx(explained_by_first(x), rel=1e-12)
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.5, 20.0])
+@pytest.mark.parametrize("d", [1, 4, 30])
+def test_shares_about_the_mean_are_scikit_learns(offset, d):
+    """PCA and TruncatedSVD; rows beyond a type's size are padding."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([5, 9, 7])
+    x = np.zeros((3, 9, d))
+    for at, m in enumerate(sizes):
+        x[at, :m] = rng.standard_normal((m, d)) * np.geomspace(3, 0.1, d) + offset
+    published, truncated = explained_about_mean(x, sizes)
+    for at, m in enumerate(sizes):
+        assert (published[at], truncated[at]) == pytest.approx(oracle.explained_about_mean(x[at, :m]), rel=1e-6)
+    assert explained_about_mean(x * 1e-170, sizes) == (pytest.approx(published), pytest.approx(truncated))
+
+
+def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
+    line = np.outer(np.arange(6.0), [1.0, 2.0, 2.0])
+    beside = line + np.array(
+        [0.0, 40.0, -40.0]
+    )  # far out at a right angle: v1 points to the mean, along which nothing varies
+    equal = np.ones((6, 3))
+    published, truncated = explained_about_mean(np.stack([line, beside, equal, 0 * equal]), np.full(4, 6))
+    assert published[:2] == pytest.approx([1, 1]) and truncated[0] == pytest.approx(1) and truncated[1] < 0.02
+    assert np.isnan(published[2:]).all() and np.isnan(truncated[2:]).all()
+
+
 @pytest.mark.parametrize("d", [1, 2, 10, 300])
 def test_floors(d):
     sizes = (5, 24, 9, 24)
@@ -34,6 +62,14 @@ def test_floors(d):
     for direct, drawn in (
         ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], explained_floor),
         ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], similarity_floor),
+        (
+            [np.mean([oracle.explained_about_mean(x)[0] for x in draw]) for draw in draws],
+            lambda *of: about_mean_floors(*of)[0],
+        ),
+        (
+            [np.mean([oracle.explained_about_mean(x)[1] for x in draw]) for draw in draws],
+            lambda *of: about_mean_floors(*of)[1],
+        ),
     ):
         floors = [drawn(sizes, d, seed) for seed in range(200)]
         error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
@@ -84,6 +120,10 @@ def test_static_vectors_are_not_contextual(observe, values):
     found = values(model, observables, 100, "words", ["contextuality"])
     assert found["contextuality.self_similarity", 0].value == pytest.approx(1, abs=1e-6)
     assert found["contextuality.explained_by_first", 0].value == pytest.approx(1, abs=1e-6)
+    for form in ("published", "truncated"):
+        value = found[f"contextuality.explained_by_first_{form}", 0]
+        assert value.value is None and "same state" in value.reason
+        assert found[f"contextuality.explained_by_first_{form}", 3].value > 0
     assert found["contextuality.self_similarity", 3].value < 0.99
 
 

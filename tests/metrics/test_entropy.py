@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from oracles.entropy import of_text
+from oracles.entropy import of_text, raw_of_text, unit_of_text
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
@@ -29,16 +29,43 @@ def test_entropies_of_texts_of_any_length(width):
         for j in range(3):
             inside = at[view[j]]
             if len(inside) < 3 or i == 3:
-                assert np.isnan(found[i, j])
+                assert np.isnan(found[i, j]).all()
             else:
-                assert found[i, j] == pytest.approx(of_text(x[inside].astype(np.float64)), rel=1e-8), (i, j)
+                y = x[inside].astype(np.float64)
+                expected = [of_text(y), raw_of_text(y), unit_of_text(y)]
+                assert found[i, j] == pytest.approx(expected, rel=1e-6), (i, j)
+                assert found[i, j, 0] == pytest.approx(expected[0], rel=1e-8), (i, j)
+
+
+def of_one(x):
+    """Centred, raw and unit entropy of one text, each over the log of the most that there can be."""
+    n, d = x.shape
+    found = entropies_of(torch.from_numpy(x), [np.arange(n)], [np.ones((1, n), dtype=bool)])
+    found = entropy.numbers_of(found[:, 0], np.array([n]), d)
+    return found["prompt_normalised"][0], found["prompt_raw"][0] / np.log(min(n, d)), found["prompt_unit"][0]
+
+
+def test_the_forms_differ_where_the_sources_do():
+    """A common mean is seen by the raw form alone; a sink by all, since unit rows come after the mean."""
+    x = np.random.default_rng(0).standard_normal((90, 768))
+    assert all(0.95 < share <= 1 for share in of_one(x)[:2])
+    centred, raw, unit = of_one(x + 1.0)  # a mean as long as the noise: a cosine of about 0.5
+    assert centred == pytest.approx(0.99, abs=0.01) and raw == pytest.approx(0.63, abs=0.01) and unit > 0.9
+    x[0] *= 100
+    centred, raw, unit = of_one(x)
+    assert centred == pytest.approx(0.02, abs=0.005) and raw == pytest.approx(0.02, abs=0.005) and 0.5 < unit < 0.7
+    rank_one = np.outer(np.arange(1.0, 9.0), np.arange(1.0, 31.0))
+    assert entropies_of(torch.from_numpy(rank_one), [np.arange(8)], [np.ones((1, 8), dtype=bool)])[
+        0, 0, :2
+    ] == pytest.approx([0, 0], abs=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_entropy_does_not_know_units(scale):
     x = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
     found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)])
-    assert found[0, 0] == pytest.approx(of_text(x.astype(np.float64)), rel=1e-6)
+    y = x.astype(np.float64)
+    assert found[0, 0] == pytest.approx([of_text(y), raw_of_text(y), unit_of_text(y)], rel=1e-6)
 
 
 def test_orthogonal_states_have_the_largest_entropy(observe, values):
@@ -90,14 +117,18 @@ def test_intervals_are_the_bootstrap_of_the_texts(observe, values):
 def test_the_floor_is_the_entropy_of_gaussian_states(n, d):
     rng = np.random.default_rng(4)
     direct = [of_text(rng.standard_normal((n, d))) for _ in range(200)]
-    drawn = [entropy.gaussian_entropy(n, d, seed) for seed in range(30)]
-    assert np.mean(drawn) == pytest.approx(np.mean(direct), abs=4 * np.std(direct) / np.sqrt(200) + 1e-9)
+    drawn = np.mean([entropy.gaussian_entropies(n, d, seed) for seed in range(30)], axis=0)
+    assert drawn[0] == pytest.approx(np.mean(direct), abs=4 * np.std(direct) / np.sqrt(200) + 1e-9)
+    for form, of in ((1, raw_of_text), (2, unit_of_text)):
+        direct = [of(rng.standard_normal((n, d))) for _ in range(200)]
+        assert drawn[form] == pytest.approx(np.mean(direct), abs=5 * np.std(direct) / np.sqrt(200) + 1e-9)
 
 
 def test_many_lengths_are_read_off_a_line():
     lengths = tuple(range(3, 120))
-    direct = np.mean([entropy.gaussian_entropy(n, 32, 0) for n in lengths])
-    assert entropy._floor(lengths, 32, 0)[0] == pytest.approx(direct, rel=0.005)
+    direct = np.mean([entropy.gaussian_entropies(n, 32, 0) for n in lengths], axis=0)
+    found = entropy._floor(lengths, 32, 0)
+    assert (found["prompt"], found["prompt_raw"]) == pytest.approx(direct[:2], rel=0.005)
 
 
 def test_isotropic_states_read_the_floor(observe, values):
@@ -109,7 +140,7 @@ def test_isotropic_states_read_the_floor(observe, values):
     observables, _ = observe(FakeModel(change=noise), made_up_texts(200))
     found = values(FakeModel(), observables, 200, "words", ["entropy"])
     for layer in range(4):
-        for name in ("prompt", "prompt_normalised"):
+        for name in ("prompt", "prompt_normalised", "prompt_raw", "prompt_unit"):
             value, floor = (found[f"entropy.{name}{end}", layer].value for end in ("", "_floor"))
             assert value == pytest.approx(floor, rel=0.01)
 

@@ -90,12 +90,13 @@ def test_step_angle_of_wide_states():
 def test_dimension():
     rng = np.random.default_rng(9)
     direct = [rng.standard_normal((150, 12)) for _ in range(40)]
-    found = [intrinsic_dimension._floors_at(150, 12, seed) for seed in range(40)]
-    assert_same_mean([f["twonn"] for f in found], [twonn(x) for x in direct])
+    found = [intrinsic_dimension._floors_at(150, 12, seed, 0.3) for seed in range(40)]
+    assert_same_mean([f["twonn"] for f in found], [twonn(x, 7) for x in direct])
+    assert_same_mean([f["twonn_published"] for f in found], [twonn(x, 2) for x in direct])
     assert_same_mean([f["twonn_ml"] for f in found], [twonn_ml(x) for x in direct])
     for scale in (1, 8, 64):
         assert_same_mean([f[f"gride_{scale}"] for f in found], [gride(x, scale) for x in direct])
-    assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0)
+    assert "gride_64" not in intrinsic_dimension._floors_at(128, 12, 0, 0.1)
 
 
 def test_floors_are_reproducible_and_seeded():

@@ -50,6 +50,43 @@ def test_scikit_dimension_agrees(count):
     assert twonn_ml(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
 
 
+@pytest.mark.parametrize("discard", [0.0, 0.3, 0.8, 0.9])
+@pytest.mark.parametrize("count", [21, 101, 1001])
+def test_any_share_can_be_discarded(count, discard):
+    """Against scikit-dimension and against lstsq; counts of which 1 − discard is no whole number of states."""
+    x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
+    logs = log_ratios(x)
+    if discard == 0:  # the last point, at F = 1, has no log: scikit-dimension returns infinity
+        f = np.arange(1, count) / count
+        assert twonn(logs, 0) == pytest.approx(-logs[:-1] @ np.log(1 - f) / (logs[:-1] @ logs[:-1]), rel=1e-9)
+        return
+    assert twonn(logs, discard) == pytest.approx(scikit_dimension(x, discard=discard), rel=1e-6)
+    assert twonn(logs, discard) == pytest.approx(reference(x, round(10 - 10 * discard)), rel=1e-6)
+
+
+def test_a_fifth_of_a_multiple_of_five_is_a_fifth():
+    logs = np.linspace(0.1, 2, 4095)
+    f = np.arange(1, 820) / 4095
+    assert twonn(logs, 0.8) == pytest.approx(-logs[:819] @ np.log(1 - f) / (logs[:819] @ logs[:819]), rel=1e-12)
+
+
+def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
+    from oracles.fake_model import FakeModel, made_up_texts
+
+    observables, _ = observe(FakeModel(), made_up_texts(60))
+    found = [
+        values(FakeModel(), observables, 60, "words", ["intrinsic_dimension"], intrinsic_dimension={"discard": discard})
+        for discard in (0.1, 0.8)
+    ]
+    for layer in (1, 3):
+        ours, published = (
+            [one[f"intrinsic_dimension.{name}", layer].value for one in found] for name in ("twonn", "twonn_published")
+        )
+        assert published[0] == published[1] == ours[1] != ours[0]
+        floors = [one["intrinsic_dimension.twonn_floor", layer].value for one in found]
+        assert floors[0] != floors[1] == found[0]["intrinsic_dimension.twonn_published_floor", layer].value
+
+
 def test_fifty_dimensions_read_about_33_at_4096():
     x = np.random.default_rng(0).standard_normal((4096, 50))
     assert twonn(log_ratios(x)) == pytest.approx(33, abs=1.5)

@@ -28,6 +28,18 @@ def explained(x):
     return squares[0] / squares.sum()
 
 
+def explained_about_mean(x):
+    """Return scikit-learn's ratios: of PCA, and of TruncatedSVD with the exact solver."""
+    from sklearn.decomposition import PCA, TruncatedSVD
+
+    if np.ptp(x, axis=0).max() < 1e-5:  # equal but for rounding
+        return np.nan, np.nan
+    truncated = TruncatedSVD(n_components=1, algorithm="arpack", tol=1e-12, random_state=0)
+    # its solver needs fewer components than columns; a column of zeros changes nothing
+    truncated.fit(np.concatenate([x, np.zeros((len(x), 1))], axis=1))
+    return PCA(n_components=1).fit(x).explained_variance_ratio_[0], truncated.explained_variance_ratio_[0]
+
+
 def occurrences(tokens, corpus, decoder, most=24):
     """Return where the chosen occurrences of each type lie in a view."""
     known, counts = np.unique(corpus.ids[~corpus.special], return_counts=True)
@@ -58,6 +70,11 @@ def contextuality(tokens, corpus, decoder):
         found["self_similarity", layer] = (similarity, len(rows))
         found["self_similarity_adjusted", layer] = (similarity - mean, len(rows))
         found["explained_by_first", layer] = (np.mean([explained(x[of_type]) for of_type in rows]), len(rows))
+        about = np.array([explained_about_mean(x[of_type]) for of_type in rows])
+        varying = np.isfinite(about[:, 0])
+        for statistic, column in (("explained_by_first_published", 0), ("explained_by_first_truncated", 1)):
+            mean_of = about[varying, column].mean() if varying.any() else None
+            found[statistic, layer] = (mean_of, int(varying.sum()))
         found["intra_text", layer] = (intra, len(texts))
         found["intra_text_adjusted", layer] = (intra - mean, len(texts))
     return found

@@ -22,12 +22,24 @@ def decay(found, most):
     return -line[0]  # polyfit weighs residuals before they are squared
 
 
+def exponential_of_entropy(numbers):
+    shares = [value / math.fsum(numbers) for value in numbers if value > 0]
+    return math.exp(-math.fsum(p * math.log(p) for p in shares))
+
+
+def rankme(x):
+    """RankMe as Garrido et al. print it, but for ε: singular values of the matrix as it is."""
+    return exponential_of_entropy(np.linalg.svd(x, compute_uv=False))
+
+
 def spectrum(x):
     """Return {statistic: value} of one layer's states, shape (n, d)."""
     found = eigenvalues(x)
     shares = [value / math.fsum(found) for value in found]
     return {
-        "effective_rank": math.exp(-math.fsum(p * math.log(p) for p in shares)),
+        "effective_rank": exponential_of_entropy(found),
+        "effective_rank_singular": exponential_of_entropy(found**0.5),
+        "rankme": rankme(x),
         "participation_ratio": 1 / math.fsum(p * p for p in shares),
         "stable_rank": 1 / shares[0],
         "decay": decay(found, min(x.shape[1], len(x) - 1)),

@@ -17,13 +17,13 @@ def neighbour_distances(x, k=2):
     return KDTree(np.asarray(x, dtype=np.float64)).query(x, k + 1)[0][:, 1:]
 
 
-def twonn(x):
-    """Slope through the origin of −log(1 − F) on log μ, by numpy.linalg.lstsq."""
+def twonn(x, tenths=9):
+    """Slope through the origin of −log(1 − F) on log μ over some tenths of the ratios, by numpy.linalg.lstsq."""
     x = np.asarray(x, dtype=np.float64)
     distances = neighbour_distances(x - x.mean(axis=0))
     ratios = np.sort(distances[:, 1] / distances[:, 0])
     count = len(ratios)
-    kept = (9 * count) // 10
+    kept = (tenths * count) // 10
     survival = 1 - np.arange(1, kept + 1) / count
     return float(np.linalg.lstsq(np.log(ratios[:kept])[:, None], -np.log(survival), rcond=None)[0][0])
 
@@ -33,9 +33,9 @@ def twonn_ml(x):
     return (len(x) - 1) / np.log(distances[:, 1] / distances[:, 0]).sum()
 
 
-def scikit_dimension(x, method="linear"):
+def scikit_dimension(x, method="linear", discard=0.1):
     from skdim.id import TwoNN
 
-    estimator = TwoNN(discard_fraction=0.1 if method == "linear" else 0.0, method=method)
+    estimator = TwoNN(discard_fraction=discard if method == "linear" else 0.0, method=method)
     with np.errstate(divide="ignore"):  # it takes log(1 − F) of the last point even where it fits no line
         return float(estimator.fit(np.asarray(x, dtype=np.float64)).dimension_)
