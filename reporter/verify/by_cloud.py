@@ -64,8 +64,10 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
                 # polyfit weighs residuals, not their squares.
                 slope = np.polyfit(np.log(rank), np.log(half), 1, w=1 / np.sqrt(rank))[0]
                 yield Found("decay", view, place, max(0.0, -float(slope)))
-            for place_of_rank, share in enumerate(p):
-                yield Found("curve", view, place, float(share), other=place_of_rank + 1)
+            # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
+            shares = np.pad(p, (0, max(0, seen.widths[place] - len(p))))
+            for rank, share in enumerate(shares.tolist(), 1):
+                yield Found("curve", view, place, share, other=rank)
 
 
 def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:

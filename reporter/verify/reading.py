@@ -186,8 +186,7 @@ class Reading:
         """Each text's place in the corpus, and where its tokens lie."""
         ends = np.cumsum([len(text.ids) for text in self.texts])
         return [
-            (text.index, slice(int(end) - len(text.ids), int(end)))
-            for text, end in zip(self.texts, ends, strict=True)
+            (text.index, slice(int(end) - len(text.ids), int(end))) for text, end in zip(self.texts, ends, strict=True)
         ]
 
     @cached_property

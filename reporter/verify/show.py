@@ -10,8 +10,8 @@ from reporter.store.formats import Result, plain, write
 from reporter.verify.verification import Verification
 
 NEVER = (
-    "Intervals, floors, differences between corpora, correlations, claims and analyses (journeys, groups, pairs, clouds, "
-    "probes, vocabulary) are not measured again."
+    "Intervals, floors, differences between corpora, correlations, claims and analyses (journeys, groups, pairs, "
+    "clouds, probes, vocabulary) are not measured again."
 )
 _MOST = 12  # cells that were left out, one by one
 
@@ -35,7 +35,10 @@ def _rows(found: Verification) -> list[dict[str, Any]]:
 
 
 def _sections(found: Verification) -> Iterator[str]:
-    cells = [f"  {one['cell']}: {one['texts']:,} texts, {one['tokens']:,} tokens, run in {one['precision']}" for one in found.cells]
+    cells = [
+        f"  {one['cell']}: {one['texts']:,} texts, {one['tokens']:,} tokens, run in {one['precision']}"
+        for one in found.cells
+    ]
     yield "\n".join([f"{found.study}: measured again, one text at a time, in float64 NumPy", *cells])
     if found.notes:
         yield "\n".join(f"  {note}" for note in found.notes)

@@ -1,4 +1,4 @@
-"""Which tokens count, and which are drawn: the rules of the README and of ``reporter metrics``, written down once more."""
+"""Which tokens count, and which are drawn: the rules of the README and of ``reporter metrics``, written once more."""
 
 from __future__ import annotations
 
