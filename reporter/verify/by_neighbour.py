@@ -1,4 +1,4 @@
-"""Intrinsic dimension from the distances between all states of a sample, taken from their differences."""
+"""Intrinsic dimension from the distances between all states of a sample."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from reporter.verify.reading import Found, Place, Reading
 from reporter.verify.tokens import Floats, Mask, key
 
 SCALES = (1, 2, 4, 8, 16, 32, 64)
-_ROWS = 64  # whose differences from all others are held at once
+_ROWS = 512  # whose distances to all others are held at once
+_NEAREST = 9  # rows, itself included, to which distances are taken from differences
 
 
 def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
@@ -64,13 +65,22 @@ def _ratios(x: Floats) -> Floats:
 
 
 def _distances(x: Floats) -> Floats:
-    """Return the distance of each row to all rows, itself included, ascending, up to the last rank needed."""
+    """Return the distance of each row to all rows, itself included, ascending, up to the last rank needed.
+
+    From ‖a‖² + ‖b‖² − 2a·b in float64; those to the nearest rows, where that cancels most, from the differences.
+    """
     x = x - x.mean(axis=0)
-    found = []
+    norms, ranks = (x * x).sum(axis=1), min(2 * SCALES[-1] + 1, len(x))
+    near, found = min(_NEAREST, len(x)), []
     for start in range(0, len(x), _ROWS):
-        part = x[start : start + _ROWS]
-        squares = np.stack([((x - row) ** 2).sum(axis=1) for row in part])
-        found.append(np.sort(squares, axis=1)[:, : 2 * SCALES[-1] + 1])
+        rows = np.arange(start, min(start + _ROWS, len(x)))
+        squares = norms[rows, None] + norms - 2 * x[rows] @ x.T
+        squares[rows - start, rows] = -1  # itself first, whatever rounding says
+        order = np.argpartition(squares, ranks - 1, axis=1)[:, :ranks]
+        order = np.take_along_axis(order, np.argsort(np.take_along_axis(squares, order, axis=1), axis=1), axis=1)
+        sorted_squares = np.take_along_axis(squares, order, axis=1).clip(min=0)
+        sorted_squares[:, :near] = np.sort(((x[order[:, :near]] - x[rows][:, None]) ** 2).sum(axis=2), axis=1)
+        found.append(sorted_squares)
     return np.sqrt(np.concatenate(found))
 
 

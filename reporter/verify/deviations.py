@@ -30,6 +30,8 @@ LOOSER: dict[str, float] = {
 OF_ONE = ("convergence", "anisotropy", "contextuality", "layer_pairs", "spectrum.curve", "variance.tradeoff")
 """Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""
 
+_TINY = 1e-30  # the size of a profile of zeros, beside which anything else deviates
+
 
 def tolerance_of(name: str) -> float:
     """Return by what a number may differ in float32, relative to its size: ``name`` is ``metric.statistic``."""
@@ -123,7 +125,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
         number = stored.get((one.statistic, one.view, one.place, one.other))
         if number is None or number.value is None:
             continue
-        size = sizes[one.statistic, one.view]
+        size = max(sizes[one.statistic, one.view], _TINY)
         if name in OF_ONE or metric in OF_ONE:
             size = max(size, 1.0)
         difference = abs(number.value - one.value) if np.isfinite(one.value) else np.inf
