@@ -41,10 +41,11 @@ def eigenvalues(x: Floats) -> Floats:
     n, d = x.shape
     centred = x - x.mean(axis=0)
     square = centred @ centred.T if n <= d else centred.T @ centred
-    found: Floats = np.linalg.eigvalsh(square)[::-1][: n - 1].clip(min=0) / n
+    found = np.linalg.eigvalsh(square)[::-1][: n - 1].clip(min=0) / n
     if found.sum() <= 1e-12 * (x * x).sum() / n:
         return np.zeros(0)
-    return found[found > 1e-12 * found.sum()]
+    kept: Floats = found[found > 1e-12 * found.sum()]
+    return kept
 
 
 def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
@@ -66,8 +67,8 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
                 yield Found("decay", view, place, max(0.0, -float(slope)))
             # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
             shares = np.pad(p, (0, max(0, seen.widths[place] - len(p))))
-            for rank, share in enumerate(shares.tolist(), 1):
-                yield Found("curve", view, place, share, other=rank)
+            for before, share in enumerate(shares.tolist()):
+                yield Found("curve", view, place, share, other=before + 1)
 
 
 def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:

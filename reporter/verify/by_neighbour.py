@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,12 @@ def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[F
             yield Found("duplicates", view, place, repeated)
             if len(kept) < 10 or repeated > 0.5:
                 continue
-            x = seen.at(place)[kept]
-            ratios = seen.once((place, kept.tobytes()), lambda x=x: [_ratios(x[b]) for b in batches(len(x), options)])
+            ratios = seen.once((place, kept.tobytes()), partial(_of_batches, seen.at(place)[kept], options))
             yield from _estimates(ratios, view, place)
+
+
+def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
+    return [_ratios(x[batch]) for batch in batches(len(x), options)]
 
 
 def _drawn(seen: Reading, mask: Mask, options: Mapping[str, Any]) -> tuple[Any, int]:
@@ -81,7 +85,8 @@ def _distances(x: Floats) -> Floats:
         sorted_squares = np.take_along_axis(squares, order, axis=1).clip(min=0)
         sorted_squares[:, :near] = np.sort(((x[order[:, :near]] - x[rows][:, None]) ** 2).sum(axis=2), axis=1)
         found.append(sorted_squares)
-    return np.sqrt(np.concatenate(found))
+    distances: Floats = np.sqrt(np.concatenate(found))
+    return distances
 
 
 def _estimates(ratios: list[Floats], view: str, place: Place) -> Iterator[Found]:

@@ -117,7 +117,8 @@ def text_means(seen: Reading, view: str, wanted: int) -> Means:
 def layer_pairs(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``layer_pairs`` measures of two layers of one model."""
     for view in seen.views:
-        yield from compare_means(*[text_means(seen, view, options["texts"])] * 2, view, options)
+        means = text_means(seen, view, options["texts"])
+        yield from compare_means(means, means, view, options)
 
 
 def compare_means(a: Means, b: Means, view: str, options: Mapping[str, Any]) -> Iterator[Found]:

@@ -159,7 +159,7 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
             left_out[str(cell.key)] = why if cell.state == "failed" else f"{why}; `reporter run` computes it"
             continue
         row = stored[tuple(cell.key)]
-        key = tuple(cell.key)[:3]
+        key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)
         facts = models[key[:2]]
         known = found.setdefault(key, Cell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
         options = json.loads(row["options"])
@@ -170,4 +170,5 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
 def _rows(store: Store, query: str, study: str, key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, Any]]:
     frame = store.frame(query, [study])
     frame = frame.astype(object).where(frame.notna(), None)
-    return {tuple(str(row[name]) for name in key): row for row in frame.to_dict("records")}
+    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
+    return {tuple(str(row[name]) for name in key): row for row in rows}

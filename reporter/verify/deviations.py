@@ -122,17 +122,17 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
     found: dict[str, Deviation] = {}
     for one in again:
         name = f"{metric}.{one.statistic}"
-        number = stored.get((one.statistic, one.view, one.place, one.other))
-        if number is None or number.value is None:
+        was = stored.get((one.statistic, one.view, one.place, one.other))
+        if was is None or was.value is None:
             continue
         size = max(sizes[one.statistic, one.view], _TINY)
         if name in OF_ONE or metric in OF_ONE:
             size = max(size, 1.0)
-        difference = abs(number.value - one.value) if np.isfinite(one.value) else np.inf
+        difference = abs(was.value - one.value) if np.isfinite(one.value) else np.inf
         relative = max(0.0, difference - one.slack) / size if difference else 0.0
         where = f"{cell}, {one.view}{_at(one)}"
         allowed = max(tolerance_of(name), moved)
-        here = Deviation(name, 1, difference, relative, allowed, where, number.value, one.value, number.half)
+        here = Deviation(name, 1, difference, relative, allowed, where, was.value, one.value, was.half)
         found[name] = found[name].joined(here) if name in found else here
     return found
 

@@ -33,6 +33,7 @@ def loss(seen: Reading, model: Any, mask_id: int | None, views: Mapping[str, Any
             asked, at = ids, np.flatnonzero(predicted) - 1
         else:
             hidden = [key(seen.seed, text.index, place) < int(MASKED * 2.0**64) for place in range(len(ids))]
+            assert mask_id is not None  # without one a run stores no loss
             predicted = own & np.array(hidden)
             asked, at = np.where(predicted, mask_id, ids), np.flatnonzero(predicted)
         losses = np.full(len(ids), np.nan)

@@ -316,8 +316,8 @@ class _Verifier:
                     continue
                 again: list[Found] = []
                 for view in self.study.views:
-                    sides = (self.means[key][view] for key in keys)
-                    again += compare_means(*sides, view, options.model_dump(mode="json"))
+                    sides = [self.means[key][view] for key in keys]
+                    again += compare_means(sides[0], sides[1], view, options.model_dump(mode="json"))
                 name = f"{joined(a.model, b.model)} × {a.corpus}"
                 moved = max(self.moved[key[0], key[1]] for key in keys)
                 self.result.add(compare("layer_pairs", stored, again, name, moved))
