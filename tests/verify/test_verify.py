@@ -81,8 +81,8 @@ def test_a_wrong_convention_is_named(tmp_path, run, again, monkeypatch):
     (tmp_path / "tiny.yaml").write_text(STUDY_OF_MOTION, "utf-8")
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     found = again(tmp_path)
-    wrong_names = {one.name for one in found.deviations.values() if not one.passed}
-    assert wrong_names == {"motion.norm", "motion.step_length", "motion.step_cosine", "motion.curvature"}
+    statistics = ("norm", "step_length", "step_cosine", "update_ratio", "curvature")
+    assert {one.name for one in found.deviations.values() if not one.passed} == {f"motion.{s}" for s in statistics}
     assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
 
 
