@@ -49,6 +49,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of few texts and one metric, ``tiny.yaml``, and its results."""
+    folder = tmp_path_factory.mktemp("small")
+    head, _, _ = STUDY.replace("texts: 40", "texts: 8").partition("metrics:")
+    (folder / "tiny.yaml").write_text(
+        f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", "utf-8"
+    )
+    compute(folder / "tiny.yaml", folder / "results")
+    return folder
+
+
 @pytest.fixture
 def run() -> Callable[[Path, Path], None]:
     """Return the function that runs a study, for those of a test's own."""
