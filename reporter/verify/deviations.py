@@ -30,6 +30,8 @@ LOOSER: dict[str, float] = {
 OF_ONE = ("convergence", "anisotropy", "contextuality", "layer_pairs", "spectrum.curve", "variance.tradeoff")
 """Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""
 
+OF_ITSELF = ("convergence.frequency_gap_p",)
+"""Numbers of which the size of the profile says nothing: a p of 1e-20 stands beside one of 0.5."""
 _TINY = 1e-30  # the size of a profile of zeros, beside which anything else deviates
 
 
@@ -57,7 +59,8 @@ class Deviation:
         name: ``metric.statistic``.
         numbers: how many were compared.
         largest: |stored − again| where it is largest beside what it may be.
-        relative: that over the size of the number: the largest of its profile, at least 1 for cosines and shares;
+        relative: that over the size of the number: the largest of its profile, at least 1 for cosines and shares, a p
+            itself;
             what rounding may move beyond it, since it is counted, is taken off.
         allowed: what ``relative`` may be.
         where: cell, view, site and layer.
@@ -126,7 +129,9 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
         if was is None or was.value is None:
             continue
         size = max(sizes[one.statistic, one.view], _TINY)
-        if name in OF_ONE or metric in OF_ONE:
+        if name in OF_ITSELF:
+            size = max(abs(was.value), _TINY)
+        elif name in OF_ONE or metric in OF_ONE:
             size = max(size, 1.0)
         difference = abs(was.value - one.value) if np.isfinite(one.value) else np.inf
         relative = max(0.0, difference - one.slack) / size if difference else 0.0
