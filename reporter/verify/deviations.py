@@ -60,8 +60,7 @@ class Deviation:
         numbers: how many were compared.
         largest: |stored − again| where it is largest beside what it may be.
         relative: that over the size of the number: the largest of its profile, at least 1 for cosines and shares, a p
-            itself;
-            what rounding may move beyond it, since it is counted, is taken off.
+            itself; what rounding may move beyond it, since it is counted, is taken off.
         allowed: what ``relative`` may be.
         where: cell, view, site and layer.
         stored: the number there.
