@@ -132,11 +132,12 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
             size = max(abs(was.value), _TINY)
         elif name in OF_ONE or metric in OF_ONE:
             size = max(size, 1.0)
-        difference = abs(was.value - one.value) if np.isfinite(one.value) else np.inf
-        relative = max(0.0, difference - one.slack) / size if difference else 0.0
+        value = float(one.value)  # of NumPy's own floats JSON knows nothing
+        difference = abs(was.value - value) if np.isfinite(value) else float("inf")
+        relative = max(0.0, difference - float(one.slack)) / size if difference else 0.0
         where = f"{cell}, {one.view}{_at(one)}"
         allowed = max(tolerance_of(name), moved)
-        here = Deviation(name, 1, difference, relative, allowed, where, was.value, one.value, was.half)
+        here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
         found[name] = found[name].joined(here) if name in found else here
     return found
 
