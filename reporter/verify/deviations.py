@@ -32,6 +32,7 @@ OF_ONE = ("convergence", "anisotropy", "contextuality", "layer_pairs", "spectrum
 
 OF_ITSELF = ("convergence.frequency_gap_p",)
 """Numbers of which the size of the profile says nothing: a p of 1e-20 stands beside one of 0.5."""
+_TAIL = 30  # in the tail of t a p moves by about t² times as much as its t
 _TINY = 1e-30  # the size of a profile of zeros, beside which anything else deviates
 
 
@@ -136,7 +137,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")
         relative = max(0.0, difference - float(one.slack)) / size if difference else 0.0
         where = f"{cell}, {one.view}{_at(one)}"
-        allowed = max(tolerance_of(name), moved)
+        allowed = max(tolerance_of(name), moved * _TAIL if name in OF_ITSELF else moved)
         here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
         found[name] = found[name].joined(here) if name in found else here
     return found

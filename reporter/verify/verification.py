@@ -50,7 +50,7 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
 }
 """Each metric that is measured again, and what its options may be; () for any number."""
 
-MIXED = 10.0
+MIXED = 3.0
 """In a pass of mixed precision a number may move by so many times the states' mean relative deviation."""
 _FLOOR = "a floor is what drawn noise reads; nothing of the model is in it"
 _DRAWN = "the tokens that it compares with are drawn by a random generator"
