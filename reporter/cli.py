@@ -223,6 +223,34 @@ def diff(
 
 
 @app.command()
+def verify(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A finished study: its YAML file, or its id.")],
+    out: Out = Path("results"),
+    cells: Annotated[int, typer.Option(min=1, help="Checkpoints × corpora to measure, the smallest first.")] = 2,
+    model: Annotated[str | None, typer.Option(help="Only this model, or baseline of this name.")] = None,
+    corpus: Annotated[str | None, typer.Option(help="Only this corpus.")] = None,
+    texts: Annotated[int, typer.Option(min=1, help="Only corpora of at most so many texts.")] = 500,
+    format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    offline: Offline = False,
+) -> None:
+    """Measure a few cells of a finished study again by an independent path.
+
+    One text at a time without padding, the model's own hidden states,
+    float64 NumPy written down from the definitions, another number of
+    threads. Prints the largest deviation of each statistic, and what was
+    not verified. Exit code: 0 all agree, 1 something deviates beyond its
+    tolerance or could not be measured again.
+    """
+    from reporter.verify import Asked, show
+    from reporter.verify import verify as measure_again
+
+    found = measure_again(study, out, _known(), Asked(cells, texts, model, corpus), offline=offline)
+    typer.echo(show(found, format))
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def metrics(
     name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
 ) -> None:

@@ -33,7 +33,10 @@ MAY_IMPORT = (
         },  # definitions alone: it computes nothing, it needs no model
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
         "run": {*FLOW, "analyses"},
-        "cli": {*FLOW, "run", "analyses", "diff"},
+        # A second opinion: weights, tokenizer and texts come from the same loaders, and ``run`` says which cells there
+        # are; of what it checks (forward, observables, metrics) it imports nothing.
+        "verify": {"errors", "spec", "models", "store", "run", "texts"},
+        "cli": {*FLOW, "run", "analyses", "diff", "verify"},
         "__main__": {"cli"},
         "__init__": set(),
     }

@@ -11,7 +11,9 @@ import pytest
 import torch
 from oracles.families import FAMILIES, TEXTS
 
+from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
+from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -88,3 +90,22 @@ def test_the_longest_input_fits_and_padding_changes_nothing(name: str, family: F
             alone = model.states(ids[row : row + 1, :length], mask[row : row + 1, :length])
             for together, single in zip(batch, alone, strict=True):
                 torch.testing.assert_close(together[row, :length], single[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_plain_run_of_one_text_has_the_same_states(
+    name: str, family: Family, found: Callable[..., Checkpoint], loaded: Load
+) -> None:
+    """What ``reporter verify`` reads without our hooks, also where the model's own last entry is normed."""
+    model = loaded(family(name))
+    plain = PlainModel(found(family(name)), model.anatomy.layers, model.anatomy.last_hidden_state, offline=True)
+    for text in TEXTS:
+        ids = torch.tensor([model.tokenizer(text)["input_ids"]])
+        with torch.inference_mode():
+            captured = model.run(ids, torch.ones_like(ids))
+        states, final = plain.states(ids[0].tolist())
+        for theirs, mine in zip(captured.path, states, strict=True):
+            torch.testing.assert_close(mine, theirs[0])
+        assert (final is None) == (captured.final is None)
+        if final is not None:
+            torch.testing.assert_close(final, captured.final[0])

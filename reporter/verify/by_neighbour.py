@@ -1,0 +1,126 @@
+"""Intrinsic dimension from the distances between all states of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reporter.verify.by_cloud import batches
+from reporter.verify.reading import Found, Place, Reading
+from reporter.verify.tokens import Floats, Mask, key
+
+SCALES = (1, 2, 4, 8, 16, 32, 64)
+_ROWS = 512  # whose distances to all others are held at once
+_NEAREST = 9  # rows, itself included, to which distances are taken from differences
+
+
+def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``intrinsic_dimension`` measures, on the distinct contexts with the smallest hashes."""
+    for view, mask in seen.masks.items():
+        rows, tokens = _drawn(seen, mask, options)
+        if not tokens:
+            continue
+        for place in seen.places:
+            kept = _different(seen, rows, place)
+            repeated = 1 - len(kept) / tokens
+            yield Found("duplicates", view, place, repeated)
+            if len(kept) < 10 or repeated > 0.5:
+                continue
+            ratios = seen.once((place, kept.tobytes()), partial(_of_batches, seen.at(place)[kept], options))
+            yield from _estimates(ratios, view, place)
+
+
+def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
+    return [_ratios(x[batch]) for batch in batches(len(x), options)]
+
+
+def _drawn(seen: Reading, mask: Mask, options: Mapping[str, Any]) -> tuple[Any, int]:
+    """Return the rows of the drawn contexts, in the order of their hashes, and how many tokens have such a context."""
+    rows = np.flatnonzero(mask)
+    _, first, count = np.unique(seen.contexts[rows], return_index=True, return_counts=True)
+    size = options["sample"] * options["batches"]
+    return rows[first[:size]], int(count[:size].sum())
+
+
+def _different(seen: Reading, rows: Any, place: Place) -> Any:
+    """At layer 0 a state hangs on the token alone, and its position where that is added: each of them once."""
+    if place.layer:
+        return rows
+    positions = seen.position[rows] if seen.positions_added else np.zeros(len(rows), dtype=np.int64)
+    pairs = zip(seen.ids[rows].tolist(), positions.tolist(), strict=True)
+    keys = np.array([key(token, position) for token, position in pairs], dtype=np.uint64)
+    return rows[np.sort(np.unique(keys, return_index=True)[1])]
+
+
+def _ratios(x: Floats) -> Floats:
+    """Return log(r_2n / r_n) of each state, a column for each scale that has so many neighbours; by μ ascending."""
+    distances = _distances(x)
+    if (distances[:, 1] == 0).any():
+        distances = _distances(np.unique(x, axis=0))
+    ranks = [(n, 2 * n) for n in SCALES if 2 * n < len(distances)]
+    if not ranks:
+        return np.zeros((0, 0))
+    logs = np.stack([np.log(distances[:, high] / distances[:, low]) for low, high in ranks], axis=1)
+    found: Floats = logs[np.argsort(logs[:, 0])]
+    return found
+
+
+def _distances(x: Floats) -> Floats:
+    """Return the distance of each row to all rows, itself included, ascending, up to the last rank needed.
+
+    From ‖a‖² + ‖b‖² − 2a·b in float64; those to the nearest rows, where that cancels most, from the differences.
+    """
+    x = x - x.mean(axis=0)
+    norms, ranks = (x * x).sum(axis=1), min(2 * SCALES[-1] + 1, len(x))
+    near, found = min(_NEAREST, len(x)), []
+    for start in range(0, len(x), _ROWS):
+        rows = np.arange(start, min(start + _ROWS, len(x)))
+        squares = norms[rows, None] + norms - 2 * x[rows] @ x.T
+        squares[rows - start, rows] = -1  # itself first, whatever rounding says
+        order = np.argpartition(squares, ranks - 1, axis=1)[:, :ranks]
+        order = np.take_along_axis(order, np.argsort(np.take_along_axis(squares, order, axis=1), axis=1), axis=1)
+        sorted_squares = np.take_along_axis(squares, order, axis=1).clip(min=0)
+        sorted_squares[:, :near] = np.sort(((x[order[:, :near]] - x[rows][:, None]) ** 2).sum(axis=2), axis=1)
+        found.append(sorted_squares)
+    distances: Floats = np.sqrt(np.concatenate(found))
+    return distances
+
+
+def _estimates(ratios: list[Floats], view: str, place: Place) -> Iterator[Found]:
+    if min(len(logs) for logs in ratios) < 10:
+        return
+    slopes, likely = [], []
+    for logs in ratios:
+        n = len(logs)
+        kept = logs[: int(0.9 * n), 0]
+        heights = -np.log(1 - np.arange(1, len(kept) + 1) / n)
+        if not kept[-1] > 1e-9:
+            break
+        slopes.append(float(np.linalg.lstsq(kept[:, None], heights, rcond=None)[0][0]))
+        likely.append((n - 1) / float(logs[:, 0].sum()))
+    else:
+        yield Found("twonn", view, place, float(np.mean(slopes)))
+        yield Found("twonn_ml", view, place, float(np.mean(likely)))
+    for column, scale in enumerate(SCALES):
+        if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
+            value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))
+            yield Found(f"gride_{scale}", view, place, value)
+
+
+def _most_likely(logs: Floats, n: int) -> float:
+    """Return the d that maximises Σ log of d·(μ^d − 1)^(n−1) / μ^((2n−1)·d+1), searched for by its value alone."""
+    from scipy.optimize import minimize_scalar
+
+    logs = np.maximum(logs, 1e-300)  # a ratio of one says n of the slope whatever d is, as the limit does
+
+    def less_likely(log_d: float) -> float:
+        # (μ^d − 1)/μ^d = 1 − exp(−x), and the rest of μ's exponent is −n·x.
+        x = np.exp(log_d) * logs
+        return -float((log_d + (n - 1) * np.log(-np.expm1(-x)) - n * x).mean())
+
+    middle = float(-np.log(logs.mean()))
+    found = minimize_scalar(less_likely, bounds=(middle - 1, middle + 0.1), method="bounded", options={"xatol": 1e-10})
+    return float(np.exp(found.x))

@@ -1,0 +1,105 @@
+"""Numbers that are means over tokens of what happens to each on its path: ``convergence`` and ``motion``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from reporter.verify.reading import Found, Reading
+from reporter.verify.tokens import Floats, Mask
+
+ROUNDING = 2e-6
+"""Two cosines of float32 states that differ by less may stand in either order."""
+
+
+def cosines(x: Floats, y: Floats) -> Floats:
+    """Return the cosine of each row of x with that of y, NaN where one is zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found: Floats = (x * y).sum(axis=1) / np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
+    return np.clip(found, -1, 1)
+
+
+def mean(values: Floats, mask: Mask) -> float:
+    """Return the mean over the tokens of a mask that have a value."""
+    kept = values[mask & np.isfinite(values)]
+    return float(kept.mean()) if len(kept) else float("nan")
+
+
+def convergence(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``convergence`` measures: S(l) and all that is made of it (Lee 2024)."""
+    path, target = seen.path, seen.path[-1]
+    final = [place for place in seen.places if place.site == "final"]
+    if options.get("target") == "final" and final:
+        target = final[0]
+        if seen.widths[target] != seen.widths[path[-1]]:
+            return
+    last = seen.at(target)
+    to_target = [cosines(seen.at(place), last) for place in path]
+    if target == path[-1]:
+        to_target[-1] = np.where(np.isfinite(to_target[-1]), 1.0, np.nan)
+    depth = len(path) - 1
+    for view, mask in seen.masks.items():
+        over_texts = options.get("mean") == "text"
+        s = np.array([_text_mean(seen, c, mask) if over_texts else mean(c, mask) for c in to_target])
+        gains = s[1:] - s[:-1]
+        bounds = np.array([gains[layer:].min() for layer in range(depth)])
+        for layer, place in enumerate(path):
+            yield Found("similarity", view, place, s[layer])
+            rare, often = mean(to_target[layer], mask & ~seen.frequent), mean(to_target[layer], mask & seen.frequent)
+            yield Found("similarity_rare", view, place, rare)
+            yield Found("similarity_frequent", view, place, often)
+            yield Found("frequency_gap", view, place, rare - often)
+            yield Found("frequency_gap_p", view, place, _paired_p(seen, to_target[layer], mask))
+            if layer == depth:
+                continue
+            yield Found("gradient", view, place, gains[layer])
+            yield Found("bound", view, place, bounds[layer])
+            drop = (to_target[layer] - to_target[layer + 1])[mask]
+            drop = drop[np.isfinite(drop)]
+            if len(drop):
+                undecided = float((np.abs(drop) < ROUNDING).mean())
+                yield Found("violations", view, place, float((drop > 0).mean()), undecided)
+        yield Found("rate", view, None, gains.mean())
+        yield Found("area", view, None, bounds.mean())
+        yield Found("start", view, None, bounds[0])
+        if depth > 1:
+            yield Found("rate_published", view, None, (s[-1] - s[0]) / (depth - 1))
+            yield Found("decay", view, None, -float(np.polyfit(np.arange(depth) / depth, bounds, 1)[0]))
+
+
+def _text_mean(seen: Reading, values: Floats, mask: Mask) -> float:
+    means = np.array([mean(values[span], mask[span]) for _, span in seen.spans])
+    return mean(means, np.ones(len(means), dtype=bool))
+
+
+def _paired_p(seen: Reading, values: Floats, mask: Mask) -> float:
+    from scipy.stats import ttest_rel
+
+    rare = np.array([mean(values[s], (mask & ~seen.frequent)[s]) for _, s in seen.spans])
+    often = np.array([mean(values[s], (mask & seen.frequent)[s]) for _, s in seen.spans])
+    both = np.isfinite(rare) & np.isfinite(often)
+    if both.sum() < 2:
+        return float("nan")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(ttest_rel(rare[both], often[both]).pvalue)
+
+
+def motion(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``motion`` measures: steps, their length and their turns (Luisto 2024)."""
+    path = seen.path
+    for layer, place in enumerate(path):
+        x = seen.at(place)
+        norm = np.linalg.norm(x, axis=1)
+        found = {"norm": norm}
+        if layer + 1 < len(path):
+            y = seen.at(path[layer + 1])
+            step = np.linalg.norm(y - x, axis=1)
+            ratio = np.divide(step, norm, out=np.full(len(norm), np.nan), where=norm > 0)
+            found |= {"step_length": step, "step_cosine": cosines(x, y), "update_ratio": ratio}
+            if layer + 2 < len(path):
+                found["curvature"] = np.arccos(cosines(y - x, seen.at(path[layer + 2]) - y))
+        for name, values in found.items():
+            for view, mask in seen.masks.items():
+                yield Found(name, view, place, mean(values, mask))

@@ -1,0 +1,174 @@
+"""Which cells of a finished study are measured again: the smallest first, of each role in turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from reporter.errors import UsageError
+from reporter.spec import Study, StudyFile, load_study
+from reporter.spec.problems import hint, one_line
+from reporter.spec.yaml_reader import read_yaml
+from reporter.store import Store
+
+if TYPE_CHECKING:
+    from reporter.run.plan import Plan
+
+Known = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a study is measured again.
+
+    Args:
+        cells: at most so many checkpoints × corpora.
+        texts: only corpora of at most so many texts.
+        model: only this model, or a baseline of this name; None for any.
+        corpus: only this corpus; None for any.
+    """
+
+    cells: int = 2
+    texts: int = 500
+    model: str | None = None
+    corpus: str | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A checkpoint on a corpus, with the metrics that are stored of it.
+
+    Args:
+        model: name of the model or baseline.
+        checkpoint: name of the checkpoint.
+        corpus: name of the corpus.
+        metrics: the options of each metric that is done.
+        facts: its row of ``models``.
+        counted: what its rows of ``cells`` say that went through the model.
+    """
+
+    model: str
+    checkpoint: str
+    corpus: str
+    metrics: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any]
+    counted: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        checkpoint = "" if self.checkpoint == "final" else f" {self.checkpoint}"
+        return f"{self.model}{checkpoint} × {self.corpus}"
+
+    @property
+    def cost(self) -> int:
+        """What grows with the time it takes."""
+        return int(self.counted["tokens"]) * int(self.facts["parameters"])
+
+
+def find_study(study: str, out: Path, known: Known) -> StudyFile:
+    """Return a study by its file, or by its id as the database holds it; relative paths then start from here.
+
+    Args:
+        study: a YAML file or an id.
+        out: the results folder.
+        known: what a study may ask for, as ``load_study`` takes it.
+
+    Raises:
+        UsageError: if there is no such study, or what was stored of it can no longer be read.
+    """
+    if Path(study).suffix in {".yaml", ".yml"} or Path(study).is_file():
+        return load_study(Path(study), *known)
+    database = out / "results.duckdb"
+    if not database.is_file():
+        raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
+    rows = Store(database).frame("SELECT study, spec FROM studies ORDER BY study")
+    specs = dict(zip(rows["study"], rows["spec"], strict=True))
+    if study not in specs:
+        raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
+    try:
+        context = {"metrics": known[0], "statistics": known[1]}
+        found = Study.model_validate(read_yaml(specs[study]).data, context=context)
+    except ValidationError as error:
+        said = f"what was stored of study '{study}' is no study of this version of reporter"
+        raise UsageError(f"{said} ({error.error_count()} problems); name its YAML file instead") from error
+    return StudyFile(found, Path.cwd() / f"{study}.yaml", specs[study])
+
+
+def choose(plan: Plan, store: Store, asked: Asked) -> tuple[list[Cell], dict[str, str]]:
+    """Return the cells to measure again, and why each of the others is not.
+
+    Args:
+        plan: what a run of the study would do now.
+        store: the database.
+        asked: what the user wants.
+
+    Raises:
+        UsageError: if the study has no such model or corpus.
+    """
+    _check(asked.model, "model", list(plan.checkpoints))
+    _check(asked.corpus, "corpus", list(plan.texts))
+    done, left_out = _done(plan, store)
+    chosen: list[Cell] = []
+    for cell in done:
+        texts = int(cell.counted["texts"])
+        if asked.model not in (None, cell.model) or asked.corpus not in (None, cell.corpus):
+            left_out[str(cell)] = "not asked for"
+        elif texts > asked.texts:
+            left_out[str(cell)] = f"{texts:,} texts, more than --texts {asked.texts:,}"
+        else:
+            chosen.append(cell)
+    for cell in _in_turn(chosen)[asked.cells :]:
+        left_out[str(cell)] = f"larger than the first --cells {asked.cells}"
+    return _in_turn(chosen)[: asked.cells], left_out
+
+
+def _check(name: str | None, what: str, there: list[str]) -> None:
+    if name is not None and name not in there:
+        raise UsageError(f"the study has no {what} '{one_line(name)}'{hint(name, there, 'it has')}")
+
+
+def _in_turn(cells: list[Cell]) -> list[Cell]:
+    """The smallest encoder, the smallest decoder, and so on: a few cells should show both."""
+    places: dict[str, int] = {}
+    ranked = []
+    for cell in sorted(cells, key=lambda cell: (cell.cost, str(cell))):
+        place = places[cell.facts["role"]] = places.get(cell.facts["role"], -1) + 1
+        ranked.append((place, cell.cost, str(cell), cell))
+    return [cell for *_, cell in sorted(ranked, key=lambda one: one[:3])]
+
+
+_COUNTED = ("texts", "tokens", "special", "sinks", "cut_texts")
+
+
+def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
+    study = plan.file.study.study
+    models = _rows(store, "SELECT * FROM models WHERE study = ?", study, ("model", "checkpoint"))
+    of_cells = ("model", "checkpoint", "corpus", "metric")
+    stored = _rows(store, "SELECT * FROM cells WHERE study = ? AND status = 'done'", study, of_cells)
+    found: dict[tuple[str, str, str], Cell] = {}
+    left_out: dict[str, str] = {}
+    for cell in plan.cells:
+        if cell.compares or cell.asked is not None:
+            continue
+        if cell.state != "cached":
+            why = {"new": "has not run", "forced": "forced"}.get(cell.why, cell.why)
+            left_out[str(cell.key)] = why if cell.state == "failed" else f"{why}; `reporter run` computes it"
+            continue
+        row = stored[tuple(cell.key)]
+        key = (cell.key.model, cell.key.checkpoint, cell.key.corpus)
+        facts = models[key[:2]]
+        known = found.setdefault(key, Cell(*key, {}, facts, {name: row[name] for name in _COUNTED}))
+        options = json.loads(row["options"])
+        found[key] = replace(known, metrics={**known.metrics, cell.key.metric: options})
+    return list(found.values()), left_out
+
+
+def _rows(store: Store, query: str, study: str, key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, Any]]:
+    frame = store.frame(query, [study])
+    frame = frame.astype(object).where(frame.notna(), None)
+    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
+    return {tuple(str(row[name]) for name in key): row for row in rows}

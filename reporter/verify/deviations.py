@@ -1,0 +1,172 @@
+"""How far a number that was measured again lies from the one that is stored, and how far it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from reporter.verify.reading import Found, Place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEANS = 1e-5
+"""Relative, for means and sums of float32 states: their rounding, 6e-8, grown by the layers and by cosines."""
+LOOSER: dict[str, float] = {
+    "convergence.frequency_gap_p": 1e-2,  # far out in the tail it multiplies an error of t by t²
+    "convergence.decay": 1e-4,
+    "motion.curvature": 1e-4,  # an angle near 0 or π magnifies the rounding of its cosine
+    "spectrum.effective_rank": 1e-4,  # faint axes lie in the rounding of the strong ones, and they count here
+    "spectrum.decay": 1e-3,
+    "spectrum.curve": 1e-4,
+    "entropy": 1e-4,
+    "variance.tradeoff": 1e-3,  # ranks that rounding swaps
+    "layer_pairs.cka": 1e-4,  # Gram matrices are kept in float32
+    "intrinsic_dimension": 1e-3,  # neighbours that rounding swaps, and a slope of logarithms of ratios near one
+}
+OF_ONE = ("convergence", "anisotropy", "contextuality", "layer_pairs", "spectrum.curve", "variance.tradeoff")
+"""Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""
+
+OF_ITSELF = ("convergence.frequency_gap_p",)
+"""Numbers of which the size of the profile says nothing: a p of 1e-20 stands beside one of 0.5."""
+_TAIL = 30  # in the tail of t a p moves by about t² times as much as its t
+_TINY = 1e-30  # the size of a profile of zeros, beside which anything else deviates
+
+
+def tolerance_of(name: str) -> float:
+    """Return by what a number may differ in float32, relative to its size: ``name`` is ``metric.statistic``."""
+    return LOOSER.get(name, LOOSER.get(name.partition(".")[0], MEANS))
+
+
+class Stored(NamedTuple):
+    """A number as the database holds it, and half the width of its interval; None where it has none."""
+
+    value: float | None
+    half: float | None
+
+
+Key = tuple[str, str, Place | None, int | None]  # statistic, view, place, the other layer or the rank
+Numbers = Mapping[Key, Stored]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The largest deviation of one statistic.
+
+    Args:
+        name: ``metric.statistic``.
+        numbers: how many were compared.
+        largest: |stored − again| where it is largest beside what it may be.
+        relative: that over the size of the number: the largest of its profile, at least 1 for cosines and shares, a p
+            itself; what rounding may move beyond it, since it is counted, is taken off.
+        allowed: what ``relative`` may be.
+        where: cell, view, site and layer.
+        stored: the number there.
+        again: the number that was measured again.
+        half: half the width of the stored interval there; None where there is none.
+    """
+
+    name: str
+    numbers: int
+    largest: float
+    relative: float
+    allowed: float
+    where: str
+    stored: float
+    again: float
+    half: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it lies within what is allowed."""
+        return self.relative <= self.allowed
+
+    def joined(self, other: Deviation) -> Deviation:
+        """Return the worse of two of one statistic, with the numbers of both."""
+        worse = max(self, other, key=lambda one: one.relative / one.allowed)
+        return Deviation(**{**vars(worse), "numbers": self.numbers + other.numbers})
+
+
+def numbers_of(rows: pd.DataFrame) -> dict[str, dict[Key, Stored]]:
+    """Return stored numbers by metric.
+
+    Args:
+        rows: columns metric, statistic, view, site, layer, value, ci_low, ci_high; other where there is a second layer.
+    """
+    found: dict[str, dict[Key, Stored]] = {}
+    for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
+        place = None if row["layer"] is None else Place(str(row["site"]), int(row["layer"]))
+        other = None if row.get("other") is None else int(row["other"])
+        half = None if row["ci_low"] is None else (float(row["ci_high"]) - float(row["ci_low"])) / 2
+        stored = Stored(None if row["value"] is None else float(row["value"]), half)
+        found.setdefault(str(row["metric"]), {})[str(row["statistic"]), str(row["view"]), place, other] = stored
+    return found
+
+
+def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, moved: float) -> dict[str, Deviation]:
+    """Return the largest deviation of each statistic that was measured again.
+
+    A number that is stored and that the second path cannot have, since it divides by zero, is a deviation without end.
+
+    Args:
+        metric: its name.
+        stored: its numbers as stored.
+        again: those measured again.
+        cell: what is compared, for people.
+        moved: by how much, relative, the states of the run are expected to differ from float32; 0 in float32.
+    """
+    sizes: dict[tuple[str, str], float] = {}
+    for (statistic, view, *_), number in stored.items():
+        if number.value is not None:
+            sizes[statistic, view] = max(sizes.get((statistic, view), 0.0), abs(number.value))
+    found: dict[str, Deviation] = {}
+    for one in again:
+        name = f"{metric}.{one.statistic}"
+        was = stored.get((one.statistic, one.view, one.place, one.other))
+        if was is None or was.value is None:
+            continue
+        size = max(sizes[one.statistic, one.view], _TINY)
+        if name in OF_ITSELF:
+            size = max(abs(was.value), _TINY)
+        elif name in OF_ONE or metric in OF_ONE:
+            size = max(size, 1.0)
+        value = float(one.value)  # of NumPy's own floats JSON knows nothing
+        difference = abs(was.value - value) if np.isfinite(value) else float("inf")
+        relative = max(0.0, difference - float(one.slack)) / size if difference else 0.0
+        where = f"{cell}, {one.view}{_at(one)}"
+        allowed = max(tolerance_of(name), moved * _TAIL if name in OF_ITSELF else moved)
+        here = Deviation(name, 1, difference, relative, allowed, where, was.value, value, was.half)
+        found[name] = found[name].joined(here) if name in found else here
+    return found
+
+
+def _at(one: Found) -> str:
+    if one.place is None:
+        return ""
+    other = "" if one.other is None else f" | {one.other}"
+    return f", {one.place.site} {one.place.layer}{other}"
+
+
+def missing(stored: Numbers, again: Iterable[Found]) -> dict[str, int]:
+    """Return how many stored numbers of each statistic were not measured again; those that are NULL do not count."""
+    there = {(one.statistic, one.view, one.place, one.other) for one in again}
+    found: dict[str, int] = {}
+    for key, number in stored.items():
+        if number.value is not None and key not in there:
+            found[key[0]] = found.get(key[0], 0) + 1
+    return found
+
+
+def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> dict[str, Deviation]:
+    """Return the deviation of what was counted: texts and tokens, which must be equal."""
+    found = {}
+    for name, number in again.items():
+        was = float(stored[name])
+        away = abs(was - number)
+        found[f"cells.{name}"] = Deviation(
+            f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None
+        )
+    return found

@@ -1,0 +1,324 @@
+"""The second opinion: a few cells of a study measured again by an independent, slow path, and compared."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from reporter.errors import ReporterError, UsageError
+from reporter.models.pocket import prepare
+from reporter.run.plan import or_raise
+from reporter.run.planner import plan_study
+from reporter.run.progress import Progress
+from reporter.store import Store, joined
+from reporter.verify.by_cloud import anisotropy, outliers, spectrum, variance
+from reporter.verify.by_neighbour import intrinsic_dimension
+from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
+from reporter.verify.by_token import convergence, motion
+from reporter.verify.cells import Asked, Cell, Known, choose, find_study
+from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, numbers_of
+from reporter.verify.loss import loss
+from reporter.verify.plain_model import PlainModel, load_language_model
+from reporter.verify.reading import Found, Reading, tokenised
+from reporter.verify.tokens import RULE
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.run.plan import Plan
+
+Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
+
+PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
+    "convergence": (convergence, {"target": ("block", "final"), "mean": ("token", "text")}),
+    "motion": (motion, {}),
+    "anisotropy": (anisotropy, {"sample": (), "batches": ()}),
+    "spectrum": (spectrum, {}),
+    "variance": (variance, {"memory": (), "scatter": ()}),
+    "outliers": (outliers, {}),
+    "entropy": (entropy, {"texts": ()}),
+    "contextuality": (contextuality, {"types": (), "occurrences": ()}),
+    "layer_pairs": (layer_pairs, {"texts": (), "k": ()}),
+    "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": ()}),
+}
+"""Each metric that is measured again, and what its options may be; () for any number."""
+
+MIXED = 3.0
+"""In a pass of mixed precision a number may move by so many times the states' mean relative deviation."""
+_FLOOR = "a floor is what drawn noise reads; nothing of the model is in it"
+_DRAWN = "the tokens that it compares with are drawn by a random generator"
+_NO_PATH = "there is no second path for it"
+_ATTENTION = "the model itself does not return what follows attention"
+_OTHER_SINKS = "in the run's precision other tokens are sinks than in float32"
+_NONE_THERE = "the second path has no such number there"
+_DISK = 0.5  # of what is free, that states may take up
+
+
+@dataclass
+class Verification:
+    """What was measured again.
+
+    Args:
+        study: the study's id.
+        cells: what was measured again: cell, precision of the run, texts, tokens.
+        deviations: the largest of each statistic, in the order in which they were measured.
+        unverified: how many stored numbers of these cells were not measured again, by (metric.statistic, reason).
+        left_out: why other cells were not measured again.
+        failed: cells that could not be, and why.
+        notes: what a reader should know of how it was done.
+    """
+
+    study: str
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    deviations: dict[str, Deviation] = field(default_factory=dict)
+    unverified: dict[tuple[str, str], int] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was measured again, and nothing deviates beyond its tolerance."""
+        return bool(self.deviations) and not self.failed and all(one.passed for one in self.deviations.values())
+
+    def add(self, found: Mapping[str, Deviation]) -> None:
+        """Take in the deviations of one metric of one cell."""
+        for name, one in found.items():
+            self.deviations[name] = self.deviations[name].joined(one) if name in self.deviations else one
+
+    def skip(self, name: str, numbers: int, reason: str) -> None:
+        """Note numbers that were not measured again."""
+        self.unverified[name, reason] = self.unverified.get((name, reason), 0) + numbers
+
+
+def verify(
+    study: str, out: Path, known: Known, asked: Asked, *, offline: bool = False, progress: Progress | None = None
+) -> Verification:
+    """Measure a few cells of a finished study again and compare.
+
+    Nothing of the fast path is used but what loads weights, tokenizer and texts: one text at a time without padding,
+    the model's own hidden states, float64 NumPy written down from the definitions, another number of threads.
+
+    Args:
+        study: the study's YAML file or id.
+        out: the results folder.
+        known: what a study may ask for.
+        asked: which cells.
+        offline: never ask a hub.
+        progress: where progress is shown; standard error by default.
+
+    Raises:
+        UsageError: if there is nothing to measure again.
+    """
+    progress = progress or Progress()
+    file = find_study(study, out, known)
+    plan = plan_study(file, out, offline=offline)
+    store = Store(out / "results.duckdb")
+    cells, left_out = choose(plan, store, asked)
+    result = Verification(file.study.study, left_out=left_out)
+    if not cells:
+        why = "; ".join(dict.fromkeys(f"{name}: {reason}" for name, reason in list(left_out.items())[:3]))
+        more = "" if Path(study).is_file() else "; if its files lie elsewhere, name the study's YAML file"
+        raise UsageError(f"study '{file.study.study}' has no finished cell to measure again ({why or 'none'}){more}")
+    verifier = _Verifier(plan, store, result, offline, progress)
+    with _other_threads(result), tempfile.TemporaryDirectory(prefix="reporter-verify-") as folder:
+        for number, cell in enumerate(cells):
+            try:
+                verifier.cell(cell, Path(folder) / str(number))
+            except ReporterError as error:
+                result.failed[str(cell)] = str(error)
+            shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
+        verifier.between(cells)
+    return result
+
+
+@contextmanager
+def _other_threads(result: Verification) -> Iterator[None]:
+    """Compute with another number of threads than a run does here, since sums then add up in another order."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1 if usual > 1 else 2)
+    result.notes.append(f"{torch.get_num_threads()} threads where a run here takes {usual}")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
+
+
+class _Verifier:
+    def __init__(self, plan: Plan, store: Store, result: Verification, offline: bool, progress: Progress) -> None:
+        self.plan, self.store, self.result = plan, store, result
+        self.offline, self.progress = offline, progress
+        self.study = plan.file.study
+        self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
+        self.moved: dict[tuple[str, str], float] = {}
+
+    def cell(self, cell: Cell, folder: Path) -> None:
+        """Measure one checkpoint on one corpus again and compare every number that is stored of it."""
+        checkpoint = self._checkpoint(cell)
+        model = PlainModel(checkpoint, int(cell.facts["layers"]), cell.facts["last_hidden_state"], self.offline)
+        seen = self._read(cell, model, folder)
+        moved = self._moved(cell, model)
+        row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(seen.texts)}
+        self.result.cells.append({**row, "tokens": len(seen.ids)})
+        cut = sum(text.cut for text in seen.texts)
+        kinds = seen.kinds
+        counted = {"texts": len(seen.texts), "tokens": len(seen.ids), "cut_texts": cut}
+        counted |= {"special": int(kinds.special.sum()), "sinks": int(kinds.sink.sum())}
+        # A token at the threshold may be a sink in one precision and not in the other: that is expected of it.
+        other_sinks = moved > 0 and counted["sinks"] != cell.counted["sinks"]
+        if other_sinks:
+            del counted["sinks"]
+            self.result.skip("cells.sinks", 1, _OTHER_SINKS)
+        self.result.add(counts(cell.counted, counted, str(cell)))
+        stored = self._stored(cell)
+        for metric, options in cell.metrics.items():
+            numbers = stored.get(metric, {})
+            if other_sinks:
+                numbers = self._without_sinks(metric, numbers)
+            again, reason = self._again(metric, options, seen, cell, checkpoint, model)
+            self.result.add(compare(metric, numbers, again, str(cell), moved))
+            self._note_missing(metric, numbers, again, reason)
+
+    def _without_sinks(self, metric: str, stored: Numbers) -> Numbers:
+        """Return the numbers that do not hang on which tokens are sinks, and note the others."""
+        kept = {key: one for key, one in stored.items() if key[0] != "sink_share" and key[1] != "no-sinks"}
+        for statistic, numbers in missing({key: one for key, one in stored.items() if key not in kept}, ()).items():
+            self.result.skip(f"{metric}.{statistic}", numbers, _OTHER_SINKS)
+        return kept
+
+    def _checkpoint(self, cell: Cell) -> Checkpoint:
+        ready = prepare(or_raise(self.plan.checkpoints[cell.model]), self.progress)
+        return next(one for one in ready if one.name == cell.checkpoint)
+
+    def _read(self, cell: Cell, model: PlainModel, folder: Path) -> Reading:
+        folder.mkdir()
+        needed = 4 * int(cell.counted["tokens"]) * int(cell.facts["width"]) * (int(cell.facts["layers"]) + 2)
+        if needed > _DISK * shutil.disk_usage(folder).free:
+            raise ReporterError(f"its states take {needed / 2**30:.0f} GiB of temporary disk space, which is not free")
+        texts = or_raise(self.plan.texts[cell.corpus])
+        limits = (self.study.corpora[cell.corpus].max_tokens, cell.facts["max_tokens"])
+        baseline = self.plan.baselines.get(cell.model)
+        seen = Reading(
+            folder,
+            self.study.run.seed,
+            cell.facts["role"] == "decoder",
+            len(texts),
+            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None), RULE),
+            baseline is not None and baseline.kind == "shuffled",
+            RULE,
+            self.study.views,
+            self.study.sites,
+            cell.facts["positions"] == "added",
+        )
+        with self.progress.step(f"again: {cell}", len(seen.texts), "texts") as step:
+            seen.read(model, step.advance)
+        return seen
+
+    def _moved(self, cell: Cell, model: PlainModel) -> float:
+        """Return by how much, relative, numbers of the run may differ from float32, because it was not float32."""
+        deviation = cell.facts["precision_deviation"] if cell.facts["precision"] == "mixed" else None
+        if not model.full_precision:
+            deviation = max(deviation or 0.0, 0.004)  # what bf16 rounds to
+            self.result.notes.append(f"{cell}: its weights are not float32; they are read in float32 here")
+        moved = MIXED * float(deviation) if deviation is not None else 0.0
+        if moved:
+            said = f"{cell}: the run moved states by {deviation:.1e} (precision_deviation)"
+            self.result.notes.append(f"{said}, so numbers may differ by {MIXED:g} times that")
+        self.moved[cell.model, cell.checkpoint] = moved
+        return moved
+
+    def _stored(self, cell: Cell) -> dict[str, Numbers]:
+        key = [self.study.study, cell.model, cell.checkpoint, cell.corpus]
+        where = "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ?"
+        of_layers = "SELECT metric, statistic, view, site, layer, value, ci_low, ci_high FROM layer_metrics"
+        of_ranks = (
+            "SELECT metric, 'curve' AS statistic, view, site, layer, rank AS other, value, NULL AS ci_low, "
+            "NULL AS ci_high FROM spectra"
+        )
+        found = dict(numbers_of(self.store.frame(f"{of_layers} {where}", key)))
+        for metric, numbers in numbers_of(self.store.frame(f"{of_ranks} {where}", key)).items():
+            found[metric] = {**found.get(metric, {}), **numbers}
+        sides = [cell.model, cell.checkpoint] * 2
+        return {**found, **self._pairs(cell.corpus, sides)}
+
+    def _pairs(self, corpus: str, sides: list[str]) -> dict[str, Numbers]:
+        return dict(
+            numbers_of(
+                self.store.frame(
+                    "SELECT metric, statistic, view, if(layer_a = 0, 'embedding', 'block') AS site, layer_a AS layer, "
+                    "layer_b AS other, value, ci_low, ci_high FROM layer_pairs WHERE study = ? AND corpus = ? AND "
+                    "model_a = ? AND checkpoint_a = ? AND model_b = ? AND checkpoint_b = ?",
+                    [self.study.study, corpus, *sides],
+                )
+            )
+        )
+
+    def _again(
+        self,
+        metric: str,
+        options: Mapping[str, Any],
+        seen: Reading,
+        cell: Cell,
+        checkpoint: Checkpoint,
+        model: PlainModel,
+    ) -> tuple[Sequence[Found], str]:
+        """Return the numbers of a metric, and why there are none if so."""
+        if metric == "loss":
+            return self._loss(seen, checkpoint, model)
+        if metric not in PATHS:
+            return [], _NO_PATH
+        path, understood = PATHS[metric]
+        for name, value in options.items():
+            if name not in understood or (understood[name] and value not in understood[name]):
+                return [], f"there is no second path for its option {name}: {value}"
+        if metric == "layer_pairs":
+            views = {view: text_means(seen, view, options["texts"]) for view in seen.views}
+            self.means[cell.model, cell.checkpoint, cell.corpus] = views
+        return list(path(seen, options)), ""
+
+    def _loss(self, seen: Reading, checkpoint: Checkpoint, model: PlainModel) -> tuple[Sequence[Found], str]:
+        if checkpoint.initialised is not None:
+            return [], "the head of a model with random weights is drawn apart from it"
+        whole = load_language_model(checkpoint, seen.causal, self.offline)
+        if whole is None:
+            return [], "its files hold no language-model head"
+        return list(loss(seen, whole, model.tokenizer.mask_token_id, seen.masks)), ""
+
+    def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Found], reason: str) -> None:
+        attention = {key: number for key, number in stored.items() if key[2] and key[2].site == "attention"}
+        for statistic, numbers in missing(attention, again).items():
+            self.result.skip(f"{metric}.{statistic}", numbers, _ATTENTION)
+        rest = {key: number for key, number in stored.items() if key not in attention}
+        has = {one.statistic for one in again}
+        for statistic, numbers in missing(rest, again).items():
+            why = reason or (_NONE_THERE if statistic in has else _NO_PATH)
+            if statistic.endswith("_floor"):
+                why = _FLOOR
+            elif statistic in {"explained_by_first_baseline", "explained_by_first_adjusted"}:
+                why = _DRAWN
+            self.result.skip(f"{metric}.{statistic}", numbers, why)
+
+    def between(self, cells: Sequence[Cell]) -> None:
+        """Compare what is stored of the layers of two models, where both were measured again on one corpus."""
+        options = next((c.options for c in self.plan.cells if c.key.metric == "layer_pairs" and c.options), None)
+        for first, second in combinations(cells, 2):
+            for a, b in ((first, second), (second, first)):
+                keys = [(one.model, one.checkpoint, one.corpus) for one in (a, b)]
+                stored = self._pairs(a.corpus, [a.model, a.checkpoint, b.model, b.checkpoint]).get("layer_pairs", {})
+                if options is None or a.corpus != b.corpus or not stored or not all(key in self.means for key in keys):
+                    continue
+                again: list[Found] = []
+                for view in self.study.views:
+                    sides = [self.means[key][view] for key in keys]
+                    again += compare_means(sides[0], sides[1], view, options.model_dump(mode="json"))
+                name = f"{joined(a.model, b.model)} × {a.corpus}"
+                moved = max(self.moved[key[0], key[1]] for key in keys)
+                self.result.add(compare("layer_pairs", stored, again, name, moved))
+                self._note_missing("layer_pairs", stored, again, "")

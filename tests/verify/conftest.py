@@ -1,0 +1,91 @@
+"""A small study with an encoder and a decoder that has run, and ways to run and verify others."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reporter.metrics.registry import catalogue, statistics
+from reporter.run.progress import Progress
+from reporter.run.runner import run_studies
+from reporter.spec import load_study
+from reporter.verify import Asked, Verification, verify
+
+STUDY = """
+study: tiny
+models:
+  enc: {recipe: {architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+  dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+corpora:
+  nested: {generate: grammar, texts: 40, words: [5, 20]}
+metrics: [all, loss, {anisotropy: {sample: 64, batches: 2}}, {intrinsic_dimension: {sample: 64, batches: 3}},
+          {entropy: {texts: 20}}, {contextuality: {types: 10}}]
+run: {precision: float32}
+"""
+
+
+def known():
+    return {name: metric.options for name, metric in catalogue().items()}, statistics()
+
+
+def compute(path: Path, out: Path) -> None:
+    """Run a study without its report, which nobody reads here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.run.runner._report", lambda out, studies, progress: ())
+        outcome = run_studies([load_study(path, *known())], out, progress=Progress(io.StringIO()))
+    assert outcome.failed == 0
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study, ``tiny.yaml``, and its results."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(STUDY, "utf-8")
+    compute(folder / "tiny.yaml", folder / "results")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of few texts and one metric, ``tiny.yaml``, and its results."""
+    folder = tmp_path_factory.mktemp("small")
+    head, _, _ = STUDY.replace("texts: 40", "texts: 8").partition("metrics:")
+    (folder / "tiny.yaml").write_text(
+        f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", "utf-8"
+    )
+    compute(folder / "tiny.yaml", folder / "results")
+    return folder
+
+
+@pytest.fixture
+def run() -> Callable[[Path, Path], None]:
+    """Return the function that runs a study, for those of a test's own."""
+    return compute
+
+
+@pytest.fixture
+def folder(tmp_path: Path, finished: Path) -> Path:
+    """A copy of the finished study that a test may change; observables, which verify must not read, are left out."""
+    shutil.copy(finished / "tiny.yaml", tmp_path)
+    (tmp_path / "results" / "cache").mkdir(parents=True)
+    shutil.copy(finished / "results" / "results.duckdb", tmp_path / "results")
+    for name in ("models", "texts"):
+        if (finished / "results" / "cache" / name).is_dir():
+            shutil.copytree(finished / "results" / "cache" / name, tmp_path / "results" / "cache" / name)
+    return tmp_path
+
+
+@pytest.fixture
+def again() -> Callable[..., Verification]:
+    """Return a function that verifies the study in a folder."""
+
+    def go(folder: Path, study: str = "tiny.yaml", **asked: object) -> Verification:
+        name = str(folder / study) if study.endswith(".yaml") else study
+        progress = Progress(io.StringIO())
+        return verify(name, folder / "results", known(), Asked(**asked), progress=progress)  # type: ignore[arg-type]
+
+    return go

@@ -1,0 +1,106 @@
+"""A sound study is verified; a wrong number, a wrong convention and what is not verified are named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from reporter.cli import app
+from reporter.errors import UsageError
+from reporter.models.load import LoadedModel
+from reporter.verify import show
+
+
+def test_a_finished_study_agrees(finished, again):
+    found = again(finished)
+    wrong = {one.name: one for one in found.deviations.values() if not one.passed}
+    assert found.passed and not wrong
+    assert {one["cell"] for one in found.cells} == {"enc × nested", "dec × nested"}
+    # Every statistic that is stored was measured again, or it says why not.
+    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
+        stored = database.execute(
+            "SELECT DISTINCT metric || '.' || statistic FROM layer_metrics WHERE value IS NOT NULL "
+            "UNION SELECT DISTINCT metric || '.' || statistic FROM layer_pairs WHERE value IS NOT NULL"
+        ).fetchall()
+    compared, skipped = set(found.deviations), {name for name, _ in found.unverified}
+    assert {name for (name,) in stored} <= compared | skipped
+    only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
+    assert only_skipped <= {"contextuality.explained_by_first_baseline", "contextuality.explained_by_first_adjusted"}
+    assert not {reason for name, reason in found.unverified if name in compared}
+    # The layers of both models were compared with each other as well.
+    assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
+
+
+def test_wrong_numbers_are_named(folder):
+    """One number each of four statistics, seen through the verb, which knows the study by its id."""
+    wrong = {
+        "convergence.similarity": "view = 'no-sinks' AND site = 'block' AND layer = 1 AND model = 'dec'",
+        "spectrum.effective_rank": "view = 'words' AND site = 'final' AND model = 'dec'",
+        "loss.lm": "view = 'all' AND model = 'enc'",
+    }
+    with duckdb.connect(str(folder / "results" / "results.duckdb")) as database:
+        for name, where in wrong.items():
+            query = f"UPDATE layer_metrics SET value = value * 1.001 WHERE metric = ? AND statistic = ? AND {where}"
+            assert database.execute(query, name.split(".")).fetchall() == [(1,)]
+        database.execute("UPDATE cells SET sinks = sinks + 1 WHERE model = 'dec'")
+    done = CliRunner().invoke(app, ["verify", "tiny", "--out", str(folder / "results"), "--format", "json"])
+    assert done.exit_code == 1
+    said = {one["name"]: one for one in json.loads(done.stdout)["deviations"] if not one["passed"]}
+    assert set(said) == {*wrong, "cells.sinks"}
+    for name in wrong:
+        assert said[name]["stored"] == pytest.approx(1.001 * said[name]["again"], rel=1e-5)
+    assert said["convergence.similarity"]["where"] == "dec × nested, no-sinks, block 1"
+    assert said["spectrum.effective_rank"]["where"] == "dec × nested, words, final 2"
+    assert said["loss.lm"]["where"] == "enc × nested, all" and said["cells.sinks"]["where"] == "dec × nested"
+
+
+def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
+    """The classic mistake: the model's own last hidden state, which is normed, taken for the last block's output."""
+    right = LoadedModel.run
+
+    def wrong(self, ids, mask, attention=False):
+        captured = right(self, ids, mask, attention)
+        return captured if captured.final is None else replace(captured, path=[*captured.path[:-1], captured.final])
+
+    monkeypatch.setattr(LoadedModel, "run", wrong)
+    shutil.copy(small / "tiny.yaml", tmp_path)
+    run(tmp_path / "tiny.yaml", tmp_path / "results")
+    found = again(tmp_path)
+    statistics = ("norm", "step_length", "step_cosine", "update_ratio", "curvature")
+    assert {one.name for one in found.deviations.values() if not one.passed} == {f"motion.{s}" for s in statistics}
+    assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
+
+
+def test_what_is_left_out_says_why(small, again):
+    found = again(small, cells=1, model="dec")
+    assert found.passed and [one["cell"] for one in found.cells] == ["dec × nested"]
+    assert found.left_out == {"enc × nested": "not asked for"}
+    assert "enc × nested: not asked for" in show(found)
+    assert "verified: " in show(found).splitlines()[-1]
+    with pytest.raises(UsageError, match="8 texts, more than --texts 7"):
+        again(small, texts=7)
+    with pytest.raises(UsageError, match="no model 'dce'; did you mean 'dec'"):
+        again(small, model="dce")
+    with pytest.raises(UsageError, match=r"no study 'tinny' in .*; did you mean 'tiny'"):
+        again(small, study="tinny")
+
+
+def test_numbers_of_another_study_file_are_not_compared(small, tmp_path, again):
+    """What changed since the run has no numbers yet."""
+    shutil.copytree(small, tmp_path / "copy")
+    path = tmp_path / "copy" / "tiny.yaml"
+    path.write_text(path.read_text("utf-8").replace("float32}", "float32, seed: 1}"), "utf-8")
+    with pytest.raises(UsageError, match="seed"):
+        again(tmp_path / "copy")
+
+
+def test_the_verb_exits_with_zero_where_all_agrees(small):
+    call = ["verify", "tiny", "--out", str(small / "results"), "--cells", "1"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and "verified: " in done.stdout
+    assert CliRunner().invoke(app, [*call, "--corpus", "x"]).exit_code == 2
