@@ -35,6 +35,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
         templates: where the templates are.
     """
     scene, study = contents.scene, contents.study
+    views = _views(contents)
     lacks = tables.missing(study, contents.models, contents.corpora, contents.cells)
     return templates.get_template("study.html").render(
         study=study,
@@ -46,7 +47,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
         here="index.html",
         scene=scene,
         roles=ROLES,
-        views=[(view, VIEWS.get(view, "")) for view in scene.views],
+        views=[(view, views.get(view, "")) for view in scene.views],
         sites=[(site, SITES[site]) for site in scene.sites],
         ramp={"light": list(RAMP), "dark": list(RAMP.values())},
         missing=lacks,
@@ -56,13 +57,31 @@ def study_page(contents: Contents, templates: Environment) -> str:
         page={
             "views": list(scene.views),
             "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
-            "about": VIEWS | SITES,
+            "about": views | SITES,
             "dark": scene.styles.dark_twins,
             "roles": {style.model: style.role for style in scene.styles.own},
             "baselines": scene.styles.baselines,
             "scripts": {figure.id: figure.script for figure in contents.figures if figure.spec},
         },
     )
+
+
+def _views(contents: Contents) -> dict[str, str]:
+    """Return what is said of each view; where models differ in what stands at position 0, that a view hangs on it."""
+    firsts = {row["model"]: row["first_token"] for row in contents.models if row.get("first_token")}
+    words = [model for model, first in firsts.items() if first == "word"]
+    if not words or len(words) == len(firsts):
+        return VIEWS
+    others = [model for model in firsts if model not in words]
+    note = (
+        f" Position 0 holds a word in {_few(words)} and an added token in {_few(others)}: "
+        "compare encoders with decoders under no-sinks."
+    )
+    return VIEWS | {view: VIEWS[view] + note for view in ("words", "all")}
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def facts(contents: Contents) -> list[str]:

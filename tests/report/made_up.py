@@ -51,6 +51,7 @@ BASES = {
 EXTRA = {
     "intrinsic_dimension": [f"gride_{2**i}" for i in range(7)],
     "layer_pairs": ["cka:pair", "knn:pair"],
+    "outliers": ["sink_sensitivity", "sink_share:model"],
     "spectrum": ["effective_rank", "participation_ratio", "stable_rank", "decay"],
     "variance": ["total", "within", "between", "within_share", "between_share", "tradeoff", "coverage:model"],
 }
@@ -219,6 +220,8 @@ def fill_whole(path: Path, study: str = "whole", types: int = 40, ranks: int = 9
             "layer_pairs": lambda view, corpus: pd.DataFrame(ROWS["layer_pairs"](models, view, corpus)),
         }.items()
     }
+    frames["sinks"] = pd.DataFrame([row for corpus in corpora for row in ROWS["sinks"](models, corpus)])
+    frames["sink_cuts"] = pd.DataFrame([row for corpus in corpora for row in ROWS["sink_cuts"](models, corpus)])
     frames["differences"] = pd.DataFrame([row for view in VIEWS for row in ROWS["differences"](models, view)])
     frames["correlations"] = pd.DataFrame([row for view in VIEWS for row in ROWS["correlations"](view, corpora)])
     with duckdb.connect(str(path)) as connection:
@@ -272,6 +275,9 @@ def model_row(name: str, role: str, layers: int, width: int, step: int | None) -
         "vocabulary_size": 500,
         "norm_placement": "post" if encoder else "pre",
         "last_hidden_state": "block" if encoder else "final",
+        "bos": "as-is",
+        "first_token": "[CLS]" if encoder else "word",
+        "sink_rule": "a token that is told apart",
         "self_test": 1.3e-7,
         "device": "cpu",
         "precision": "float32",

@@ -44,6 +44,43 @@ def token_types(model: Any, view: str, corpus: str, types: int) -> pd.DataFrame:
     )
 
 
+def sinks(models: Any, corpus: str) -> list[dict[str, Any]]:
+    """Of each decoder the first token, and a hostile one further on, of which the norm alone told."""
+    rows = []
+    for name, role, layers, _, steps in models:
+        if role == "encoder":
+            continue
+        last = "final" if steps[-1] is None else f"step{steps[-1]}"
+        here = {"model": name, "checkpoint": last, "step": steps[-1], "role": role, "corpus": corpus}
+        here |= {"metric": "outliers", "own": True, "layer_first": 1, "layer_last": layers}
+        rows.append(here | {"token_id": 7, "token": "the", "position_first": 0, "position_last": 0, "texts": 400,
+                            "count": 400, "norm_ratio": 170.0, "dominance": 69.0, "dimension": 47})  # fmt: skip
+        rows.append(here | {"token_id": 8, "token": "<script>alert(2)</script>", "position_first": 3,
+                            "position_last": 90, "texts": 12, "count": 15, "norm_ratio": 4.0, "dominance": 0.0,
+                            "dimension": None})  # fmt: skip
+    return rows
+
+
+def sink_cuts(models: Any, corpus: str) -> list[dict[str, Any]]:
+    """At every cut of both rules: the same below 4, and half as much again above."""
+    rows = []
+    cuts = [("dominance", cut) for cut in (0.25, 0.5, 1.0, 2.0, 4.0)]
+    cuts += [("factor", cut) for cut in (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)]
+    for name, role, layers, _, steps in models:
+        last = "final" if steps[-1] is None else f"step{steps[-1]}"
+        for rule, cut in cuts:
+            for layer in range(layers + 1):
+                for statistic in ("anisotropy.top_variance_share", "anisotropy.mean_cosine"):
+                    rows.append({
+                        "model": name, "checkpoint": last, "step": steps[-1], "role": role, "corpus": corpus,
+                        "metric": "outliers", "rule": rule, "cut": cut, "statistic": statistic,
+                        "site": "block" if layer else "embedding", "layer": layer, "depth": layer / layers,
+                        "value": 0.1 + 0.05 * layer / layers * (2 if cut > 4 else 1), "n": 2000,
+                        "left_out": 0.02 if cut > 4 else 0.03,
+                    })  # fmt: skip
+    return rows
+
+
 def layer_pairs(models: Any, view: str, corpus: str) -> list[dict[str, Any]]:
     """Between all models; a model beside itself in one half alone."""
     rows = []

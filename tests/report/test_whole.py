@@ -182,3 +182,27 @@ def test_data_come_as_scripts_beside_the_page(results: Path) -> None:
         assert body and "<" not in body[1]
         assert json.loads(body[1])["name"] == path.stem
         assert path.with_suffix(".csv").exists()
+
+
+def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) -> None:
+    cuts = figure(whole, "outliers.cuts")
+    assert {pick.name for pick in cuts.picks} == {"statistic", "rule", "corpus"}
+    state = cuts.states["1|nested|factor|anisotropy.top_variance_share"]
+    assert state.readings["gpt2"] == "largest change 0.05 at layer 6 · leaves out 2 % to 3 % of the tokens"
+    assert "changes nothing" in cuts.states["1|nested|dominance|anisotropy.mean_cosine"].readings["gpt2"]
+    assert len(rows(store, fq.CUTS, metric="outliers")) == len(store.frame("FROM sink_cuts"))
+
+
+def test_sinks_are_listed_and_names_are_no_markup(whole: Contents) -> None:
+    from reporter.report.study_page import study_page
+    from reporter.report.templating import environment
+
+    assert whole.sinks is not None
+    assert {row["token"] for row in whole.sinks.rows} == {"the", "<script>alert(2)</script>"}
+    html = study_page(whole, environment())
+    section = html[html.index('id="sinks"') :]
+    assert "&lt;script&gt;alert(2)" in section and "<script>alert(2)" not in html
+    assert "a token that is told apart" in section
+    assert "The cut" in whole.sinks.said
+    # encoders have a [CLS] at position 0 and decoders a word: the page says what hangs on it
+    assert "compare encoders with decoders under no-sinks" in html
