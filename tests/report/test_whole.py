@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -193,13 +194,14 @@ def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) 
     assert len(rows(store, fq.CUTS, metric="outliers")) == len(store.frame("FROM sink_cuts"))
 
 
-def test_sinks_are_listed_and_names_are_no_markup(whole: Contents) -> None:
+def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store) -> None:
     from reporter.report.study_page import study_page
     from reporter.report.templating import environment
 
     assert whole.sinks is not None
     assert {row["token"] for row in whole.sinks.rows} == {"the", "<script>alert(2)</script>"}
-    html = study_page(whole, environment())
+    (study,) = store.frame("FROM studies WHERE study = 'whole'").to_dict("records")
+    html = study_page(replace(whole, study=study), environment())
     section = html[html.index('id="sinks"') :]
     assert "&lt;script&gt;alert(2)" in section and "<script>alert(2)" not in html
     assert "a token that is told apart" in section
