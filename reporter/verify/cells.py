@@ -19,7 +19,7 @@ from reporter.store import Store
 if TYPE_CHECKING:
     from reporter.run.plan import Plan
 
-Known = tuple[Mapping[str, Any], Mapping[str, Any]]
+Known = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def find_study(study: str, out: Path, known: Known) -> StudyFile:
     if study not in specs:
         raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
     try:
-        context = {"metrics": known[0], "statistics": known[1]}
+        context = {"metrics": known[0], "statistics": known[1], "fixed": known[2]}
         found = Study.model_validate(read_yaml(specs[study]).data, context=context)
     except ValidationError as error:
         said = f"what was stored of study '{study}' is no study of this version of reporter"
