@@ -90,7 +90,7 @@ def find_study(study: str, out: Path, known: Known) -> StudyFile:
     if study not in specs:
         raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
     try:
-        context = {"metrics": known[0], "statistics": known[1], "fixed": known[2]}
+        context = {"metrics": known[0], "statistics": known[1]}
         found = Study.model_validate(read_yaml(specs[study]).data, context=context)
     except ValidationError as error:
         said = f"what was stored of study '{study}' is no study of this version of reporter"
