@@ -247,7 +247,7 @@ def _estimate(name: str, logs: Floats, discard: float) -> float:
     return gride(logs[:, SCALES.index(scale)], scale)
 
 
-def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float) -> _Batch:
+def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.1) -> _Batch:
     """Return the ratios of a batch and its estimates in half-samples.
 
     Args:
