@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from reporter.verify.by_token import cosines, mean
 from reporter.verify.reading import Found, Place, Reading
 from reporter.verify.tokens import Floats, Mask
 
@@ -25,24 +27,21 @@ def mean_cosine(x: Floats, zero: float = 0.0) -> float:
 
 def spectrum_of(seen: Reading, place: Place, mask: Mask) -> Floats:
     """Return the eigenvalues of the covariance (1/n) that are not zero, largest first; none for equal states."""
-
-    def compute() -> Floats:
-        x = seen.at(place)[mask]
-        if len(x) < 2:
-            return np.zeros(0)
-        return eigenvalues(x)
-
-    found: Floats = seen.once(("spectrum", place, mask.tobytes()), compute)
+    found: Floats = seen.once(("spectrum", place, mask.tobytes()), lambda: eigenvalues(seen.at(place)[mask]))
     return found
 
 
-def eigenvalues(x: Floats) -> Floats:
-    """Return those of the covariance of the rows of x that are not zero, largest first; none for equal rows."""
-    n, d = x.shape
-    centred = x - x.mean(axis=0)
-    square = centred @ centred.T if n <= d else centred.T @ centred
-    found = np.linalg.eigvalsh(square)[::-1][: n - 1].clip(min=0) / n
-    if found.sum() <= 1e-12 * (x * x).sum() / n:
+def eigenvalues(x: Floats, centre: bool = True) -> Floats:
+    """Return those of XᵀX/n that are not zero, largest first, X the rows of x minus their mean or as they are.
+
+    None for fewer than two rows, and for equal rows about their mean.
+    """
+    n, square = len(x), float((x * x).sum())
+    if centre and n > 1:
+        x = x - x.mean(axis=0)
+    products = x @ x.T if n <= x.shape[1] else x.T @ x
+    found = np.linalg.eigvalsh(products)[::-1][: n - centre].clip(min=0) / max(n, 1)
+    if n < 2 or found.sum() <= 1e-12 * square / n:
         return np.zeros(0)
     kept: Floats = found[found > 1e-12 * found.sum()]
     return kept
@@ -56,7 +55,12 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             if not len(values):
                 continue
             p = values / values.sum()
-            yield Found("effective_rank", view, place, float(np.exp(-(p * np.log(p)).sum())))
+            as_they_are = seen.once(
+                ("uncentred", place, mask.tobytes()), partial(eigenvalues, seen.at(place)[mask], centre=False)
+            )
+            yield Found("effective_rank", view, place, _effective_rank(values))
+            yield Found("effective_rank_singular", view, place, _effective_rank(np.sqrt(values)))
+            yield Found("rankme", view, place, _effective_rank(np.sqrt(as_they_are)))
             yield Found("participation_ratio", view, place, float(1 / (p * p).sum()))
             yield Found("stable_rank", view, place, float(1 / p[0]))
             half = values[: min(seen.widths[place], int(mask.sum()) - 1) // 2]
@@ -71,6 +75,11 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
                 yield Found("curve", view, place, share, other=before + 1)
 
 
+def _effective_rank(values: Floats) -> float:
+    p = values / values.sum()
+    return float(np.exp(-(p * np.log(p)).sum()))
+
+
 def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``anisotropy`` measures; its samples are the tokens with the smallest hashes."""
     for place in seen.places:
@@ -83,8 +92,7 @@ def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             if not mask.any():
                 continue
             yield Found("mean_cosine", view, place, mean_cosine(x[mask]))
-            rows = np.flatnonzero(mask)
-            rows = rows[np.argsort(seen.draws[rows])][: options["sample"] * options["batches"]]
+            rows = seen.drawn(mask, options["sample"] * options["batches"])
             yield Found("top_variance_share_batch", view, place, _by_batch(x[rows], options))
             yield from _centred(x[mask], x[rows], view, place)
 
@@ -111,7 +119,7 @@ def batches(found: int, options: Mapping[str, Any]) -> list[slice]:
 def _by_batch(x: Floats, options: Mapping[str, Any]) -> float:
     shares = []
     for batch in batches(len(x), options):
-        values = eigenvalues(x[batch]) if len(x[batch]) > 1 else np.zeros(0)
+        values = eigenvalues(x[batch])
         shares.append(values[0] / values.sum() if len(values) else NONE)
     return float(np.mean(shares))
 
@@ -193,6 +201,9 @@ def outliers(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         own = mask & ~seen.kinds.special
         if own.any():
             yield Found("sink_share", view, None, float((own & seen.kinds.sink).sum() / own.sum()))
+    for place, shares in _shares_by_cut(seen, options).items():
+        for view in seen.masks:
+            yield Found("sink_sensitivity", view, place, max(shares) - min(shares))
     for place in seen.places:
         x = seen.at(place)
         largest = np.abs(x).max(axis=1)
@@ -221,3 +232,67 @@ def _top3(x: Floats) -> float:
         return NONE
     parts = (u * (u.sum(axis=0) - u)).mean(axis=0) / (len(u) - 1)
     return float(np.sort(parts)[-3:].sum() / parts.sum()) if parts.sum() else NONE
+
+
+DOMINANCES, FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+
+
+def sink_cuts(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield the table ``sink_cuts``: numbers of the tokens that no cut takes for sinks; the view names the cut."""
+    rows, sinks = _without_first(seen, options)
+    last = seen.at(seen.path[-1])[rows]
+    for place in seen.places:
+        x = seen.at(place)[rows]
+        to_last = cosines(x, last) if place in seen.path else None
+        for cut, sink in sinks.items():
+            yield Found("left_out", cut, place, float(sink.mean()))
+            yield Found("anisotropy.top_variance_share", cut, place, _top_share(seen, place, rows[~sink]))
+            yield Found("anisotropy.mean_cosine", cut, place, mean_cosine(x[~sink]))
+            if to_last is not None:
+                yield Found("convergence.similarity", cut, place, mean(to_last, ~sink))
+
+
+def _shares_by_cut(seen: Reading, options: Mapping[str, Any]) -> dict[Place, list[float]]:
+    rows, sinks = _without_first(seen, options)
+    cuts = [sink for cut, sink in sinks.items() if cut.startswith("dominance")]
+    return {place: [_top_share(seen, place, rows[~sink]) for sink in cuts] for place in seen.places}
+
+
+def _without_first(seen: Reading, options: Mapping[str, Any]) -> tuple[Any, dict[str, Mask]]:
+    """Return the drawn own tokens but each text's first one, and which of them each cut takes for sinks."""
+    kinds = seen.kinds
+    rows = seen.drawn(~kinds.special, options["sample"])
+    rows = rows[~kinds.first[rows]]
+    sinks = {f"dominance {cut:g}": kinds.weight[rows] > cut for cut in DOMINANCES}
+    return rows, sinks | {f"factor {cut:g}": kinds.ratio[rows] > cut for cut in FACTORS}
+
+
+def _top_share(seen: Reading, place: Place, rows: Any) -> float:
+    mask = np.zeros(len(seen.ids), dtype=bool)
+    mask[rows] = True
+    values = spectrum_of(seen, place, mask)
+    return float(values[0] / values.sum()) if len(values) else NONE
+
+
+def sinks(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield the table ``sinks``: of each type its sinks at position 0 and those further on; the view names them."""
+    kinds, start = seen.kinds, seen.position == 0
+    named = np.stack([seen.ids, start, kinds.special], axis=1)
+    types = np.unique(named[kinds.sink], axis=0)
+    yield Found("types", "", None, len(types))
+    for token, at_start, special in types.tolist():
+        rows = np.flatnonzero(kinds.sink & (named == (token, at_start, special)).all(axis=1))
+        heaviest = rows[np.argmax(kinds.weight[rows])]
+        found = {
+            "texts": len(np.unique(seen.text[rows])),
+            "count": len(rows),
+            "position_first": seen.position[rows].min(),
+            "position_last": seen.position[rows].max(),
+            "layer_first": kinds.layer_first[rows].min(),
+            "layer_last": kinds.layer_last[rows].max(),
+            "norm_ratio": kinds.ratio[rows].max(),
+            "dominance": kinds.weight[heaviest],
+            "dimension": kinds.dimension[heaviest],
+        }
+        name = f"token {token} {'at position 0' if at_start else 'further on'}{', not own' if special else ''}"
+        yield from (Found(statistic, name, None, float(value)) for statistic, value in found.items() if value >= 0)

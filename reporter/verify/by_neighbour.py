@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from reporter.verify.by_cloud import batches
+from reporter.verify.by_cloud import NONE, batches
 from reporter.verify.reading import Found, Place, Reading
 from reporter.verify.tokens import Floats, Mask, key
 
@@ -30,7 +31,7 @@ def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[F
             if len(kept) < 10 or repeated > 0.5:
                 continue
             ratios = seen.once((place, kept.tobytes()), partial(_of_batches, seen.at(place)[kept], options))
-            yield from _estimates(ratios, view, place)
+            yield from _estimates(ratios, options.get("discard", 0.1), view, place)
 
 
 def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
@@ -89,25 +90,26 @@ def _distances(x: Floats) -> Floats:
     return distances
 
 
-def _estimates(ratios: list[Floats], view: str, place: Place) -> Iterator[Found]:
+def _estimates(ratios: list[Floats], discard: float, view: str, place: Place) -> Iterator[Found]:
     if min(len(logs) for logs in ratios) < 10:
         return
-    slopes, likely = [], []
-    for logs in ratios:
-        n = len(logs)
-        kept = logs[: int(0.9 * n), 0]
-        heights = -np.log(1 - np.arange(1, len(kept) + 1) / n)
-        if not kept[-1] > 1e-9:
-            break
-        slopes.append(float(np.linalg.lstsq(kept[:, None], heights, rcond=None)[0][0]))
-        likely.append((n - 1) / float(logs[:, 0].sum()))
-    else:
-        yield Found("twonn", view, place, float(np.mean(slopes)))
-        yield Found("twonn_ml", view, place, float(np.mean(likely)))
+    for name, share in (("twonn", discard), ("twonn_published", 0.8)):
+        slopes = [_slope(logs[:, 0], share) for logs in ratios]
+        yield Found(name, view, place, float(np.mean(slopes)))
+    if np.isfinite([_slope(logs[:, 0], 0.1) for logs in ratios]).all():
+        yield Found("twonn_ml", view, place, float(np.mean([(len(logs) - 1) / logs[:, 0].sum() for logs in ratios])))
     for column, scale in enumerate(SCALES):
         if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
             value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))
             yield Found(f"gride_{scale}", view, place, value)
+
+
+def _slope(logs: Floats, discard: float) -> float:
+    """Return the slope through the origin of −log(1 − F) on log μ, the largest μ left out; NaN where all are one."""
+    n = len(logs)
+    kept = logs[: min(int((1 - Fraction(str(discard))) * n), n - 1)]
+    heights = -np.log(1 - np.arange(1, len(kept) + 1) / n)
+    return float(np.linalg.lstsq(kept[:, None], heights, rcond=None)[0][0]) if kept[-1] > 1e-9 else NONE
 
 
 def _most_likely(logs: Floats, n: int) -> float:

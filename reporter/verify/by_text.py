@@ -15,7 +15,7 @@ FEWEST_TEXTS = 20  # below which no two layers are compared
 
 
 def entropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield what ``entropy`` measures: −Σ p log p of each text's centred Gram matrix, and the mean over texts."""
+    """Yield what ``entropy`` measures: −Σ p log p of each text's states in each form, and the means over texts."""
     wanted, of = options["texts"], seen.corpus
     spans = [s for text, s in seen.spans if wanted >= of or key(seen.seed, text) < wanted * 2**64 // of]
     for view, mask in seen.masks.items():
@@ -23,27 +23,39 @@ def entropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         if (sizes > 0).any():
             yield Found("skipped", view, None, float((sizes[sizes > 0] < 3).mean()))
     for place in seen.places:
-        x, width = seen.at(place), seen.widths[place]
+        x, d = seen.at(place), seen.widths[place]
         for view, mask in seen.masks.items():
-            found = np.array([_entropy(x[span][mask[span]]) for span in spans])
-            most = np.log([max(2, min(int(mask[span].sum()) - 1, width)) for span in spans])
-            defined = np.isfinite(found)
-            if defined.any():
-                yield Found("prompt", view, place, float(found[defined].mean()))
-                if width > 1:
-                    shares = np.minimum(found[defined] / most[defined], 1)
-                    yield Found("prompt_normalised", view, place, float(shares.mean()))
+            texts = [x[span][mask[span]] for span in spans]
+            found = {text: _entropies(states) for text, states in enumerate(texts) if _varies(states)}
+            if not found:
+                continue
+            centred, raw, unit = np.array(list(found.values())).T
+            n = np.array([len(texts[text]) for text in found])
+            yield Found("prompt", view, place, float(centred.mean()))
+            yield Found("prompt_raw", view, place, float(raw.mean()))
+            if d > 1:
+                most = np.log(np.maximum(2, np.minimum(n - 1, d)))
+                yield Found("prompt_normalised", view, place, float(np.minimum(centred / most, 1).mean()))
+                yield Found("prompt_unit", view, place, float(np.minimum(unit / np.log(np.minimum(n, d)), 1).mean()))
 
 
-def _entropy(x: Floats) -> float:
-    if len(x) < 3:
-        return NONE
+def _varies(x: Floats) -> bool:
+    return len(x) >= 3 and float(((x - x.mean(axis=0)) ** 2).sum()) > 1e-12 * float((x * x).sum())
+
+
+def _entropies(x: Floats) -> tuple[float, float, float]:
+    """Return the entropy of a text's states about their mean, as they are, and of their directions about the mean."""
     centred = x - x.mean(axis=0)
-    square = centred @ centred.T if len(x) <= x.shape[1] else centred.T @ centred
-    values = np.linalg.eigvalsh(square).clip(min=0)
-    if values.sum() <= 1e-12 * (x * x).sum():
-        return NONE
-    p = values[values > 0] / values.sum()
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    zero = lengths <= 1e-6 * np.linalg.norm(lengths)
+    units = np.where(zero, 0, centred / np.where(zero, 1, lengths))
+    products = units @ units.T if len(x) <= x.shape[1] else units.T @ units
+    squares = [np.linalg.svd(states, compute_uv=False) ** 2 for states in (centred, x)]
+    return _entropy(squares[0]), _entropy(squares[1]), _entropy(np.linalg.eigvalsh(products.clip(min=0)))
+
+
+def _entropy(values: Floats) -> float:
+    p = values[values > 0] / values[values > 0].sum()
     return max(0.0, float(-(p * np.log(p)).sum()))
 
 
@@ -62,9 +74,10 @@ def contextuality(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             if np.isfinite(alike).any():
                 yield Found("self_similarity", view, place, float(np.nanmean(alike)))
                 yield Found("self_similarity_adjusted", view, place, float(np.nanmean(alike)) - cosine)
-            shares = np.array([_first_share(x[rows]) for rows in occurrences[view]])
-            if np.isfinite(shares).any():
-                yield Found("explained_by_first", view, place, float(np.nanmean(shares)))
+            shares = np.array([_explained(x[rows]) for rows in occurrences[view]]).reshape(-1, 3)
+            for name, of_types in zip(("", "_published", "_truncated"), shares.T, strict=True):
+                if np.isfinite(of_types).any():
+                    yield Found(f"explained_by_first{name}", view, place, float(np.nanmean(of_types)))
 
 
 def _to_mean(x: Floats) -> float:
@@ -89,9 +102,17 @@ def _occurrences(seen: Reading, mask: Mask, options: Mapping[str, Any]) -> list[
     return found
 
 
-def _first_share(x: Floats) -> float:
-    squares = np.linalg.svd(x, compute_uv=False) ** 2
-    return float(squares[0] / squares.sum()) if squares.sum() else NONE
+def _explained(x: Floats) -> tuple[float, float, float]:
+    """Return σ1²/Σσ² as they are and about the mean, and the share of the variance on the first axis of the former."""
+    _, sizes, axes = np.linalg.svd(x, full_matrices=False)
+    square = float((x * x).sum())
+    if not square:
+        return NONE, NONE, NONE
+    total = float(x.var(axis=0).sum())
+    if total * len(x) <= 1e-12 * square:
+        return float(sizes[0] ** 2) / square, NONE, NONE
+    about = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
+    return float(sizes[0] ** 2) / square, float(about[0] ** 2) / (total * len(x)), float((x @ axes[0]).var()) / total
 
 
 class Means(NamedTuple):
@@ -107,9 +128,10 @@ class Means(NamedTuple):
 
 
 def text_means(seen: Reading, view: str, wanted: int) -> Means:
-    """Return the mean states of at most ``wanted`` texts, those with the smallest hashes."""
-    mask = seen.masks[view]
-    spans = sorted((key(seen.seed, text), text, span) for text, span in seen.spans if mask[span].any())[:wanted]
+    """Return the mean states of at most ``wanted`` texts, with the smallest hashes; repetitions are left out."""
+    mask, own = seen.masks[view], {text.original for text in seen.texts}
+    spans = [(key(seen.seed, text), text, span) for text, span in seen.spans if text in own and mask[span].any()]
+    spans = sorted(spans)[:wanted]
     states = [np.stack([seen.at(p)[s][mask[s]].mean(axis=0) for _, _, s in spans]) for p in seen.path if spans]
     return Means([text for _, text, _ in spans], states)
 

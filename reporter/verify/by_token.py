@@ -75,15 +75,17 @@ def _text_mean(seen: Reading, values: Floats, mask: Mask) -> float:
 
 
 def _paired_p(seen: Reading, values: Floats, mask: Mask) -> float:
-    from scipy.stats import ttest_rel
+    """Return the p of a paired t-test over texts, with the degrees of freedom and the error of distinct texts."""
+    from scipy.stats import t
 
     rare = np.array([mean(values[s], (mask & ~seen.frequent)[s]) for _, s in seen.spans])
     often = np.array([mean(values[s], (mask & seen.frequent)[s]) for _, s in seen.spans])
-    both = np.isfinite(rare) & np.isfinite(often)
-    if both.sum() < 2:
+    gaps = rare - often
+    distinct = len({text.original for text, gap in zip(seen.texts, gaps, strict=True) if np.isfinite(gap)})
+    gaps = gaps[np.isfinite(gaps)]
+    if distinct < 2 or not gaps.std():
         return float("nan")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(ttest_rel(rare[both], often[both]).pvalue)
+    return float(2 * t.sf(abs(gaps.mean()) / (gaps.std(ddof=1) / np.sqrt(distinct)), distinct - 1))
 
 
 def motion(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:

@@ -20,14 +20,25 @@ LOOSER: dict[str, float] = {
     "convergence.decay": 1e-4,
     "motion.curvature": 1e-4,  # an angle near 0 or π magnifies the rounding of its cosine
     "spectrum.effective_rank": 1e-4,  # faint axes lie in the rounding of the strong ones, and they count here
+    "spectrum.effective_rank_singular": 1e-3,  # and here their roots
+    "spectrum.rankme": 1e-3,
     "spectrum.decay": 1e-3,
     "spectrum.curve": 1e-4,
     "entropy": 1e-4,
+    "sinks.dominance": 1e-3,  # of a square over what little is left
     "variance.tradeoff": 1e-3,  # ranks that rounding swaps
     "layer_pairs.cka": 1e-4,  # Gram matrices are kept in float32
     "intrinsic_dimension": 1e-3,  # neighbours that rounding swaps, and a slope of logarithms of ratios near one
 }
-OF_ONE = ("convergence", "anisotropy", "contextuality", "layer_pairs", "spectrum.curve", "variance.tradeoff")
+OF_ONE = (
+    "convergence",
+    "anisotropy",
+    "contextuality",
+    "layer_pairs",
+    "sink_cuts",
+    "spectrum.curve",
+    "variance.tradeoff",
+)
 """Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""
 
 OF_ITSELF = ("convergence.frequency_gap_p",)
@@ -94,13 +105,14 @@ def numbers_of(rows: pd.DataFrame) -> dict[str, dict[Key, Stored]]:
     """Return stored numbers by metric.
 
     Args:
-        rows: columns metric, statistic, view, site, layer, value, ci_low, ci_high; other where there is a second layer.
+        rows: columns metric, statistic, view, site, layer, value; ci_low and ci_high; other where there is a second
+            layer.
     """
     found: dict[str, dict[Key, Stored]] = {}
     for row in rows.astype(object).where(rows.notna(), None).to_dict("records"):
         place = None if row["layer"] is None else Place(str(row["site"]), int(row["layer"]))
         other = None if row.get("other") is None else int(row["other"])
-        half = None if row["ci_low"] is None else (float(row["ci_high"]) - float(row["ci_low"])) / 2
+        half = None if row.get("ci_low") is None else (float(row["ci_high"]) - float(row["ci_low"])) / 2
         stored = Stored(None if row["value"] is None else float(row["value"]), half)
         found.setdefault(str(row["metric"]), {})[str(row["statistic"]), str(row["view"]), place, other] = stored
     return found

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
-from reporter.verify.tokens import Floats, Kinds, Mask, Rule, context_keys, key, kinds_of_text, special_tokens
+from reporter.verify.tokens import Floats, Ints, Kinds, Mask, Rule, context_keys, key, kinds_of_text, never_a_word
 
 if TYPE_CHECKING:
     from reporter.texts import Texts
     from reporter.verify.plain_model import PlainModel
-
-Ints = NDArray[np.int64]
 
 
 class Place(NamedTuple):
@@ -56,14 +54,16 @@ class Tokenised:
     Args:
         index: its place in the corpus.
         ids: token ids.
-        special: which of them are special, shape (tokens,).
+        special: which of them are no tokens of the text's own, shape (tokens,).
         cut: whether the text was longer than the limit.
+        original: the place in the corpus of the first text that says the same.
     """
 
     index: int
     ids: list[int]
     special: Mask
     cut: bool
+    original: int
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Reading:
         corpus: texts in the corpus, those without a token included.
         texts: what the model saw.
         shuffled: whether the tokens of each text are shuffled before the model reads them.
-        rule: what makes a token special or a sink.
+        rule: what makes a token a sink.
         views: the study's views.
         sites: where the study reads states.
         positions_added: whether what enters the first block hangs on the position.
@@ -123,7 +123,7 @@ class Reading:
                 with self._file(place).open("ab") as file:
                     file.write(np.ascontiguousarray(x, dtype=np.float32).tobytes())
             blocks = [h.numpy().astype(np.float64) for h in path[1:]]
-            self._kinds.append(kinds_of_text(blocks, text.special, self.causal, self.rule))
+            self._kinds.append(kinds_of_text(blocks, text.special, self.rule))
             tick(1)
 
     def at(self, place: Place) -> Floats:
@@ -173,8 +173,7 @@ class Reading:
     @cached_property
     def kinds(self) -> Kinds:
         """What each token is."""
-        parts = ("special", "sink", "left_out")
-        return Kinds(*(np.concatenate([getattr(kinds, part) for kinds in self._kinds]) for part in parts))
+        return Kinds.joined(self._kinds)
 
     @cached_property
     def masks(self) -> dict[str, Mask]:
@@ -201,9 +200,13 @@ class Reading:
         middle = float(np.median(list(self.type_counts.values()))) if self.type_counts else 0.0
         return np.array([everywhere[token] > middle for token in self.ids.tolist()], dtype=bool)
 
+    def drawn(self, mask: Mask, wanted: int) -> Ints:
+        """Return the tokens of a mask with the smallest hashes of seed, text and position, in the order of these."""
+        rows = np.flatnonzero(mask)
+        return rows[np.argsort(self._draws[rows])][:wanted]
+
     @cached_property
-    def draws(self) -> NDArray[np.uint64]:
-        """The hash of seed, text and position by which tokens are drawn."""
+    def _draws(self) -> NDArray[np.uint64]:
         pairs = zip(self.text.tolist(), self.position.tolist(), strict=True)
         return np.array([key(self.seed, text, position) for text, position in pairs], dtype=np.uint64)
 
@@ -214,22 +217,23 @@ class Reading:
         return np.array([one for keys in found for one in keys], dtype=np.uint64)
 
 
-def tokenised(texts: Texts, tokenizer: Any, limit: int, rule: Rule) -> list[Tokenised]:
+def tokenised(texts: Texts, tokenizer: Any, limit: int) -> list[Tokenised]:
     """Tokenise a corpus text by text, as the tokenizer does by default, cut at ``limit``; texts of no token left out.
 
     Args:
         texts: the corpus.
         tokenizer: a transformers tokenizer.
         limit: the most tokens of a text.
-        rule: what is special.
     """
-    strings = frozenset(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id})
+    never = never_a_word(tokenizer)
+    first: dict[str, int] = {}
     found = []
     for index, text in enumerate(texts):
+        original = first.setdefault(text, index)
         whole = tokenizer(text, verbose=False)["input_ids"]
         seen = tokenizer(text, truncation=True, max_length=limit, return_special_tokens_mask=True, verbose=False)
-        ids = list(seen["input_ids"])
+        ids, added = list(seen["input_ids"]), seen["special_tokens_mask"]
         if ids:
-            special = special_tokens(ids, seen["special_tokens_mask"], strings, rule)
-            found.append(Tokenised(index, ids, special, len(whole) > limit))
+            special = np.array([bool(a) or i in never for i, a in zip(ids, added, strict=True)])
+            found.append(Tokenised(index, ids, special, len(whole) > limit, original))
     return found

@@ -3,99 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What makes a token special or a sink, and what a text's first token is.
+    """What makes a sink: both must hold at some block.
 
     Args:
-        factor: a sink's norm exceeds this times the median norm of its text's tokens at some block.
-        dominant: and there, with j its largest coordinate by size, (x_j − median of coordinate j over the text's
-            tokens)² exceeds the sum of the squares of all other coordinates: a massive activation (Sun et al. 2024).
-        inside: whether a special string standing inside a text is special, as what the tokenizer added is.
-        first_is_sink: whether a decoder's token at position 0 is a sink if it is not special. If not, the view
-            ``no-sinks`` leaves out the first token of each text that is not special, in every model.
+        factor: a token's norm exceeds this times the median norm of its text's tokens.
+        dominance: its weight (see :class:`Kinds`) exceeds this; None: the norm alone decides.
     """
 
-    factor: float
-    dominant: bool
-    inside: bool
-    first_is_sink: bool
+    factor: float = 2.0
+    dominance: float | None = 1.0
 
 
-BY_NORM = Rule(8.0, dominant=False, inside=False, first_is_sink=True)
-BY_MASSIVE_DIMENSION = Rule(2.0, dominant=True, inside=True, first_is_sink=False)
-RULE = BY_NORM
-"""The rule that runs follow."""
+_HEAVIEST = float(np.finfo(np.float32).max)
+LONG = 2.0
+"""Medians of the norm up to which a token is given no weight."""
 
 
 @dataclass(frozen=True)
 class Kinds:
     """What the tokens of one text, or of a corpus, are; each of shape (tokens,).
 
+    The weight of a token is (x_j − m_j)² over the sum of the squares of all other coordinates, j its largest coordinate
+    by size and m_j the median of coordinate j over the text's tokens (massive activations, Sun et al. 2024).
+
     Args:
-        special: added by the tokenizer, or a special string where the rule says so.
-        sink: a sink, and not special.
-        left_out: what the view ``no-sinks`` leaves out beside special tokens.
+        special: no token of the text's own.
+        first: the text's first own token.
+        sink: a sink, special ones included.
+        layer_first: the first block at which it is a sink; 0 for none.
+        layer_last: the last such block; 0 for none.
+        ratio: the largest norm in medians of the text, over all blocks.
+        weight: the largest weight over the blocks where the norm exceeds ``LONG`` medians; 0 where there is none.
+        dimension: the coordinate j of that weight; −1 where there is none.
     """
 
     special: Mask
+    first: Mask
     sink: Mask
-    left_out: Mask
+    layer_first: Ints
+    layer_last: Ints
+    ratio: Floats
+    weight: Floats
+    dimension: Ints
+
+    @classmethod
+    def joined(cls, texts: Sequence[Kinds]) -> Kinds:
+        """Return the kinds of a corpus from those of its texts."""
+        return cls(*(np.concatenate([getattr(text, part.name) for text in texts]) for part in fields(cls)))
 
     def view(self, name: str) -> Mask:
         """Return which tokens a view holds, shape (tokens,)."""
         if name == "all":
             return np.ones(len(self.special), dtype=bool)
-        return ~self.special if name == "words" else ~self.special & ~self.left_out
+        return ~self.special if name == "words" else ~self.special & ~self.sink & ~self.first
 
 
-def special_tokens(ids: Sequence[int], added: Sequence[int], strings: frozenset[int], rule: Rule) -> Mask:
-    """Return which tokens of a text are special, shape (tokens,).
-
-    Args:
-        ids: token ids of the text.
-        added: 1 where the tokenizer added the token.
-        strings: ids of the tokenizer's special strings, without the unknown token.
-        rule: what is special.
-    """
-    return np.array([bool(a) or (rule.inside and i in strings) for i, a in zip(ids, added, strict=True)], dtype=bool)
+def never_a_word(tokenizer: Any) -> set[int]:
+    """Return the ids that are no word wherever they stand; the unknown token is one, unless it has another role."""
+    others = {getattr(tokenizer, f"{role}_token_id") for role in ("bos", "eos", "cls", "sep", "mask")}
+    return {i for i in tokenizer.all_special_ids if i != tokenizer.unk_token_id or i in others}
 
 
-def kinds_of_text(blocks: Sequence[Floats], special: Mask, causal: bool, rule: Rule) -> Kinds:
+def kinds_of_text(blocks: Sequence[Floats], special: Mask, rule: Rule) -> Kinds:
     """Return what each token of one text is.
 
     Args:
         blocks: what each block returned for the text, L matrices (tokens, width).
         special: which tokens are special, shape (tokens,).
-        causal: whether the model is a decoder.
         rule: what makes a sink.
     """
-    sink = np.zeros(len(special), dtype=bool)
-    for x in blocks:
+    n = len(special)
+    first = np.zeros(n, dtype=bool)
+    first[np.flatnonzero(~special)[:1]] = True
+    found = Kinds(special, first, *np.zeros((1, n), bool), *np.zeros((2, n), int), *np.zeros((2, n)), np.full(n, -1))
+    for layer, x in enumerate(blocks, start=1):
         norms = np.sqrt((x * x).sum(axis=1))
-        large = norms > rule.factor * np.median(norms)
-        if rule.dominant:
-            medians = np.median(x, axis=0)
-            for token in np.flatnonzero(large):
-                j = int(np.argmax(np.abs(x[token])))
-                large[token] = (x[token, j] - medians[j]) ** 2 > np.delete(x[token] ** 2, j).sum()
-        sink |= large
-    first = np.zeros(len(special), dtype=bool)
-    if rule.first_is_sink:
-        sink[0] |= causal
-    elif not special.all():
-        first[np.flatnonzero(~special)[0]] = True
-    sink &= ~special
-    return Kinds(special, sink, sink | first)
+        ratio = norms / (np.median(norms) or np.inf)
+        for token in np.flatnonzero(ratio > min(LONG, rule.factor)):
+            j = int(np.argmax(np.abs(x[token])))
+            others = float(np.delete(x[token] ** 2, j).sum())
+            weight = float((x[token, j] - np.median(x[:, j])) ** 2) / others if others else _HEAVIEST
+            if ratio[token] > LONG and weight > found.weight[token]:
+                found.weight[token], found.dimension[token] = weight, j
+            if ratio[token] > rule.factor and (rule.dominance is None or weight > rule.dominance):
+                found.layer_first[token] = found.layer_first[token] or layer
+                found.layer_last[token] = layer
+        np.maximum(found.ratio, ratio, out=found.ratio)
+    found.sink[:] = found.layer_first > 0
+    return found
 
 
 _64 = 2**64 - 1

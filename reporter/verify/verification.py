@@ -19,16 +19,17 @@ from reporter.run.plan import or_raise
 from reporter.run.planner import plan_study
 from reporter.run.progress import Progress
 from reporter.store import Store, joined
-from reporter.verify.by_cloud import anisotropy, outliers, spectrum, variance
+from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, variance
 from reporter.verify.by_neighbour import intrinsic_dimension
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
 from reporter.verify.by_token import convergence, motion
 from reporter.verify.cells import Asked, Cell, Known, choose, find_study
-from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, numbers_of
+from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing
 from reporter.verify.loss import loss
 from reporter.verify.plain_model import PlainModel, load_language_model
 from reporter.verify.reading import Found, Reading, tokenised
-from reporter.verify.tokens import RULE
+from reporter.verify.stored import stored_numbers, stored_pairs
+from reporter.verify.tokens import Rule
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -42,13 +43,17 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "anisotropy": (anisotropy, {"sample": (), "batches": ()}),
     "spectrum": (spectrum, {}),
     "variance": (variance, {"memory": (), "scatter": ()}),
-    "outliers": (outliers, {}),
+    "outliers": (outliers, {"sample": ()}),
+    "sinks": (sinks, {"sample": ()}),
+    "sink_cuts": (sink_cuts, {"sample": ()}),
     "entropy": (entropy, {"texts": ()}),
     "contextuality": (contextuality, {"types": (), "occurrences": ()}),
     "layer_pairs": (layer_pairs, {"texts": (), "k": ()}),
-    "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": ()}),
+    "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
 }
 """Each metric that is measured again, and what its options may be; () for any number."""
+TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
+"""Tables of a metric that have numbers of their own."""
 
 MIXED = 3.0
 """In a pass of mixed precision a number may move by so many times the states' mean relative deviation."""
@@ -57,6 +62,9 @@ _DRAWN = "the tokens that it compares with are drawn by a random generator"
 _NO_PATH = "there is no second path for it"
 _ATTENTION = "the model itself does not return what follows attention"
 _OTHER_SINKS = "in the run's precision other tokens are sinks than in float32"
+_AT_CUT = "in the run's precision other tokens lie beyond a cut than in float32"
+_COUNTED = ("types", "count")  # of the table `sinks`
+_CUT = ("layer_first", "layer_last", "dominance", "dimension")  # of it, what hangs on a single block
 _NONE_THERE = "the second path has no such number there"
 _DISK = 0.5  # of what is free, that states may take up
 
@@ -156,6 +164,9 @@ class _Verifier:
         self.plan, self.store, self.result = plan, store, result
         self.offline, self.progress = offline, progress
         self.study = plan.file.study
+        factor, dominance = self.study.sinks.factor, self.study.sinks.dominance
+        # Without either both are at their defaults; a factor alone is the rule of the norm alone.
+        self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
         self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
         self.moved: dict[tuple[str, str], float] = {}
 
@@ -167,30 +178,44 @@ class _Verifier:
         moved = self._moved(cell, model)
         row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(seen.texts)}
         self.result.cells.append({**row, "tokens": len(seen.ids)})
-        cut = sum(text.cut for text in seen.texts)
         kinds = seen.kinds
-        counted = {"texts": len(seen.texts), "tokens": len(seen.ids), "cut_texts": cut}
-        counted |= {"special": int(kinds.special.sum()), "sinks": int(kinds.sink.sum())}
-        # A token at the threshold may be a sink in one precision and not in the other: that is expected of it.
-        other_sinks = moved > 0 and counted["sinks"] != cell.counted["sinks"]
+        counted = {
+            "texts": len(seen.texts),
+            "tokens": len(seen.ids),
+            "cut_texts": sum(text.cut for text in seen.texts),
+            "special": int(kinds.special.sum()),
+            "sinks": int((kinds.sink & ~kinds.special).sum()),
+        }
+        stored = stored_numbers(self.store, self.study.study, cell.model, cell.checkpoint, cell.corpus)
+        other_sinks = moved > 0 and self._other_sinks(cell, counted["sinks"], seen, stored.get("sinks", {}))
         if other_sinks:
             del counted["sinks"]
             self.result.skip("cells.sinks", 1, _OTHER_SINKS)
         self.result.add(counts(cell.counted, counted, str(cell)))
-        stored = self._stored(cell)
         for metric, options in cell.metrics.items():
-            numbers = stored.get(metric, {})
-            if other_sinks:
-                numbers = self._without_sinks(metric, numbers)
-            again, reason = self._again(metric, options, seen, cell, checkpoint, model)
-            self.result.add(compare(metric, numbers, again, str(cell), moved))
-            self._note_missing(metric, numbers, again, reason)
+            for name in (metric, *TABLES.get(metric, ())):
+                numbers = self._comparable(name, stored.get(name, {}), moved > 0, other_sinks)
+                again, reason = self._again(name, options, seen, cell, checkpoint, model)
+                self.result.add(compare(name, numbers, again, str(cell), moved))
+                self._note_missing(name, numbers, again, reason)
 
-    def _without_sinks(self, metric: str, stored: Numbers) -> Numbers:
-        """Return the numbers that do not hang on which tokens are sinks, and note the others."""
-        kept = {key: one for key, one in stored.items() if key[0] != "sink_share" and key[1] != "no-sinks"}
+    def _other_sinks(self, cell: Cell, found: int, seen: Reading, stored: Numbers) -> bool:
+        """A token at the threshold may be a sink in one precision and not in the other: that is expected of it."""
+        again = {(one.statistic, one.view): one.value for one in sinks(seen, {}) if one.statistic in _COUNTED}
+        was = {key[:2]: number.value for key, number in stored.items() if key[0] in _COUNTED}
+        return found != cell.counted["sinks"] or ("outliers" in cell.metrics and again != was)
+
+    def _comparable(self, name: str, stored: Numbers, moved: float, other_sinks: bool) -> Numbers:
+        """Return the numbers that do not hang on which tokens are sinks in the run's precision; note the others."""
+        kept = {}
+        for key, number in stored.items():
+            statistic, view, *_ = key
+            of_sinks = name == "sinks" or statistic == "sink_share" or view == "no-sinks"
+            of_cuts = name == "sink_cuts" or statistic == "sink_sensitivity" or (name == "sinks" and statistic in _CUT)
+            if not (of_cuts and moved > 0) and not (of_sinks and other_sinks):
+                kept[key] = number
         for statistic, numbers in missing({key: one for key, one in stored.items() if key not in kept}, ()).items():
-            self.result.skip(f"{metric}.{statistic}", numbers, _OTHER_SINKS)
+            self.result.skip(f"{name}.{statistic}", numbers, _OTHER_SINKS if other_sinks else _AT_CUT)
         return kept
 
     def _checkpoint(self, cell: Cell) -> Checkpoint:
@@ -210,9 +235,9 @@ class _Verifier:
             self.study.run.seed,
             cell.facts["role"] == "decoder",
             len(texts),
-            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None), RULE),
+            tokenised(texts, model.tokenizer, min(int(limit) for limit in limits if limit is not None)),
             baseline is not None and baseline.kind == "shuffled",
-            RULE,
+            self.rule,
             self.study.views,
             self.study.sites,
             cell.facts["positions"] == "added",
@@ -233,32 +258,6 @@ class _Verifier:
             self.result.notes.append(f"{said}, so numbers may differ by {MIXED:g} times that")
         self.moved[cell.model, cell.checkpoint] = moved
         return moved
-
-    def _stored(self, cell: Cell) -> dict[str, Numbers]:
-        key = [self.study.study, cell.model, cell.checkpoint, cell.corpus]
-        where = "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ?"
-        of_layers = "SELECT metric, statistic, view, site, layer, value, ci_low, ci_high FROM layer_metrics"
-        of_ranks = (
-            "SELECT metric, 'curve' AS statistic, view, site, layer, rank AS other, value, NULL AS ci_low, "
-            "NULL AS ci_high FROM spectra"
-        )
-        found = dict(numbers_of(self.store.frame(f"{of_layers} {where}", key)))
-        for metric, numbers in numbers_of(self.store.frame(f"{of_ranks} {where}", key)).items():
-            found[metric] = {**found.get(metric, {}), **numbers}
-        sides = [cell.model, cell.checkpoint] * 2
-        return {**found, **self._pairs(cell.corpus, sides)}
-
-    def _pairs(self, corpus: str, sides: list[str]) -> dict[str, Numbers]:
-        return dict(
-            numbers_of(
-                self.store.frame(
-                    "SELECT metric, statistic, view, if(layer_a = 0, 'embedding', 'block') AS site, layer_a AS layer, "
-                    "layer_b AS other, value, ci_low, ci_high FROM layer_pairs WHERE study = ? AND corpus = ? AND "
-                    "model_a = ? AND checkpoint_a = ? AND model_b = ? AND checkpoint_b = ?",
-                    [self.study.study, corpus, *sides],
-                )
-            )
-        )
 
     def _again(
         self,
@@ -311,13 +310,14 @@ class _Verifier:
         for first, second in combinations(cells, 2):
             for a, b in ((first, second), (second, first)):
                 keys = [(one.model, one.checkpoint, one.corpus) for one in (a, b)]
-                stored = self._pairs(a.corpus, [a.model, a.checkpoint, b.model, b.checkpoint]).get("layer_pairs", {})
+                sides = [a.model, a.checkpoint, b.model, b.checkpoint]
+                stored = stored_pairs(self.store, self.study.study, a.corpus, sides).get("layer_pairs", {})
                 if options is None or a.corpus != b.corpus or not stored or not all(key in self.means for key in keys):
                     continue
                 again: list[Found] = []
                 for view in self.study.views:
-                    sides = [self.means[key][view] for key in keys]
-                    again += compare_means(sides[0], sides[1], view, options.model_dump(mode="json"))
+                    first_means, second_means = (self.means[key][view] for key in keys)
+                    again += compare_means(first_means, second_means, view, options.model_dump(mode="json"))
                 name = f"{joined(a.model, b.model)} × {a.corpus}"
                 moved = max(self.moved[key[0], key[1]] for key in keys)
                 self.result.add(compare("layer_pairs", stored, again, name, moved))

@@ -13,6 +13,7 @@ from reporter.metrics.registry import catalogue, statistics
 from reporter.run.progress import Progress
 from reporter.run.runner import run_studies
 from reporter.spec import load_study
+from reporter.texts.grammar import grammar_texts
 from reporter.verify import Asked, Verification, verify
 
 STUDY = """
@@ -21,11 +22,20 @@ models:
   enc: {recipe: {architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
   dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
 corpora:
-  nested: {generate: grammar, texts: 40, words: [5, 20]}
-metrics: [all, loss, {anisotropy: {sample: 64, batches: 2}}, {intrinsic_dimension: {sample: 64, batches: 3}},
-          {entropy: {texts: 20}}, {contextuality: {types: 10}}]
+  nested: {file: texts.txt}
+metrics: [all, loss, {anisotropy: {sample: 64, batches: 2}}, {entropy: {texts: 20}}, {contextuality: {types: 10}},
+          {intrinsic_dimension: {sample: 64, batches: 3, discard: 0.3}}]
+sinks: {factor: 1.05, dominance: 0.3}  # low, so that models of no training have some
 run: {precision: float32}
 """
+
+
+def write_study(folder: Path, text: str, texts: int) -> None:
+    """Write a study and generated texts, four of them twice, and one that spells out special strings."""
+    lines = [record.text for record in grammar_texts(texts, (5, 20), 0)]
+    lines[2] = lines[2].replace(" ", " [SEP] <|endoftext|> ", 1)
+    (folder / "texts.txt").write_text("\n".join([*lines, *lines[:4]]), "utf-8")
+    (folder / "tiny.yaml").write_text(text.replace("texts.txt", str(folder / "texts.txt")), "utf-8")
 
 
 def known():
@@ -44,7 +54,7 @@ def compute(path: Path, out: Path) -> None:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "tiny.yaml").write_text(STUDY, "utf-8")
+    write_study(folder, STUDY, 36)
     compute(folder / "tiny.yaml", folder / "results")
     return folder
 
@@ -53,10 +63,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a study of few texts and one metric, ``tiny.yaml``, and its results."""
     folder = tmp_path_factory.mktemp("small")
-    head, _, _ = STUDY.replace("texts: 40", "texts: 8").partition("metrics:")
-    (folder / "tiny.yaml").write_text(
-        f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", "utf-8"
-    )
+    head, _, _ = STUDY.partition("metrics:")
+    write_study(folder, f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", 4)
     compute(folder / "tiny.yaml", folder / "results")
     return folder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,29 +10,30 @@ import torch
 
 from reporter.forward.contexts import context_keys as fast_keys
 from reporter.forward.contexts import key_of
-from reporter.forward.strata import SINK, SPECIAL, strata
-from reporter.verify.tokens import (
-    BY_MASSIVE_DIMENSION,
-    BY_NORM,
-    context_keys,
-    key,
-    kinds_of_text,
-    scrambled,
-    special_tokens,
-)
+from reporter.forward.strata import ASIDE, SPECIAL, SinkRule, find_sinks, strata
+from reporter.texts.tokens import never_words
+from reporter.verify.tokens import Rule, context_keys, key, kinds_of_text, never_a_word, scrambled
 
 
-@pytest.mark.parametrize("causal", [True, False])
-def test_the_rule_by_norm_is_the_one_of_runs(causal):
+@pytest.mark.parametrize("rule", [Rule(), Rule(3.0, 0.5), Rule(1.5, 0.5), Rule(4.0, None)])
+def test_sinks_are_those_of_runs(rule):
     rng = np.random.default_rng(0)
     for n in (1, 2, 7, 30):
-        blocks = rng.standard_normal((3, n, 8)) * np.exp(1.5 * rng.standard_normal((3, n, 1)))
+        blocks = rng.standard_normal((3, n, 8)) * np.exp(rng.standard_normal((3, n, 1)))
+        blocks[..., 2] *= np.exp(2 * rng.standard_normal((3, n)))
         special = rng.random(n) < 0.2
-        norms = torch.from_numpy(np.linalg.norm(blocks, axis=2))[:, None]
-        expected = strata(norms, np.ones((1, n), dtype=np.int64), special[None], causal)[0]
-        found = kinds_of_text(list(blocks), special, causal, BY_NORM)
-        assert (found.sink == (expected == SINK)).all() and (found.special == (expected == SPECIAL)).all()
-        assert (found.view("no-sinks") == (expected == 0)).all() and (found.view("words") == ~special).all()
+        x, mask = torch.from_numpy(blocks)[:, None], np.ones((1, n), dtype=np.int64)
+        expected = find_sinks(list(x), x.norm(dim=3), mask, SinkRule(rule.dominance, rule.factor))
+        kind = strata(expected.sink, mask, special[None])[0]
+        found = kinds_of_text(list(blocks), special, rule)
+        assert n < 30 or 0 < found.sink.sum() < n
+        for name in ("sink", "layer_first", "layer_last", "dimension"):
+            of_run = {"layer_first": "first", "layer_last": "last"}.get(name, name)
+            assert (getattr(found, name) == getattr(expected, of_run)[0]).all()
+        assert found.ratio == pytest.approx(expected.ratio[0])
+        assert found.weight == pytest.approx(expected.dominance[0], rel=1e-5)
+        assert (found.view("words") == (kind != SPECIAL)).all()
+        assert ((found.view("words") & ~found.view("no-sinks")) == (kind == ASIDE)).all()
 
 
 def test_a_massive_dimension_makes_a_sink_and_the_first_own_token_is_left_out():
@@ -41,22 +42,24 @@ def test_a_massive_dimension_makes_a_sink_and_the_first_own_token_is_left_out():
     x[2, 1], x[3] = 40, 40  # one coordinate outweighs all others; all are large alike
     x[4, 1] = -5  # not twice the median norm
     special = np.array([True, False, False, False, False, False])
-    found = kinds_of_text([np.ones((6, 4)), x], special, False, BY_MASSIVE_DIMENSION)
+    found = kinds_of_text([np.ones((6, 4)), x], special, Rule())
     assert found.sink.tolist() == [False, False, True, False, False, False]
+    assert (found.layer_first[2], found.layer_last[2], found.dimension[2]) == (2, 2, 1)
+    assert found.weight[2] == pytest.approx(37**2 / 3) and found.weight[3] == pytest.approx(37**2 / 4800)
     assert found.view("no-sinks").tolist() == [False, False, False, True, True, True]
     assert found.view("words").tolist() == [False, True, True, True, True, True]
-    by_factor = replace(BY_MASSIVE_DIMENSION, factor=4.0, dominant=False)
-    assert kinds_of_text([x], special, True, by_factor).sink.tolist() == [False, False, True, True, False, False]
-    # Special wins, and a text of special tokens alone has no first own token.
-    nobody = kinds_of_text([x], np.ones(6, dtype=bool), True, BY_MASSIVE_DIMENSION)
-    assert not nobody.sink.any() and not nobody.left_out.any()
+    assert kinds_of_text([x], special, Rule(4.0, None)).sink.tolist() == [False, False, True, True, False, False]
+    # A text without an own token has no first one.
+    assert not kinds_of_text([x], np.ones(6, dtype=bool), Rule()).first.any()
 
 
-def test_a_special_string_inside_a_text_is_special_where_the_rule_says_so():
-    strings = frozenset({1, 2})
-    ids, added = [1, 7, 2, 8, 2], [1, 0, 0, 0, 1]
-    assert special_tokens(ids, added, strings, BY_NORM).tolist() == [True, False, False, False, True]
-    assert special_tokens(ids, added, strings, BY_MASSIVE_DIMENSION).tolist() == [True, False, True, False, True]
+@pytest.mark.parametrize(("unknown", "expected"), [(0, {1, 2, 3}), (2, {1, 2, 3}), (3, {1, 2})])
+def test_special_strings_are_no_words_but_an_unknown_word_is_one(unknown, expected):
+    """Id 2 ends texts, so it is no word even where it stands for unknown ones, too; id 3 only pads."""
+    roles = {"bos": 1, "eos": 2, "cls": None, "sep": None, "mask": None}
+    ids = {f"{role}_token_id": token for role, token in roles.items()}
+    tokenizer = SimpleNamespace(all_special_ids=sorted({1, 2, 3, unknown}), unk_token_id=unknown, **ids)
+    assert never_a_word(tokenizer) == expected == set(never_words(tokenizer).tolist())
 
 
 def test_hashes_are_those_of_splitmix_and_of_runs():

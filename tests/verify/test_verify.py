@@ -32,6 +32,11 @@ def test_a_finished_study_agrees(finished, again):
     only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
     assert only_skipped <= {"contextuality.explained_by_first_baseline", "contextuality.explained_by_first_adjusted"}
     assert not {reason for name, reason in found.unverified if name in compared}
+    # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
+    with duckdb.connect(str(finished / "results" / "results.duckdb"), read_only=True) as database:
+        facts = database.execute("SELECT DISTINCT model, texts, special, sinks > 0 FROM cells ORDER BY ALL").fetchall()
+    assert facts == [("dec", 40, 2, True), ("enc", 40, 82, True)]
+    assert {"sinks.texts", "sink_cuts.left_out", "outliers.sink_sensitivity"} <= set(found.deviations)
     # The layers of both models were compared with each other as well.
     assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
 
@@ -48,10 +53,12 @@ def test_wrong_numbers_are_named(folder):
             query = f"UPDATE layer_metrics SET value = value * 1.001 WHERE metric = ? AND statistic = ? AND {where}"
             assert database.execute(query, name.split(".")).fetchall() == [(1,)]
         database.execute("UPDATE cells SET sinks = sinks + 1 WHERE model = 'dec'")
+        first = "(model, token_id) = (SELECT (model, token_id) FROM sinks WHERE model = 'dec' LIMIT 1)"
+        database.execute(f"UPDATE sinks SET texts = texts + 1 WHERE {first}")
     done = CliRunner().invoke(app, ["verify", "tiny", "--out", str(folder / "results"), "--format", "json"])
     assert done.exit_code == 1
     said = {one["name"]: one for one in json.loads(done.stdout)["deviations"] if not one["passed"]}
-    assert set(said) == {*wrong, "cells.sinks"}
+    assert set(said) == {*wrong, "cells.sinks", "sinks.texts"}
     for name in wrong:
         assert said[name]["stored"] == pytest.approx(1.001 * said[name]["again"], rel=1e-5)
     assert said["convergence.similarity"]["where"] == "dec × nested, no-sinks, block 1"
