@@ -43,6 +43,10 @@ def _halves() -> NDArray[np.bool_]:
 HALVES = _halves()
 """Whether half-sample h holds group g, shape (63, 64)."""
 
+FEW_HALVES = HALVES[1::2]
+"""Those that hold both or neither of groups 2g and 2g + 1, shape (31, 64): balanced halves of 32 groups, for what takes
+long to compute in each."""
+
 
 def packed(columns: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return 64 booleans a row as the bits of one integer, shape (rows,)."""

@@ -230,7 +230,7 @@ class _Batch:
 
     Args:
         logs: as ``log_ratios`` returns them.
-        halves: by statistic, NaN where a half has none, shape (63,).
+        halves: by statistic, NaN where a half has none, shape (halves,).
     """
 
     logs: Floats
@@ -252,7 +252,7 @@ def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.
 
     Args:
         x: states, shape (n, d).
-        held: which states each half-sample holds, shape (63, n).
+        held: which states each half-sample holds, up to 32 of them, shape (halves, n).
         discard: share of the largest μ that ``twonn`` leaves out.
     """
     found = _neighbours(x)
@@ -261,13 +261,19 @@ def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.
         held, found = held[:, first], _neighbours(x)
     halves = {name: np.full(len(held), np.nan) for name in _NAMES}
     if len(found.distances) >= _FEWEST:
+        # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
+        bits = np.bitwise_or.reduce(held.astype(np.int64) << np.arange(len(held))[:, None]).astype(np.uint32)
+        of_neighbours, start = bits[found.places], dict[int, float]()
         for half, of_half in enumerate(held):
-            for name, value in half_estimates(found, of_half, discard).items():
+            inside = of_neighbours[of_half] & np.uint32(1 << half) > 0
+            for name, value in half_estimates(found, of_half, inside, discard, start).items():
                 halves[name][half] = value
     return _Batch(_logs(found.distances), halves)
 
 
-def half_estimates(found: Neighbours, held: NDArray[np.bool_], discard: float = 0.1) -> dict[str, float]:
+def half_estimates(
+    found: Neighbours, held: NDArray[np.bool_], inside: NDArray[np.bool_], discard: float, start: dict[int, float]
+) -> dict[str, float]:
     """Return every estimate among the states that a half-sample holds.
 
     The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
@@ -276,26 +282,27 @@ def half_estimates(found: Neighbours, held: NDArray[np.bool_], discard: float = 
     Args:
         found: neighbours among all states, with a list.
         held: which states the half-sample holds, shape (n,).
+        inside: which of the neighbours of these states it holds, shape (states held, listed).
         discard: share of the largest μ that ``twonn`` leaves out.
+        start: by scale an estimate from which the search sets out; this half's estimates are put there.
     """
-    rows = np.flatnonzero(held)
-    inside = held[found.places[rows]]
-    count = inside.sum(axis=1)
-    distances, start = found.listed[rows][inside], np.cumsum(count) - count  # of each row's neighbours in the half
     estimates: dict[str, float] = {}
-    if len(rows) < _FEWEST:
+    if len(inside) < _FEWEST:
         return estimates
+    rows, count, where = np.flatnonzero(held), np.count_nonzero(inside, axis=1), np.flatnonzero(inside)
+    first = np.cumsum(count) - count
     for scale in SCALES:
         enough = count >= 2 * scale
         if enough.mean() < 0.9:
             break
-        near, far = (distances[start[enough] + rank - 1] for rank in (scale, 2 * scale))
+        columns = (where[first[enough] + rank - 1] % inside.shape[1] for rank in (scale, 2 * scale))
+        near, far = (found.listed[rows[enough], column] for column in columns)
         logs = np.log(far[near > 0] / near[near > 0])
         if len(logs) < _FEWEST or logs.mean() < _EQUAL:
             continue
-        logs.sort()
-        estimates[f"gride_{scale}"] = gride(logs, scale)
+        estimates[f"gride_{scale}"] = start[scale] = gride(logs, scale, start.get(scale, 0.0))
         if scale == 1:
+            logs.sort()
             estimates |= {
                 name: twonn(logs, share)
                 for name, share in {"twonn": discard, "twonn_published": _PUBLISHED}.items()

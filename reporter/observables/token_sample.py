@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys, key_of
-from reporter.forward.halves import HALVES, groups_of
+from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
@@ -198,8 +198,8 @@ class Selection:
         return self.facts[:, TEXT]
 
     def halves(self, seed: int) -> NDArray[np.bool_]:
-        """Return which tokens each half-sample of the texts holds, shape (63, n); see ``reporter.forward.halves``."""
-        return HALVES[:, groups_of(self.texts, seed)]
+        """Return which tokens each of 31 half-samples of the texts holds, shape (31, n): ``FEW_HALVES``."""
+        return FEW_HALVES[:, groups_of(self.texts, seed)]
 
     def states(self, place: Place) -> NDArray[np.float32]:
         """Return the tokens' states at a place, shape (n, width)."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reporter.observables.setting import Setting
 
 TYPED = (ORDINARY, ASIDE)  # a token that the tokenizer added is an occurrence of no type
+FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything
 _MIB = 2**20
 
 
@@ -88,6 +89,13 @@ class TypeMoments(Observable):
         for kept, of_batch in self._batches:
             kept.count[of_batch.slots] += of_batch.count
         self._batches = []
+
+    def occurrences(self) -> NDArray[np.int64]:
+        """Return how often each kept type occurs in the corpus, whatever the view, shape (types,)."""
+        found = np.zeros(len(self.types), dtype=np.int64)
+        for kept in self.strata.values():
+            found[kept.ranks] += kept.count[: len(kept.ranks)].numpy().astype(np.int64)
+        return found
 
     def merge(self, other: TypeMoments) -> None:
         """Add the moments of other texts."""

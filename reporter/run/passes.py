@@ -19,6 +19,7 @@ from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
 from reporter.observables.kinds import KINDS
 from reporter.observables.setting import Setting
+from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.run.kept import Kept, PassFacts, Wanted
 
 if TYPE_CHECKING:
@@ -167,9 +168,6 @@ def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout
     except ReporterError as error:
         return None, str(error)
     return readout, readout.loss_problem or readout.lens_problem
-
-
-FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything
 
 
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work

@@ -7,7 +7,7 @@ frequent, how often each occurs. So an observable cannot tell a replay from a pa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from reporter.forward.halves import GROUPS, groups_of
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.measure import Settings, measure
 from reporter.forward.places import Layout
-from reporter.forward.strata import SPECIAL, STRATA
+from reporter.forward.strata import SPECIAL, STRATA, Sinks
 from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.observables.setting import Setting
+from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.texts.duplicates import originals
 
-FEWEST_OCCURRENCES = 5  # of a type that ``variance`` keeps, as in a run
 TEXTS_AT_ONCE = 128  # texts in a batch of a replay
 PER_TOKEN = ("token_ids", "texts", "positions", "contexts", "embedding_contexts", "strata")
 
@@ -47,7 +47,8 @@ class Recorder:
         """Keep a batch."""
         self.states.append([batch.states[layer].cpu() for layer in self.layers])
         self.norms.append(batch.norms[list(self.layers)].cpu())
-        self.facts.append({name: getattr(batch, name) for name in PER_TOKEN})
+        of_sinks = {field.name: getattr(batch.sinks, field.name) for field in fields(Sinks)}
+        self.facts.append({name: getattr(batch, name) for name in PER_TOKEN} | of_sinks)
 
     def observe(self, layer: LayerStates) -> None:
         """Do nothing: the batch was kept as a whole."""
@@ -67,7 +68,7 @@ class Recording:
         vocabulary: token ids of the model.
         states: for each layer (tokens, width).
         norms: shape (layers, tokens).
-        facts: of each token, by name of the field of a ``HiddenBatch``.
+        facts: of each token, by name of the field of a ``HiddenBatch`` or of its ``Sinks``.
         ends: where each text's tokens end, shape (texts + 1,).
     """
 
@@ -146,6 +147,7 @@ class Recording:
             embedding_contexts=facts["embedding_contexts"],
             frequent=frequent[facts["token_ids"]],
             sizes=tuple(np.bincount(facts["strata"], minlength=len(STRATA)).tolist()),
+            sinks=Sinks(*(facts[field.name] for field in fields(Sinks))),
         )
 
 
@@ -170,7 +172,7 @@ def record(model: Any, texts: Any, layers: Sequence[int] | None, max_tokens: int
     frequent = count_types(model, texts, max_tokens, 0).frequent
     for _ in measure(model, texts, [recorder], Settings(max_tokens, 4096, 0, "float32", whole, frequent)):
         pass
-    facts = {name: np.concatenate([batch[name] for batch in recorder.facts]) for name in PER_TOKEN}
+    facts = {name: np.concatenate([batch[name] for batch in recorder.facts]) for name in recorder.facts[0]}
     order = np.argsort(facts["texts"], kind="stable")
     states = []
     for at in range(len(chosen)):  # one layer at a time, so that only one is held twice

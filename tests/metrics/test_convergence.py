@@ -11,9 +11,11 @@ from oracles.tokens import all_tokens
 from reporter.metrics.base import Difference
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
+from reporter.texts.duplicates import originals
 
 TEXTS = 80
 CONVERGENCE = catalogue()["convergence"]
+READ = ("moments", *CONVERGENCE.needs)
 
 
 def tokens_of(model, texts):
@@ -32,7 +34,7 @@ def closed(model, x):
 @pytest.mark.parametrize("target", ["block", "final"])
 def test_targets_and_means(observe, values, target, mean, view):
     model, texts = FakeModel(role="decoder", final_width=16), made_up_texts(TEXTS)
-    observables, _ = observe(model, texts, batch_tokens=100)
+    observables, _ = observe(model, texts, batch_tokens=100, names=READ)
     found = values(model, observables, TEXTS, view, ["convergence"], convergence={"target": target, "mean": mean})
     corpus = tokens_of(model, texts)
     tokens = corpus.view(view)
@@ -42,7 +44,7 @@ def test_targets_and_means(observe, values, target, mean, view):
         value = found.pop((f"convergence.{statistic}", layer))
         assert value.value == pytest.approx(expected, rel=1e-4, abs=1e-7), (statistic, layer)
         assert value.n == (len(np.unique(by)) if mean == "text" and statistic != "violations" else len(tokens.texts))
-    for (statistic, layer), (expected, n) in frequency(tokens, corpus, goal).items():
+    for (statistic, layer), (expected, n) in frequency(tokens, corpus, goal, originals(texts)).items():
         value = found.pop((f"convergence.{statistic}", layer))
         assert value.n == n
         if statistic == "frequency_gap_p" and target == "final" and layer == model.layers:
@@ -53,7 +55,7 @@ def test_targets_and_means(observe, values, target, mean, view):
 
 def test_the_final_state_of_another_width_is_no_target(observe, values):
     model, texts = FakeModel(role="decoder", final_width=12), made_up_texts(30)
-    observables, _ = observe(model, texts)
+    observables, _ = observe(model, texts, names=READ)
     found = values(model, observables, 30, "words", ["convergence"], convergence={"target": "final"})
     assert all(value.value is None for value in found.values())
     assert "another width" in found["convergence.similarity", 1].reason
@@ -61,7 +63,7 @@ def test_the_final_state_of_another_width_is_no_target(observe, values):
 
 def test_a_model_without_a_closing_norm_converges_to_its_last_block(observe, values):
     model, texts = FakeModel(), made_up_texts(30)
-    observables, _ = observe(model, texts)
+    observables, _ = observe(model, texts, names=READ)
     block, final = (
         values(model, observables, 30, "words", ["convergence"], convergence={"target": target})
         for target in ("block", "final")
@@ -81,8 +83,8 @@ def compared(a, b):
 
 def test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired(observe):
     model = FakeModel(sinks=False)
-    first, _ = observe(model, made_up_texts(TEXTS, seed=1))
-    second, _ = observe(model, made_up_texts(TEXTS, seed=2))
+    first, _ = observe(model, made_up_texts(TEXTS, seed=1), names=READ)
+    second, _ = observe(model, made_up_texts(TEXTS, seed=2), names=READ)
     apart = compared(side(first, "one"), side(second, "two"))
     difference = apart["similarity", 1]
     expected = [convergence(tokens_of(model, made_up_texts(TEXTS, seed=s)).view("words").states) for s in (1, 2)]
@@ -103,8 +105,8 @@ def test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired(observe)
 
 def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
     texts = made_up_texts(40)
-    first, _ = observe(FakeModel(layers=3), texts)
-    second, _ = observe(FakeModel(layers=4), texts)
+    first, _ = observe(FakeModel(layers=3), texts, names=READ)
+    second, _ = observe(FakeModel(layers=4), texts, names=READ)
     found = compared(side(first, "one", 40), side(second, "one", 40))
     assert found["rate", None].value is not None
     assert found["similarity", 2].value is None and "depth" in found["similarity", 2].reason
@@ -112,7 +114,7 @@ def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
 
 def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(observe):
     model = FakeModel(sinks=False)
-    first, second, small = (observe(model, made_up_texts(n, seed=n))[0] for n in (TEXTS, TEXTS + 1, 20))
+    first, second, small = (observe(model, made_up_texts(n, seed=n), names=READ)[0] for n in (TEXTS, TEXTS + 1, 20))
     alike, unlike = compared(side(first, "one"), side(second, "two")), compared(side(first, "one"), side(small, "two"))
     assert alike["similarity_rare", 1].value is not None and unlike["similarity", 1].value is not None
     assert unlike["similarity_rare", 1].value is None

@@ -12,6 +12,7 @@ from reporter.metrics import _delta
 from reporter.metrics._delta import Error, error_over_texts, interval
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
+READ = ("moments", "gram", "tokens", "type_moments", "activations")
 
 
 @pytest.fixture(scope="module")
@@ -22,12 +23,12 @@ def texts():
 @pytest.mark.parametrize("role", ["encoder", "decoder"])
 def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
     model = FakeModel(role=role, layers=1, width=8, sinks=False)
-    observables, _ = observe(model, texts)
+    observables, _ = observe(model, texts, names=READ, sites=())
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     tokens = tokens.view("words")
     found = values(model, observables, len(texts), "words", METRICS)
     for layer in range(2):
-        expected = influence.deviations(tokens.states[layer], tokens.ids, tokens.texts, 400)
+        expected = influence.deviations(tokens.states[layer], tokens.ids, tokens.texts, 150)
         whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
         for name, sd in expected.items():
             value = found[name, layer]
@@ -63,7 +64,7 @@ def test_duplicates_add_nothing(observe, values, texts):
     model = FakeModel(layers=1, width=8, sinks=False)
     found = []
     for corpus in (texts, FakeTexts([*texts, *texts, *texts])):
-        observables, counts = observe(model, corpus)
+        observables, counts = observe(model, corpus, names=READ, sites=())
         found.append(values(model, observables, counts.distinct_texts, "words", METRICS))
     checked = 0
     for key, once in found[0].items():
@@ -74,6 +75,31 @@ def test_duplicates_add_nothing(observe, values, texts):
             assert ends == pytest.approx((once.ci_low, once.ci_high), abs=0.25 * (once.ci_high - once.ci_low)), key
             checked += 1
     assert checked == 4
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (("anisotropy.top_variance_share_batch",), {"anisotropy": {"sample": 64, "batches": 4}}),
+        (("variance.total", "variance.between_share", "variance.norm_of_mean", "variance.mean_square_norm"), {}),
+    ],
+)
+def test_the_interval_covers_what_other_texts_say(observe, values, names, options):
+    """A batch is a quarter of a sample of two thirds of the tokens; a third of the types occurs about five times."""
+    model, of = FakeModel(layers=1, width=8, sinks=False, special=False), names[0].split(".")[0]
+    found = {name: [] for name in names}
+    for seed in range(100):
+        texts = FakeTexts(dict.fromkeys(made_up_texts(50, seed=seed, shortest=4, longest=12)))
+        observables, _ = observe(model, texts, names=READ, sites=(), seed=seed)
+        of_corpus = values(model, observables, len(texts), "words", [of], seed=seed, **options)
+        for name in names:
+            value = of_corpus[name, 1]
+            found[name].append((value.value, value.ci_low, value.ci_high))
+    for name, rows in found.items():
+        value, low, high = np.transpose(rows)
+        covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
+        assert covered >= 0.9, name
+        assert 0.85 < np.mean(high - low) / 2 / (2.0 * value.std()) < 1.3, name
 
 
 def test_few_texts_have_no_interval(observe, values):

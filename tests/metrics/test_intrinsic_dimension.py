@@ -5,10 +5,10 @@ import pytest
 from oracles.twonn import scikit_dimension
 from oracles.twonn import twonn as reference
 
-from reporter.forward.halves import HALVES, groups_of
+from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.metrics._gride import SCALES, gride
 from reporter.metrics._intervals import half_sample_interval
-from reporter.metrics.intrinsic_dimension import _batch, twonn, twonn_ml
+from reporter.metrics.intrinsic_dimension import _batch, _estimate, twonn, twonn_ml
 from reporter.metrics.intrinsic_dimension import log_ratios as log_ratios_at_all_scales
 
 
@@ -113,7 +113,7 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
     rng = np.random.default_rng(4)
     x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
-    found = _batch(x, held)
+    found = _batch(x, held, 0.1)
     for half in range(2):
         alone = log_ratios_at_all_scales(x[held[half]])
         assert found.halves["twonn"][half] == pytest.approx(twonn(alone[:, 0]), rel=1e-4)
@@ -130,9 +130,10 @@ def test_the_interval_covers_where_texts_are_clusters():
         rng = np.random.default_rng(seed)
         x = np.repeat(rng.standard_normal((80, 5)), 3, axis=0) + 0.5 * rng.standard_normal((240, 5))
         groups = np.repeat(groups_of(np.arange(80), seed), 3)
-        found = _batch(x, HALVES[:, groups])
-        estimates.append([found.value(name) for name in ("twonn_ml", "twonn", "gride_8")])
-        halves = [found.halves[name] for name in ("twonn_ml", "twonn", "gride_8")]
+        found = _batch(x, FEW_HALVES[:, groups], 0.1)
+        names = ("twonn_ml", "twonn", "gride_8")
+        estimates.append([_estimate(name, found.logs, 0.1) for name in names])
+        halves = [found.halves[name] for name in names]
         intervals.append([half_sample_interval(v, h, 80, (0, 99)) for v, h in zip(estimates[-1], halves, strict=True)])
     low, high = np.moveaxis(intervals, 2, 0)
     covered = ((low <= np.mean(estimates, axis=0)) & (np.mean(estimates, axis=0) <= high)).mean(axis=0)

@@ -8,7 +8,10 @@ from oracles.outliers import massive
 from oracles.tokens import all_tokens
 
 from reporter.metrics.base import Value
+from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
+
+READ = ("moments", *catalogue()["outliers"].needs)
 
 
 def changed(change, **options):
@@ -16,7 +19,7 @@ def changed(change, **options):
 
 
 def of(observe, values, model, texts=80, view="words", **options):
-    observables, _ = observe(model, made_up_texts(texts), **options)
+    observables, _ = observe(model, made_up_texts(texts), names=READ, **options)
     return values(model, observables, texts, view, ["outliers"])
 
 
@@ -38,7 +41,7 @@ def test_massive_activations_are_those_of_the_published_rule(observe, values, ba
             return found
 
     model, texts = Massive(sinks=False), made_up_texts(80)
-    observables, _ = observe(model, texts, batch_tokens=batch_tokens)
+    observables, _ = observe(model, texts, names=READ, batch_tokens=batch_tokens)
     everything = all_tokens(model.reference, texts, model.tokenizer, decoder=False, positions=True)
     for view in ("words", "all", "no-sinks"):
         found = values(model, observables, 80, view, ["outliers"])
@@ -94,7 +97,7 @@ def test_the_share_of_sinks(observe):
     from reporter.metrics.outliers import OutlierOptions, outliers
 
     model, texts = FakeModel(role="decoder", special=True), made_up_texts(60)
-    observables, counts = observe(model, texts)
+    observables, counts = observe(model, texts, names=READ)
     share = {}
     for view in ("words", "all", "no-sinks"):
         seen = Observed(observables, observables["moments"].layout, 60, view, 0)

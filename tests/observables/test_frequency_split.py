@@ -8,7 +8,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import cosine
 from oracles.tokens import all_tokens
 
-from reporter.forward.halves import GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
+from reporter.forward.halves import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
 from reporter.metrics._intervals import half_sample_interval
 from reporter.observables.observed import Observed
 from reporter.texts.duplicates import originals
@@ -19,6 +19,8 @@ def test_the_spread_of_the_halves_is_the_spread_of_the_groups():
     assert (HALVES.sum(axis=1) == GROUPS // 2).all()
     halves = HALVES @ x / (GROUPS // 2)
     assert np.mean((halves - x.mean()) ** 2) == pytest.approx(x.var(ddof=1) / GROUPS, rel=1e-12)
+    few, pairs = FEW_HALVES @ x / (GROUPS // 2), x.reshape(-1, 2).mean(axis=1)
+    assert np.mean((few - x.mean()) ** 2) == pytest.approx(pairs.var(ddof=1) / (GROUPS // 2), rel=1e-12)
 
 
 def test_texts_fall_evenly_into_groups_and_bits_survive():
