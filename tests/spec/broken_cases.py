@@ -7,8 +7,8 @@ RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c,
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
-    "unknown key; known here: study, title, question, models, corpora, metrics, views, sites, baselines, "
-    "journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
+    "unknown key; known here: study, title, question, models, corpora, metrics, views, sinks, sites, "
+    "baselines, journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
 )
 
 BROKEN = [
@@ -44,8 +44,8 @@ BROKEN = [
     (
         "study: s\nmodels: {a: {hub: gpt2, »layers: 3}}\n",
         [
-            "models.a.layers: unknown key; known here: base, scores, dtype, trust_remote_code, allow_pickle, hub, "
-            "revision, tokenizer, checkpoints"
+            "models.a.layers: unknown key; known here: bos, base, scores, dtype, trust_remote_code, allow_pickle, "
+            "hub, revision, tokenizer, checkpoints"
         ],
     ),
     (
