@@ -78,11 +78,11 @@ def _unequal(study: Study, measure: str, words: Mapping[str, int]) -> str:
     if not large:
         return ""
     sizes = ", ".join(f"{corpus} has {words[corpus]:,} words" for corpus in large)
-    which = f"corpus {large[0]}" if len(large) == 1 else f"corpora {', '.join(large)}"
+    which, each = (f"corpus {large[0]}", "it") if len(large) == 1 else (f"corpora {', '.join(large)}", "each")
     key = f"the key `size_of: {small}`"
     recipes = (getattr(model, "recipe", None) for model in study.models.values())
     if {recipe.train_on for recipe in recipes if recipe is not None} & set(large):
-        advice = f"models are trained on {which}, so add a corpus like each with {key}, and compare it instead"
+        advice = f"models are trained on {which}, so add a corpus like {each} with {key}, and compare that instead"
     else:
-        advice = f"give {which} {key}, or add one like each with that key and compare it instead"
+        advice = f"give {which} {key}, or add one like {each} with that key and compare that instead"
     return f"{measure} moves with the size of the corpus, and {sizes} where {small} has {words[small]:,}: {advice}"
