@@ -18,7 +18,7 @@ from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS, Estimates
 from reporter.claims.profiles import Source
-from reporter.claims.sizes import refuse_unequal
+from reporter.claims.sizes import at_equal_size
 from reporter.spec.claim_parts import GROUPS
 from reporter.spec.claims import SideParts
 
@@ -61,7 +61,7 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     notes: list[str] = []
     a, b = (_side(numbers, side, claim, view, baseline, notes) for side in (claim.a, claim.b))
     source = Source(numbers, claim.metric, view, claim.site, layer=claim.layer)
-    refuse_unequal(numbers, claim.metric, a.corpora, b.corpora)
+    notes += at_equal_size(numbers, claim.metric, a.corpora, b.corpora)
     (found_a, each_a), (found_b, each_b) = (_group(source, side, notes) for side in (a, b))
     same = {m for m, *_ in each_a} == {m for m, *_ in each_b} and a.corpora != b.corpora
     if not same and (both := {m for m, *_ in each_a} & {m for m, *_ in each_b}):

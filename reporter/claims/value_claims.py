@@ -21,6 +21,7 @@ from reporter.claims.missing import Missing
 from reporter.claims.numbers import Number, at_layer
 from reporter.claims.points import Estimates
 from reporter.claims.scoped_sql import sql_number
+from reporter.claims.sizes import at_equal_size
 from reporter.spec.claim_parts import MetricNumber, SqlNumber
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
         baseline: a null baseline to read in place of each model.
 
     Raises:
-        Missing: a number is missing.
+        Missing: a number is missing, or two corpora are too unequal to be compared on it.
     """
 
     def read(source: MetricNumber | SqlNumber | float) -> Number:
@@ -65,6 +66,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     notes = list(value.notes)
     for at in (low, high):
         notes += [] if at is None else at.notes
+    notes += _sizes(numbers, claim, view)
     if exact:
         what = "its interval has no width" if value.known else "the number has no interval"
         why = f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
@@ -81,6 +83,18 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     if exact:
         return Finding(None, None, value.value, least, most, "supported" if inside else "refuted", why, detail=detail)
     return Finding(holds, fails, value.value, least, most, part=_nearest(value, low, high), detail=detail)
+
+
+def _sizes(numbers: Numbers, claim: ValueClaim, view: str | None) -> list[str]:
+    """Return a note where a number is compared with the same one on another corpus; refuse unequal corpora."""
+    notes = []
+    for other in _bounds(claim):
+        own = claim.value
+        if isinstance(own, MetricNumber) and isinstance(other, MetricNumber) and own.metric == other.metric:
+            under = (one.view or view or numbers.study.views[0] for one in (own, other))
+            a, b = (numbers.corpus_of(one.metric, at, one.corpus) for one, at in zip((own, other), under, strict=True))
+            notes += at_equal_size(numbers, own.metric, [a], [b])
+    return notes
 
 
 def _nearest(value: Number, low: Number | None, high: Number | None) -> Inequality | None:

@@ -201,7 +201,11 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
             reason = x.reason or (y.reason if y else "only one side has it")
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(first, second, place)):
+        if (
+            statistic in _GROWING
+            and a.corpus != b.corpus
+            and (why := _unequal(first, second, place, (a.corpus, b.corpus)))
+        ):
             yield Difference(statistic, place, None, texts, reason=why)
             continue
         difference = x.minus(y, paired=a.corpus == b.corpus)
@@ -212,15 +216,17 @@ _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
 _ALIKE = 1.25  # times the tokens of the other corpus
 
 
-def _unequal(a: Approach, b: Approach, place: Place | None) -> str:
+def _unequal(a: Approach, b: Approach, place: Place | None, corpora: tuple[str, str]) -> str:
     """Return why a statistic that moves with the size of the corpus is not compared, or nothing."""
     kinds = ("similarity_frequent", "similarity_rare")
-    few, many = sorted(sum(side.numbers[kind, place].n for kind in kinds) for side in (a, b))
+    tokens = [sum(side.numbers[kind, place].n for kind in kinds) for side in (a, b)]
+    (few, small), (many, large) = sorted(zip(tokens, corpora, strict=True))
     if many <= _ALIKE * few:
         return ""
     return (
-        f"it moves with the size of the corpus, and one has {many:,} tokens where the other has {few:,}: give the "
-        f"larger one a `limit:` of {few / many:.0%} of its texts"
+        f"it moves with the size of the corpus, and {large} has {many:,} tokens where {small} has {few:,}: give corpus "
+        f"{large} the key `size_of: {small}`, or where their words are as many, a `limit:` of {few / many:.0%} of its "
+        "texts"
     )
 
 

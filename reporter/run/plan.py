@@ -169,7 +169,29 @@ class Plan:
             rows.setdefault(str(cell.key) if many == 1 else cell.why, (cell.state, key, cell.why))
         width = max((len(key) for _, key, _ in rows.values()), default=0)
         body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows.values()]
-        return [head, *body, *self._to_train(), estimate(self).line()]
+        return [head, *body, *self._thinned(), *self.hints(), *self._to_train(), estimate(self).line()]
+
+    def hints(self) -> list[str]:
+        """Say which claims compare corpora of different size on numbers that move with it, and what to write."""
+        if not self.file.study.claims:
+            return []
+        from reporter.claims.sizes import foreseen
+
+        return list(foreseen(self.file.study, self._words()))
+
+    def _words(self) -> dict[str, int]:
+        return {name: texts.words for name, texts in self.texts.items() if not isinstance(texts, Exception)}
+
+    def _thinned(self) -> list[str]:
+        """Say of each corpus with ``size_of`` what is left of it."""
+        words, said = self._words(), []
+        for name, texts in self.texts.items():
+            other = self.file.study.corpora[name].size_of
+            if other is not None and not isinstance(texts, Exception):
+                wanted = f"{words[other]:,} of {other}" if other in words else f"those of {other}"
+                kept = f"{len(texts):,} of {len(texts) + texts.thinned:,} texts"
+                said.append(f"corpus {name}: {kept}, whose {texts.words:,} words come nearest to {wanted}")
+        return said
 
     def _to_train(self) -> list[str]:
         """Say in one line which models a run trains first, if any; baselines read what their models leave."""

@@ -185,7 +185,7 @@ def _state(
 
 
 class _Inputs:
-    """Texts and checkpoints, each made once; recipes need texts, and vocabularies need models."""
+    """Texts and checkpoints, each made once; recipes need texts, vocabularies models, and thinned texts other texts."""
 
     def __init__(self, file: StudyFile, cache_folder: Path, offline: bool) -> None:
         self.file, self.cache_folder, self.offline = file, cache_folder, offline
@@ -201,6 +201,7 @@ class _Inputs:
                 self.cache_folder,
                 whole_words=self._words_of,
                 offline=self.offline,
+                words_of=lambda corpus: or_raise(self.texts(corpus)).words,
             )
         except ReporterError as error:
             return error

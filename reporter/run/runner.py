@@ -102,6 +102,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     began = time.perf_counter()
     said = f"{name}: {plan.count('run')} cells to compute, {cached} done already"
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
+    for hint in plan.hints():
+        progress.note(f"  {hint}")
     _put_study(plan, store, started=_now(), finished=None)
 
     from reporter.run.work import work  # brings torch: not needed where everything is done

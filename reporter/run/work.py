@@ -241,6 +241,7 @@ class _Worker:
                 "words": texts.words,
                 "characters": texts.characters,
                 "dropped": texts.dropped,
+                "thinned": texts.thinned,
                 "labels": _label_counts(texts),
                 "status": "done",
                 "error": None,

@@ -11,6 +11,10 @@ from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, Text, fai
 from reporter.spec.problems import show
 from reporter.spec.recipes import LARGEST_SEED
 
+ALIKE = 1.25
+"""Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a
+doubling, by which a statistic that moves with the size of the corpus moves within its interval."""
+
 
 class _Corpus(Part):
     """What every corpus may say about which texts it keeps."""
@@ -18,6 +22,11 @@ class _Corpus(Part):
     min_words: int = Field(1, ge=1, description="Texts with fewer words are dropped.")
     max_words: int | None = Field(None, ge=1, description="Texts with more words are dropped.")
     limit: int | None = Field(None, ge=1, description="Keep only the first so many of the texts that pass.")
+    size_of: Name | None = Field(
+        None,
+        description="Another corpus of this study: of the texts that pass, so many are kept, drawn by a hash of their "
+        "content, that they have as many words as that corpus.",
+    )
     max_tokens: int = Field(256, ge=2, description="Longer texts are cut to this many tokens, special tokens included.")
 
     @model_validator(mode="after")

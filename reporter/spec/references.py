@@ -9,6 +9,8 @@ from reporter.spec.part import Complaint
 from reporter.spec.problems import hint
 from reporter.spec.waiting import circle, origin_of, wrong_origin
 
+_CORPORA = ("corpus", "corpora")
+
 
 def contradictions(study: Any) -> list[Complaint]:
     """Find references to what is not there, and recipes and corpora that wait for each other.
@@ -33,13 +35,15 @@ def contradictions(study: Any) -> list[Complaint]:
             )
             complaints.append(Complaint(message, ("models", name, "base")))
     for name, corpus in corpora.items():
-        model = _get(corpus, "vocabulary")
-        if isinstance(model, str) and model not in models:
-            message = f"no model '{model}'{_hint(model, models, 'models')}"
-            complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
-        elif (way := circle(("corpus", name), models, corpora)) is not None:
-            message = f"goes in a circle: {way}"
-            complaints.append(Complaint(message, ("corpora", name, "vocabulary")))
+        for key, known, one, many in (("vocabulary", models, "model", "models"), ("size_of", corpora, *_CORPORA)):
+            other = _get(corpus, key)
+            if not isinstance(other, str):
+                continue
+            if other not in known:
+                message = f"no {one} '{other}'{_hint(other, known, many)}"
+                complaints.append(Complaint(message, ("corpora", name, key)))
+            elif (way := circle(("corpus", name), models, corpora | {name: {key: other}})) is not None:
+                complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, key)))
     for name, cloud in _mapping(study, "clouds").items():
         listed = cloud if isinstance(cloud, list) else _get(cloud, "corpora") or ()
         inside = () if isinstance(cloud, list) else ("corpora",)

@@ -1,4 +1,4 @@
-"""What waits for what: recipes need corpora and the recipes that they continue, corpora need vocabularies."""
+"""What waits for what: recipes need corpora and other recipes, corpora need vocabularies and the size of others."""
 
 from __future__ import annotations
 
@@ -62,6 +62,9 @@ def _needs(node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) ->
         model = _get(corpora.get(name), "vocabulary")
         if isinstance(model, str):
             yield ("model", model), f"draws the words of model '{model}'"
+        other = _get(corpora.get(name), "size_of")
+        if isinstance(other, str):
+            yield ("corpus", other), f"gets the size of corpus '{other}'"
         return
     corpus = _get(_get(models.get(name), "recipe"), "train_on")
     if isinstance(corpus, str):

@@ -118,6 +118,11 @@ TABLES: tuple[Table, ...] = (
             Column("words", "BIGINT", "words separated by white space"),
             Column("characters", "BIGINT", "characters kept"),
             Column("dropped", "BIGINT", "texts that the filters dropped"),
+            Column(
+                "thinned",
+                "BIGINT",
+                "texts that passed and were left out to have as many words as another corpus (size_of)",
+            ),
             Column("labels", "VARCHAR", "JSON object: how many texts carry each label; NULL without labels"),
             Column("status", "VARCHAR", "'done' or 'failed'"),
             Column("error", "VARCHAR", "why it failed"),

@@ -20,6 +20,7 @@ from reporter.spec.corpora import CorpusSpec
 from reporter.texts.filters import Filter
 from reporter.texts.origin import Origin, WholeWords, find_origin
 from reporter.texts.texts import Texts, open_texts
+from reporter.texts.thinning import WordsOf, thin
 from reporter.texts.writer import TextsWriter
 
 FORMAT = 1  # counts up whenever the same source would be read or filtered into other texts
@@ -32,8 +33,9 @@ def build_texts(
     cache: Path,
     whole_words: WholeWords | None = None,
     offline: bool = False,
+    words_of: WordsOf | None = None,
 ) -> Texts:
-    """Return the texts of a corpus, read and filtered, or found in the cache.
+    """Return the texts of a corpus, read, filtered and thinned, or found in the cache.
 
     Args:
         name: what the study calls the corpus.
@@ -42,10 +44,11 @@ def build_texts(
         cache: the folder of caches; the texts go to ``cache/texts/<key>/``.
         whole_words: gives the whole words of a model's tokenizer, for ``random-words`` with a ``vocabulary``.
         offline: never use the network.
+        words_of: gives the words of another corpus, for one with ``size_of``.
 
     Raises:
-        ReporterError: the source cannot be read, or no text is left after the filters; the message names the
-            corpus.
+        ReporterError: the source cannot be read, no text is left after the filters, or the corpus is too small for
+            ``size_of``; the message names the corpus.
     """
     try:
         origin = find_origin(spec, folder, whole_words, offline)
@@ -57,8 +60,13 @@ def build_texts(
             texts = open_texts(place, name, origin.source, origin.location)
         if texts is None:
             raise ReporterError(f"its texts in {place} are damaged; remove that folder")
-        with suppress(OSError):  # a cache that may only be read is still good to read
-            os.utime(place)  # what was not used for longest leaves the cache first
+        if spec.size_of is not None:
+            if words_of is None:
+                raise ReporterError(f"the words of corpus '{spec.size_of}' are not at hand")
+            texts = thin(texts, spec.size_of, words_of(spec.size_of), cache)
+        for used in {place, texts.folder}:
+            with suppress(OSError):  # a cache that may only be read is still good to read
+                os.utime(used)  # what was not used for longest leaves the cache first
         return texts
     except ReporterError as error:
         raise ReporterError(f"corpus '{name}': {error}") from error
@@ -85,6 +93,8 @@ def _write(place: Path, spec: CorpusSpec, origin: Origin) -> None:
 
 
 def _key(spec: CorpusSpec, state: str) -> str:
-    said: dict[str, Any] = spec.model_dump(mode="json", exclude={"max_tokens"})  # cuts tokens, not texts
+    said: dict[str, Any] = spec.model_dump(
+        mode="json", exclude={"max_tokens", "size_of"}
+    )  # one cuts tokens, the other what is built here
     everything = json.dumps([FORMAT, said, state], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

@@ -40,6 +40,7 @@ class Texts:
         characters: Unicode code points, over all texts.
         dropped: texts that were read and not kept: missing, empty, too short or too long. Texts after
             ``limit`` were never read and are not counted.
+        thinned: texts that passed and were left out to have no more words than another corpus.
         labels: the distinct labels in order of first appearance, or None where the corpus has none.
         folder: where the files are.
     """
@@ -51,6 +52,7 @@ class Texts:
     words: int
     characters: int
     dropped: int
+    thinned: int
     labels: tuple[str, ...] | None
     folder: Path
 
@@ -127,6 +129,7 @@ def open_texts(folder: Path, name: str, source: Source, location: str) -> Texts 
             meta["words"],
             meta["characters"],
             meta["dropped"],
+            meta.get("thinned", 0),
             labels,
             folder,
         )

@@ -141,8 +141,13 @@ class TextsWriter:
         if self._labels is not None:
             self._add_label(self._labels, label)
 
-    def finish(self, dropped: int) -> None:
-        """Complete the files and name the folder; one that another process finished first is kept."""
+    def finish(self, dropped: int, thinned: int = 0) -> None:
+        """Complete the files and name the folder; one that another process finished first is kept.
+
+        Args:
+            dropped: texts that the filters dropped.
+            thinned: texts that were left out to have no more words than another corpus.
+        """
         self._offsets.finish()
         if self._labels is not None:
             self._labels.finish()
@@ -154,6 +159,7 @@ class TextsWriter:
             "words": self.words,
             "characters": self.characters,
             "dropped": dropped,
+            "thinned": thinned,
             "labels": None if self._labels is None else list(self._codes),
         }
         (self._temporary / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reporter.claims.sizes import foreseen
+from reporter.metrics.registry import catalogue, statistics
+from reporter.spec import load_study
+
 A, B = [0.50, 0.62, 0.55, 0.71], [0.20, 0.31, 0.26]
 MODELS = "d0, d1, d2, d3, e0, e1, e2"
 CLAIM = "differ: {metric: convergence.rate,"
@@ -138,17 +142,76 @@ def test_false_differences_are_rare_and_true_ones_found():
     assert found / 1500 > 0.8  # a difference of three standard deviations over models, six on a side
 
 
-def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(world):
-    for corpus, texts, words in (("wiki", 400, 8000), ("tweets", 40, 1000)):
-        row = {"study": "s", "corpus": corpus, "texts": texts, "words": words}
-        world.store.put("corpora", ["study", "corpus"], row)
-        for measure in ("variance.total", "convergence.similarity"):
-            world.put("bert", measure, [0.2, 0.4, 0.6 if corpus == "wiki" else 0.5], 0.01, corpus=corpus)
+@pytest.fixture
+def sizes(world):
+    """Return a function that stores corpora of 8,000, 1,000 and 1,200 words, or other ones, with a number on each."""
 
-    def judged(measure):
-        sides = "a: {models: bert, corpus: wiki}, b: {models: bert, corpus: tweets}"
-        return world.judge(f"c: differ: {{metric: {measure}, {sides}, is: above}}", corpora="wiki, tweets")["c"]
+    def put(**words):
+        for corpus, n in ({"wiki": 8000, "tweets": 1000, "news": 1200} | words).items():
+            row = {"study": "s", "corpus": corpus, "texts": n // 20, "words": n}
+            world.store.put("corpora", ["study", "corpus"], row)
+            for measure in ("variance.total", "convergence.similarity"):
+                world.put(
+                    "bert", measure, [0.2, 0.4, 0.6] if corpus == "wiki" else [0.1, 0.3, 0.5], 0.01, corpus=corpus
+                )
+        return world
+
+    return put
+
+
+CORPORA = "wiki, tweets, news"
+
+
+def test_corpora_of_other_sizes_are_compared_only_where_size_does_not_matter(sizes):
+    def judged(measure, a="wiki", b="tweets", **words):
+        claim = f"c: differ: {{metric: {measure}, a: {a}, b: {b}, models: bert, is: above}}"
+        return sizes(**words).judge(claim, corpora=CORPORA)["c"]
 
     found = judged("variance.total")
-    assert found.verdict == "failed" and "give corpus wiki the key `limit: 50`" in found.detail["reason"]
+    assert found.verdict == "failed"
+    assert found.detail["reason"] == (
+        "variance.total moves with the size of the corpus, and wiki has 8,000 words where tweets has 1,000: give "
+        "corpus wiki the key `size_of: tweets`, or add one like it with that key and compare that instead"
+    )
+    found = judged("variance.total", a="[wiki, news]", news=1300)
+    assert "wiki has 8,000 words, news has 1,300 words where tweets" in found.detail["reason"]
+    assert "give corpora wiki, news the key `size_of: tweets`" in found.detail["reason"]
+    found = judged("convergence.similarity")
+    assert found.verdict == "supported" and "size" not in str(found.detail.get("notes"))
+    # As many words, up to a third of a doubling.
+    assert judged("variance.total", wiki=1251).verdict == "failed"
+    found = judged("variance.total", wiki=1250)
+    assert found.verdict == "supported"
+    told = "compared at equal size, since the number moves with it: wiki 1,250 words in 62 texts, tweets 1,000 words"
+    assert any(note.startswith(told) for note in found.detail["notes"])
+
+
+def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
+    text = (
+        "study: s\nmodels: {m: {recipe: {architecture: bert, steps: 1, train_on: wiki}}}\n"
+        "corpora: {wiki: {texts: [a]}, tweets: {texts: [b]}}\nmetrics: [variance]\n"
+        "claims: {c: {says: x, differ: {metric: variance.total, a: wiki, b: tweets, models: m, is: above}},\n"
+        "         d: {says: x, differ: {metric: variance.total, a: {models: m}, b: {corpus: wiki}, is: above}},\n"
+        "         e: {says: x, differ: {metric: variance.total, a: tweets, b: tweets, models: m, is: above}}}\n"
+    )
+    (world.folder / "study.yaml").write_text(text)
+    study = load_study(world.folder / "study.yaml", {n: m.options for n, m in catalogue().items()}, statistics()).study
+    said = list(foreseen(study, {"wiki": 9000, "tweets": 1000}))
+    assert [text.split(" cannot")[0] for text in said] == ["claim c", "claim d"]
+    assert said[0].endswith(
+        "models are trained on corpus wiki, so add a corpus like it with the key `size_of: tweets`, and compare that "
+        "instead"
+    )
+    assert not list(foreseen(study, {"wiki": 1100, "tweets": 1000})) and not list(foreseen(study, {"wiki": 9000}))
+
+
+def test_a_number_is_not_held_against_the_same_on_a_corpus_of_other_size(sizes):
+    def judged(measure, **words):
+        number = f"{{metric: {measure}, model: bert, layer: 2, corpus: %s}}"
+        return sizes(**words).judge(f"c: value: {number % 'wiki'}, above: {number % 'tweets'}", corpora=CORPORA)["c"]
+
+    found = judged("variance.total")
+    assert found.verdict == "failed" and "the key `size_of: tweets`" in found.detail["reason"]
     assert judged("convergence.similarity").verdict == "supported"
+    found = judged("variance.total", wiki=1010)
+    assert found.verdict == "supported" and found.detail["notes"][0].startswith("compared at equal size")

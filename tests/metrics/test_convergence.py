@@ -118,4 +118,4 @@ def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(obs
     alike, unlike = compared(side(first, "one"), side(second, "two")), compared(side(first, "one"), side(small, "two"))
     assert alike["similarity_rare", 1].value is not None and unlike["similarity", 1].value is not None
     assert unlike["similarity_rare", 1].value is None
-    assert "larger one a `limit:` of" in unlike["similarity_rare", 1].reason
+    assert "give corpus one the key `size_of: two`" in unlike["similarity_rare", 1].reason

@@ -222,6 +222,34 @@ BROKEN = [
             "is trained on corpus 'c'"
         ],
     ),
+    (
+        CORPUS % "texts: [a], size_of: »tweets",
+        ["corpora.c.size_of: no corpus 'tweets'; corpora of this study: c"],
+    ),
+    (CORPUS % "texts: [a], size_of: »5", ["corpora.c.size_of: expected text, got the number 5; put it in quotes"]),
+    (
+        CORPUS % "texts: [a], size_of: »c",
+        ["corpora.c.size_of: goes in a circle: corpus 'c' gets the size of corpus 'c'"],
+    ),
+    (
+        "study: s\nmodels: {m: gpt2}\ncorpora:\n  a: {texts: [a], size_of: »b}\n  b: {file: b.txt, size_of: »a}\n",
+        [
+            "corpora.a.size_of: goes in a circle: corpus 'a' gets the size of corpus 'b', which gets the size of "
+            "corpus 'a'",
+            "corpora.b.size_of: goes in a circle: corpus 'b' gets the size of corpus 'a', which gets the size of "
+            "corpus 'b'",
+        ],
+    ),
+    (
+        "study: s\nmodels:\n  m: {recipe: {architecture: bert, steps: 1, train_on: a}}\ncorpora:\n"
+        "  a: {texts: [a], size_of: »b}\n  b: {generate: random-words, vocabulary: »m}\n",
+        [
+            "corpora.a.size_of: goes in a circle: corpus 'a' gets the size of corpus 'b', which draws the words of "
+            "model 'm', which is trained on corpus 'a'",
+            "corpora.b.vocabulary: goes in a circle: corpus 'b' draws the words of model 'm', which is trained on "
+            "corpus 'a', which gets the size of corpus 'b'",
+        ],
+    ),
     (MODEL + "»metrics: [anisotropy]\n", ["metrics: metrics need texts; add a corpus under 'corpora'"]),
     (
         METRICS + "metrics: [»anisotropi]\n",

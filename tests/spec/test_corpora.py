@@ -58,3 +58,17 @@ def test_a_longer_circle_is_found(complain: Callable[[str], list[str]]) -> None:
         "study.yaml:6:43: corpora.a.vocabulary",
         "study.yaml:7:43: corpora.b.vocabulary",
     ]
+
+
+def test_a_corpus_may_get_the_size_of_another_one_of_any_kind(load: Load) -> None:
+    study = load(
+        "study: s\n"
+        "models: {m: {recipe: {architecture: bert, steps: 1, train_on: d}}}\n"
+        "corpora:\n"
+        "  a: {texts: [a], size_of: b}\n"
+        "  b: {file: b.txt, size_of: c}\n"
+        "  c: {dataset: wikitext, size_of: d}\n"
+        "  d: {generate: grammar}\n"
+        "  e: {generate: random-words, vocabulary: m, size_of: a}\n"
+    )
+    assert [corpus.size_of for corpus in study.corpora.values()] == ["b", "c", "d", None, "a"]

@@ -21,7 +21,7 @@ GOOD = [
     "study: s\nmodels: {m: {path: ./x, checkpoints: [a-1, {folder: b}]}}\n",
     "study: s\n"
     "models: {m: {recipe: {architecture: bert, steps: 5, train_on: c, checkpoints: [0, 5]}}}\n"
-    "corpora: {c: {generate: grammar, words: [1, 9]}, d: {texts: [a]}, e: {file: x}, f: {dataset: y}}\n"
+    "corpora: {c: {generate: grammar, words: [1, 9]}, d: {texts: [a]}, e: {file: x}, f: {dataset: y, size_of: c}}\n"
     "metrics: [convergence, {intrinsic_dimension: {sample: 64}}, anisotropy:]\n"
     "views: [all]\nrun: {device: 'cuda:1', precision: mixed}\n",
     TEXTS + "metrics: all\n",
@@ -52,6 +52,7 @@ BAD = [
     TEXTS + "metrics: [{intrinsic_dimension: {sampel: 64}}]\n",
     TEXTS + "metrics: [{intrinsic_dimension: {sample: 3}}]\n",
     "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: []}}\n",
+    "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a], size_of: 5}}\n",
     "study: s\nmodels: {m: gpt2}\ncorpora: {c: {generate: grammar, words: [1, 2, 3]}}\n",
 ]
 

@@ -1,0 +1,97 @@
+"""Corpora thinned to the size of another one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reporter.errors import ReporterError
+from reporter.spec.corpora import FileCorpus, GeneratedCorpus, InlineCorpus
+from reporter.texts import thinning
+
+WIKI = GeneratedCorpus(generate="grammar", texts=200, words=(3, 30))
+
+
+def sized(spec, other="tweets"):
+    return spec.model_copy(update={"size_of": other})
+
+
+def words(number):
+    return {"words_of": {"tweets": number}.__getitem__}
+
+
+@pytest.mark.parametrize("wanted", [40, 500, 1234])
+def test_the_words_come_within_a_text_of_those_wanted_and_the_order_stays(build, wanted):
+    whole, thinned = build(WIKI), build(sized(WIKI), **words(wanted))
+    assert abs(thinned.words - wanted) <= max(len(text.split()) for text in whole)
+    assert thinned.words == sum(len(text.split()) for text in thinned)
+    places = [list(whole).index(text) for text in thinned]
+    assert places == sorted(places) and len(set(places)) == len(thinned)
+    assert 50 < np.mean(places) < 150 or wanted == 40, "drawn from everywhere, not from the beginning"
+    assert (thinned.thinned, whole.thinned) == (len(whole) - len(thinned), 0)
+    assert thinned.location == "grammar, seed 0, thinned to the size of tweets"
+    assert thinned.hash != whole.hash
+
+
+def test_the_draw_hangs_on_nothing_but_the_texts(build, tmp_path):
+    whole = list(build(WIKI))
+    (tmp_path / "a.txt").write_text("\n".join(reversed(whole)))
+    one, other = build(sized(WIKI), **words(600)), build(sized(FileCorpus(file="a.txt")), **words(600))
+    assert list(one) == list(other)[::-1]
+    fewer = build(sized(WIKI), **words(200))
+    assert set(fewer) < set(one), "a smaller draw lies within a larger one"
+
+
+def test_labels_stay_with_their_texts(build, tmp_path):
+    rows = [f"text number {i},{'even' if i % 2 == 0 else 'odd'}" for i in range(40)]
+    (tmp_path / "a.csv").write_text("text,label\n" + "\n".join(rows))
+    thinned = build(sized(FileCorpus(file="a.csv", column="text", label="label")), **words(30))
+    assert len(thinned) == 10
+    for index, text in enumerate(thinned):
+        assert thinned.label(index) == ("even" if int(text.split()[-1]) % 2 == 0 else "odd")
+
+
+def test_copies_of_a_text_are_thinned_like_the_others(build):
+    spec = InlineCorpus(texts=("same old text",) * 300 + tuple(f"text number {i}" for i in range(100)))
+    thinned = list(build(sized(spec), **words(600)))
+    assert len(thinned) == 200 and thinned.count("same old text") == pytest.approx(150, abs=15)
+
+
+def test_what_comes_after_the_filters_is_thinned(build):
+    spec = InlineCorpus(texts=("one", *(f"text number {i}" for i in range(9)), "too late"), min_words=2, limit=9)
+    thinned = build(sized(spec), **words(9))
+    assert len(thinned) == 3 and (thinned.dropped, thinned.thinned) == (1, 6)
+
+
+def test_the_whole_corpus_is_built_once_for_all_sizes(build, tmp_path):
+    whole, one, again = build(WIKI), build(sized(WIKI), **words(600)), build(sized(WIKI), "two", **words(600))
+    build(sized(WIKI), **words(300))
+    assert again.folder == one.folder != whole.folder and again.name == "two"
+    assert len(list((tmp_path / "cache" / "texts").iterdir())) == 3
+    kept = list(one)
+    (one.folder / "texts.bin").unlink()
+    assert list(build(sized(WIKI), **words(600))) == kept
+
+
+def test_a_corpus_that_is_nearly_large_enough_stays_whole_and_a_smaller_one_is_told(build):
+    spec = InlineCorpus(texts=("one two", "three four"))
+    assert build(sized(spec), **words(5)).thinned == 0
+    with pytest.raises(ReporterError) as error:
+        build(sized(spec), "small", **words(6))
+    assert str(error.value) == (
+        "corpus 'small': it has 4 words and cannot get the size of corpus 'tweets', which has 6: leave out "
+        "`size_of: tweets` here, and give corpus 'tweets' the key `size_of: small`, or more texts to this"
+    )
+    with pytest.raises(ReporterError, match="the words of corpus 'tweets' are not at hand"):
+        build(sized(spec))
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=30), st.integers(1, 400), st.integers(0, 2**32))
+def test_no_other_number_of_texts_comes_nearer(lengths, wanted, seed):
+    places = np.random.default_rng(seed).integers(0, 2**64, len(lengths), dtype=np.uint64)
+    kept = thinning._drawn(places, np.array(lengths), wanted)
+    sums = np.cumsum(np.array(lengths)[np.argsort(places, kind="stable")])
+    assert abs(np.array(lengths)[kept].sum() - wanted) == np.abs(sums - wanted).min()
+    assert (np.diff(kept) > 0).all()
