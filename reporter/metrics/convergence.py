@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import Field
 
 from reporter.metrics import _floors
-from reporter.metrics._approach import Approach, approach
+from reporter.metrics._approach import approach
 from reporter.metrics._growth import per_doubling
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
 from reporter.metrics._sources import LEE
@@ -201,11 +201,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
             reason = x.reason or (y.reason if y else "only one side has it")
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
-        if (
-            statistic in _GROWING
-            and a.corpus != b.corpus
-            and (why := _unequal(first, second, place, (a.corpus, b.corpus)))
-        ):
+        if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(a, b)):
             yield Difference(statistic, place, None, texts, reason=why)
             continue
         difference = x.minus(y, paired=a.corpus == b.corpus)
@@ -213,20 +209,17 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
 
 
 _GROWING = {statistic.name for statistic in STATISTICS if statistic.grows}
-_ALIKE = 1.25  # times the tokens of the other corpus
+_ALIKE = 1.25  # times the words of the other corpus, as for claims
 
 
-def _unequal(a: Approach, b: Approach, place: Place | None, corpora: tuple[str, str]) -> str:
+def _unequal(a: Observed, b: Observed) -> str:
     """Return why a statistic that moves with the size of the corpus is not compared, or nothing."""
-    kinds = ("similarity_frequent", "similarity_rare")
-    tokens = [sum(side.numbers[kind, place].n for kind in kinds) for side in (a, b)]
-    (few, small), (many, large) = sorted(zip(tokens, corpora, strict=True))
+    (few, small), (many, large) = sorted((side.words, side.corpus) for side in (a, b))
     if many <= _ALIKE * few:
         return ""
     return (
-        f"it moves with the size of the corpus, and {large} has {many:,} tokens where {small} has {few:,}: give corpus "
-        f"{large} the key `size_of: {small}`, or where their words are as many, a `limit:` of {few / many:.0%} of its "
-        "texts"
+        f"it moves with the size of the corpus, and {large} has {many:,} words where {small} has {few:,}: give corpus "
+        f"{large}, or one like it, the key `size_of: {small}`"
     )
 
 
@@ -238,7 +231,7 @@ def _unequal(a: Approach, b: Approach, place: Place | None, corpora: tuple[str, 
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=3,
+    version=4,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=("differences",),

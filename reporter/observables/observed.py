@@ -80,6 +80,7 @@ class Observed:
         seed: the study's seed.
         memo: results that several views or metrics share; one for a checkpoint and corpus.
         corpus: name of the corpus; replicates of two sides are paired where it is the same.
+        words: words of the corpus; what moves with them is compared between corpora of equal size only.
         head_problem: why the model has no language-model head to read states with; empty where it has one.
     """
 
@@ -90,6 +91,7 @@ class Observed:
     seed: int
     memo: dict[Any, Any] = field(default_factory=dict)
     corpus: str = ""
+    words: int = 0
     head_problem: str = ""
 
     @cached_property

@@ -41,12 +41,14 @@ class Measurement:
     Args:
         checkpoint: whose states.
         corpus: name of the corpus.
+        words: its words.
         measured: the observables.
         memo: shared between the cells of this checkpoint and corpus.
     """
 
     checkpoint: Checkpoint
     corpus: str
+    words: int
     measured: Measured
     memo: dict[Any, Any]
 
@@ -61,6 +63,7 @@ class Measurement:
             seed,
             self.memo,
             self.corpus,
+            self.words,
             facts.head_problem,
         )
 

@@ -132,7 +132,7 @@ class _Worker:
                 self._fail(cells, describe(error))
                 continue
             self._put_model(checkpoint, result)
-            side = Measurement(checkpoint, corpus, result, {})
+            side = Measurement(checkpoint, corpus, self._words(corpus), result, {})
             for place, cell in enumerate(cells):
                 self._compute(cell, [side], pass_columns(result, caused=place == 0))
 
@@ -171,7 +171,7 @@ class _Worker:
         checkpoints = or_raise(self.prepared(side.model))
         checkpoint = next(one for one in checkpoints if one.name == side.checkpoint)
         result = self._measure(side, [cell], lambda: load(checkpoint, self.device, self.offline))
-        return Measurement(checkpoint, side.corpus, result, {})
+        return Measurement(checkpoint, side.corpus, self._words(side.corpus), result, {})
 
     def _taken_over(self, cell: Cell, checkpoint: Checkpoint) -> bool:
         """Copy a cell's numbers from another study that has them; tell whether there was one."""
@@ -211,6 +211,9 @@ class _Worker:
             self.offline,
             self.progress,
         )
+
+    def _words(self, corpus: str) -> int:
+        return or_raise(self.plan.texts[corpus]).words
 
     def _compute(self, cell: Cell, sides: list[Measurement], columns: Mapping[str, Any]) -> None:
         metric = self.plan.metrics[cell.key.metric]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.convergence import convergence, frequency
@@ -114,8 +116,13 @@ def test_a_base_of_another_depth_compares_as_a_whole_only(observe):
 
 def test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only(observe):
     model = FakeModel(sinks=False)
-    first, second, small = (observe(model, made_up_texts(n, seed=n), names=READ)[0] for n in (TEXTS, TEXTS + 1, 20))
-    alike, unlike = compared(side(first, "one"), side(second, "two")), compared(side(first, "one"), side(small, "two"))
-    assert alike["similarity_rare", 1].value is not None and unlike["similarity", 1].value is not None
-    assert unlike["similarity_rare", 1].value is None
-    assert "give corpus one the key `size_of: two`" in unlike["similarity_rare", 1].reason
+    seen = [observe(model, made_up_texts(n, seed=n), names=READ)[0] for n in (TEXTS, TEXTS + 1)]
+    a, b = (side(observables, name) for observables, name in zip(seen, ("one", "two"), strict=True))
+    alike = compared(replace(a, words=1250), replace(b, words=1000))
+    assert alike["similarity_rare", 1].value is not None
+    unlike = compared(replace(a, words=1251), replace(b, words=1000))
+    assert unlike["similarity", 1].value is not None and unlike["similarity_rare", 1].value is None
+    assert unlike["similarity_frequent", 1].reason == (
+        "it moves with the size of the corpus, and one has 1,251 words where two has 1,000: give corpus one, or one "
+        "like it, the key `size_of: two`"
+    )

@@ -48,7 +48,7 @@ def test_a_comparison_is_refused_with_the_line_to_write_and_made_with_it(compari
     verdict = store.frame("SELECT verdict, detail FROM claims")
     assert verdict["verdict"][0] == "failed" and advice in json.loads(verdict["detail"][0])["reason"]
     reasons = store.frame("SELECT reasons FROM cells WHERE corpus = 'nested | few' AND model = 'enc'")["reasons"][0]
-    assert "give corpus nested the key `size_of: few`" in reasons
+    assert "give corpus nested, or one like it, the key `size_of: few`" in reasons
 
     file = comparing("like-few", LIKE)
     said = planned(file, out)
