@@ -14,8 +14,6 @@ from reporter.verify.reading import Found, Place, Reading
 from reporter.verify.tokens import Floats, Mask, key
 
 SCALES = (1, 2, 4, 8, 16, 32, 64)
-_ROWS = 512  # whose distances to all others are held at once
-_NEAREST = 9  # rows, itself included, to which distances are taken from differences
 
 
 def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
@@ -58,36 +56,28 @@ def _different(seen: Reading, rows: Any, place: Place) -> Any:
 
 def _ratios(x: Floats) -> Floats:
     """Return log(r_2n / r_n) of each state, a column for each scale that has so many neighbours; by μ ascending."""
-    distances = _distances(x)
-    if (distances[:, 1] == 0).any():
-        distances = _distances(np.unique(x, axis=0))
-    ranks = [(n, 2 * n) for n in SCALES if 2 * n < len(distances)]
-    if not ranks:
+    if len(x) < 3:
         return np.zeros((0, 0))
-    logs = np.stack([np.log(distances[:, high] / distances[:, low]) for low, high in ranks], axis=1)
+    distances = _distances(x)
+    if (distances[:, 0] == 0).any():
+        return _ratios(np.unique(x, axis=0))
+    ranks = [(n, 2 * n) for n in SCALES if 2 * n <= distances.shape[1]]
+    logs = np.stack([np.log(distances[:, far - 1] / distances[:, near - 1]) for near, far in ranks], axis=1)
     found: Floats = logs[np.argsort(logs[:, 0])]
     return found
 
 
 def _distances(x: Floats) -> Floats:
-    """Return the distance of each row to all rows, itself included, ascending, up to the last rank needed.
+    """Return the distance of each row to its nearest others, ascending, up to the last rank needed.
 
-    From ‖a‖² + ‖b‖² − 2a·b in float64; those to the nearest rows, where that cancels most, from the differences.
+    Which ones are near is found from ‖a‖² + ‖b‖² − 2a·b, how near from the differences, since that cancels.
     """
+    from sklearn.neighbors import NearestNeighbors
+
     x = x - x.mean(axis=0)
-    norms, ranks = (x * x).sum(axis=1), min(2 * SCALES[-1] + 1, len(x))
-    near, found = min(_NEAREST, len(x)), []
-    for start in range(0, len(x), _ROWS):
-        rows = np.arange(start, min(start + _ROWS, len(x)))
-        squares = norms[rows, None] + norms - 2 * x[rows] @ x.T
-        squares[rows - start, rows] = -1  # itself first, whatever rounding says
-        order = np.argpartition(squares, ranks - 1, axis=1)[:, :ranks]
-        order = np.take_along_axis(order, np.argsort(np.take_along_axis(squares, order, axis=1), axis=1), axis=1)
-        sorted_squares = np.take_along_axis(squares, order, axis=1).clip(min=0)
-        sorted_squares[:, :near] = np.sort(((x[order[:, :near]] - x[rows][:, None]) ** 2).sum(axis=2), axis=1)
-        found.append(sorted_squares)
-    distances: Floats = np.sqrt(np.concatenate(found))
-    return distances
+    search = NearestNeighbors(n_neighbors=min(2 * SCALES[-1], len(x) - 1), algorithm="brute").fit(x)
+    places = search.kneighbors(return_distance=False)
+    return np.sort([np.linalg.norm(x[near] - row, axis=1) for row, near in zip(x, places, strict=True)])
 
 
 def _estimates(ratios: list[Floats], discard: float, view: str, place: Place) -> Iterator[Found]:

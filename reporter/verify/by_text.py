@@ -49,12 +49,16 @@ def _entropies(x: Floats) -> tuple[float, float, float]:
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)
     zero = lengths <= 1e-6 * np.linalg.norm(lengths)
     units = np.where(zero, 0, centred / np.where(zero, 1, lengths))
-    products = units @ units.T if len(x) <= x.shape[1] else units.T @ units
-    squares = [np.linalg.svd(states, compute_uv=False) ** 2 for states in (centred, x)]
-    return _entropy(squares[0]), _entropy(squares[1]), _entropy(np.linalg.eigvalsh(products.clip(min=0)))
+    return _entropy(_products(centred)), _entropy(_products(x)), _entropy(_products(units).clip(min=0))
 
 
-def _entropy(values: Floats) -> float:
+def _products(x: Floats) -> Floats:
+    found: Floats = x @ x.T if len(x) <= x.shape[1] else x.T @ x
+    return found
+
+
+def _entropy(products: Floats) -> float:
+    values = np.linalg.eigvalsh(products)
     p = values[values > 0] / values[values > 0].sum()
     return max(0.0, float(-(p * np.log(p)).sum()))
 

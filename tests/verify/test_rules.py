@@ -45,7 +45,7 @@ def test_a_massive_dimension_makes_a_sink_and_the_first_own_token_is_left_out():
     found = kinds_of_text([np.ones((6, 4)), x], special, Rule())
     assert found.sink.tolist() == [False, False, True, False, False, False]
     assert (found.layer_first[2], found.layer_last[2], found.dimension[2]) == (2, 2, 1)
-    assert found.weight[2] == pytest.approx(37**2 / 3) and found.weight[3] == pytest.approx(37**2 / 4800)
+    assert found.weight[2] == pytest.approx(37**2 / 3) and found.weight[3] == pytest.approx(39**2 / 4800)
     assert found.view("no-sinks").tolist() == [False, False, False, True, True, True]
     assert found.view("words").tolist() == [False, True, True, True, True, True]
     assert kinds_of_text([x], special, Rule(4.0, None)).sink.tolist() == [False, False, True, True, False, False]
