@@ -21,6 +21,7 @@ from reporter.metrics._delta import (
     spectral_errors,
     texts_of,
 )
+from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import eigenvalues, isoscore, participation_ratio
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
@@ -46,6 +47,7 @@ STATISTICS = (
         "nothing else. Compare the view 'no-sinks'.",
         published="What the code of the same authors computes (LLM-Microscope: `calculate_anisotropy_torch`), over "
         "every token that the tokenizer returns, so the view 'all' is nearest; it leaves out the last hidden state.",
+        grows=per_doubling("0 to −2 %", "0.0 to 0.7", RARE_TYPES),
     ),
     Statistic(
         "top_variance_share_batch",
@@ -61,6 +63,7 @@ STATISTICS = (
         "tokens and wide models: see its floor.",
         published="The paper speaks of batches; the code that its authors published later takes all tokens at once: "
         "top_variance_share.",
+        grows=per_doubling("0 to −1 %", "0.0 to 0.6", RARE_TYPES),
     ),
     Statistic(
         "mean_cosine",
@@ -77,6 +80,7 @@ STATISTICS = (
         "standardised forms.",
         published="The code of Ethayarajh draws 1,000 pairs with replacement from 1,000 tokens, one for each sentence; "
         "a token may meet itself.",
+        grows=per_doubling("0 to −3 %", "0.1 to 0.5", RARE_TYPES),
     ),
     Statistic(
         "mean_cosine_centred",
@@ -87,6 +91,7 @@ STATISTICS = (
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
+        grows=per_doubling("+0.0001 to +0.0003", "0.5 to 8.6", OWN_MEAN),
     ),
     Statistic(
         "mean_cosine_standardised",
@@ -99,6 +104,7 @@ STATISTICS = (
         bounds=(-1, 1),
         smallest=0.01,
         trap="What is left of the mean cosine once no dimension outweighs another.",
+        grows=per_doubling("+0.0001 to +0.0003", "0.7 to 11.5", OWN_MEAN),
     ),
     Statistic(
         "isoscore",
@@ -112,6 +118,7 @@ STATISTICS = (
         smallest=0.01,
         trap="Isotropy, not anisotropy: 1 where every direction varies alike, 0 where one does alone. Fewer tokens "
         "than dimensions cannot reach 1: see the floor.",
+        grows=per_doubling("+2 to +8 %", "0.4 to 1.7", RARE_TYPES),
     ),
 )
 

@@ -37,7 +37,7 @@ _DISTINCT = (
 )
 
 _HALVES = (
-    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts, in each of which neighbours are "
+    "95 %, value ± 2.0 standard deviations over 31 balanced half-samples of the texts, in each of which neighbours are "
     f"sought anew; mean over batches; none for fewer than {FEWEST_TEXTS} texts; up to scale 16 it covers 90 to 100 % "
     "of their mean in simulation and on 100 texts, at scale 16 it can be twice as wide as need be"
 )
@@ -141,7 +141,7 @@ class DimensionOptions(SampleOptions):
     statistics=STATISTICS,
     needs=("moments", "contexts"),
     options=DimensionOptions,
-    version=3,
+    version=4,
     cost="a bounded sample; sample² distances for each layer, batch and view",
 )
 def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:

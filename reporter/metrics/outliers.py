@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.metrics._delta import Interval, described, error_over_texts, interval, sampled, texts_of
+from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.metrics.base import Options, SinkCut, SinkToken, Statistic, Value
@@ -40,6 +41,7 @@ STATISTICS = (
         (SUN,),
         bounds=(0, None),
         trap="A maximum grows with the corpus, and one token decides it.",
+        grows=per_doubling("up to +2 %", "0.5", LARGEST),
     ),
     Statistic(
         "largest_ratio",
@@ -48,6 +50,7 @@ STATISTICS = (
         (SUN,),
         bounds=(1, None),
         trap="A maximum grows with the corpus: isotropic Gaussian states read about √(2·log(n·d)).",
+        grows=per_doubling("up to +2 %", "0.4 to 0.6", LARGEST),
     ),
     Statistic(
         "dimensions",

@@ -161,7 +161,7 @@ class VarianceOptions(Options):
     statistics=STATISTICS,
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
-    version=2,
+    version=3,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
     tables=("token_types",),
 )
