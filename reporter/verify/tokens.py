@@ -88,7 +88,8 @@ def kinds_of_text(blocks: Sequence[Floats], special: Mask, rule: Rule) -> Kinds:
     n = len(special)
     first = np.zeros(n, dtype=bool)
     first[np.flatnonzero(~special)[:1]] = True
-    found = Kinds(special, first, *np.zeros((1, n), bool), *np.zeros((2, n), int), *np.zeros((2, n)), np.full(n, -1))
+    none, zeros = np.zeros(n, dtype=np.int64), np.zeros(n)
+    found = Kinds(special, first, np.zeros(n, dtype=bool), none, none.copy(), zeros, zeros.copy(), none - 1)
     for layer, x in enumerate(blocks, start=1):
         norms = np.sqrt((x * x).sum(axis=1))
         ratio = norms / (np.median(norms) or np.inf)
