@@ -20,14 +20,16 @@ class Gram(Observable):
     """Σ (x − mean)(x − mean)ᵀ about the mean, in float64, merged by the formula of Chan, Golub & LeVeque 1983.
 
     A stratum that no token belongs to takes no memory; otherwise a place takes 8·d² bytes for each stratum. The
-    product of a batch runs in float32 on centred states, which costs about 1/12 of the forward pass.
+    product of a batch runs in float32 on centred states, about 1/12 of the forward pass. At the embedding it
+    runs in float64: without position vectors states repeat by token, and with fewer tokens than dimensions what float32
+    leaves of zero would read as axes.
 
     Args:
         layout: the places that are read.
     """
 
     name = "gram"
-    version = 2
+    version = 3
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -45,6 +47,8 @@ class Gram(Observable):
         for stratum, rows in enumerate(layer.batch.rows):
             if rows.stop > rows.start:
                 mean, centred = layer.centred[stratum]
+                if layer.place.layer == 0:
+                    centred = centred.double()
                 self._add((layer.index, stratum), rows.stop - rows.start, mean, centred.T @ centred)
 
     def _add(self, key: _Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:

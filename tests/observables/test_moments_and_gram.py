@@ -95,3 +95,16 @@ def test_dimensions_that_are_all_but_switched_off(feed, make_batch, scale):
     states[..., 3] *= np.float32(scale)
     kept = feed(Moments(Layout(0, WIDTH)), make_batch(states, texts=range(700)))
     np.testing.assert_allclose(kept.squares[0][0], 700 * states[0].astype(np.float64).var(axis=0), rtol=1e-5)
+
+
+def test_states_that_repeat_at_the_embedding_leave_no_axes_of_rounding(make_batch, feed):
+    """Few types in many dimensions: beyond their number the spectrum is zero, in one batch and in several."""
+    rng = np.random.default_rng(4)
+    table = rng.standard_normal((9, 40)) + 3
+    ids = rng.integers(0, 9, 600)
+    states = [table[ids], table[ids] + 0.01 * rng.standard_normal((600, 40))]
+    parts = [slice(0, 250), slice(250, 600)]
+    batches = [make_batch([x[part] for x in states], texts=ids[part], positions=ids[part]) for part in parts]
+    gram = feed(Gram(Layout(1, 40)), *batches)
+    values = np.linalg.eigvalsh(gram.covariance(0, (0,))[1].numpy())[::-1]
+    assert (values[8:] < 1e-13 * values.sum()).all() and values[7] > 1e-3 * values.sum()

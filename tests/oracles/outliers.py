@@ -38,4 +38,17 @@ def outliers(tokens, corpus):
             "top3_cosine_share": share if parts.sum() > 4 * np.sqrt(2 / x.shape[1]) / n else None,
         }.items():
             found[name, layer] = (value, n)
+    return found | sensitivity(corpus)
+
+
+def sensitivity(corpus):
+    """Return how far λ1/Σλ moves where a coordinate must weigh from a quarter to four times as much as all others."""
+    found = {}
+    inside = ~corpus.special & ~corpus.first
+    for layer, states in enumerate(corpus.states):
+        shares = []
+        for cut in (0.25, 0.5, 1, 2, 4):
+            values = np.linalg.eigvalsh(np.cov(states[inside & (corpus.dominance <= cut)].T, bias=True))
+            shares.append(values[-1] / values.sum())
+        found["sink_sensitivity", layer] = (max(shares) - min(shares), int((inside & (corpus.dominance <= 0.25)).sum()))
     return found

@@ -18,6 +18,8 @@ class AllTokens:
     special: np.ndarray
     sink: np.ndarray
     aside: np.ndarray
+    first: np.ndarray
+    dominance: np.ndarray
     contexts: list
     embedding_contexts: list
 
@@ -40,6 +42,8 @@ class AllTokens:
             self.special[at],
             self.sink[at],
             self.aside[at],
+            self.first[at],
+            self.dominance[at],
             [self.contexts[i] for i in at],
             [self.embedding_contexts[i] for i in at],
         )
@@ -98,16 +102,18 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
             continue
         special = np.array(encoded["special_tokens_mask"], dtype=bool)
         states = [np.asarray(x, dtype=np.float64) for x in states_of(ids)]
-        sink = sinks(states[1:])["sink"] & ~special
-        aside = (sink | first_own(special)) & ~special
-        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), special, sink, aside))
+        facts = sinks(states[1:])
+        sink, first = facts["sink"] & ~special, first_own(special)
+        aside = (sink | first) & ~special
+        facts_of_text = (special, sink, aside, first, facts["dominance"])
+        parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), *facts_of_text))
         for place in range(len(ids)):
             contexts.append(tuple(ids[: place + 1]) if decoder else (tuple(ids), place))
             embedding_contexts.append((ids[place], place) if positions else ids[place])
     layers = len(parts[0][0])
     return AllTokens(
         [np.concatenate([part[0][layer] for part in parts]) for layer in range(layers)],
-        *(np.concatenate([part[column] for part in parts]) for column in range(1, 7)),
+        *(np.concatenate([part[column] for part in parts]) for column in range(1, 9)),
         contexts,
         embedding_contexts,
     )
