@@ -33,6 +33,8 @@ _RULE = {
     "same": "a and b differ by less than {by:.3g}",
 }
 
+_BOUND = {"above": "> {by:.3g}", "below": "< -{by:.3g}", "different": "beyond ± {by:.3g}", "same": "within ± {by:.3g}"}
+
 
 @dataclass(frozen=True)
 class _Side:
@@ -89,14 +91,16 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     few = [side for side in (found_a, found_b) if len(side.values) < FEWEST_MODELS]
     if known and few:
         whom = dict.fromkeys(model for side in few for model in side.models)
-        notes.append(f"interval over texts of {', '.join(whom)}; it speaks of these, not of models like them")
+        notes.append(
+            f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
+        )
     notes += _first_tokens(numbers, models, view, differ=not same)
     statistic = numbers.statistic(claim.metric)
     bounds = (None, None) if statistic is None else statistic.bounds
     detail: dict[str, Any] = {
         "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
         "definition": _RULE[claim.is_].format(by=least),
-        "bound": f"{claim.is_}, by {least:.3g}",
+        "bound": _BOUND[claim.is_].format(by=least),
         "effect": effect,
         "evidence": [*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         "notes": notes,
