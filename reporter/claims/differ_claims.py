@@ -95,6 +95,7 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
             f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
         )
     notes += _first_tokens(numbers, models, view, differ=not same)
+    notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
     statistic = numbers.statistic(claim.metric)
     bounds = (None, None) if statistic is None else statistic.bounds
     detail: dict[str, Any] = {
@@ -154,6 +155,13 @@ def _first_tokens(numbers: Numbers, models: Sequence[str], view: str, differ: bo
         f"warning: the models begin their texts differently ({told}), and the view '{view}' counts what stands there; "
         "the view 'no-sinks' does not"
     ]
+
+
+def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    """Warn where a model stands on both sides under two names: then nothing is compared."""
+    prints = numbers.fingerprints()
+    same = [(one, two) for one in a for two in b if one in prints and prints[one] == prints.get(two)]
+    return [f"warning: {one} and {two} have the same weights, so that they cannot differ" for one, two in same]
 
 
 def _side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: str | None, notes: list[str]) -> _Side:

@@ -203,3 +203,14 @@ def test_few_models_that_each_show_it_say_so_where_their_mean_cannot_speak_for_o
     found = world.judge(f"mean: {claim}}}\neach: {claim}, every: true}}", models="a, b, c")
     assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
     assert "each of the 3 models shows it by itself" in found["mean"].detail["power"]
+
+
+def test_a_model_under_two_names_is_no_other_model(world):
+    for name, weights in (("a", "x"), ("b", "x"), ("c", "y")):
+        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01)
+        _model(world, name, fingerprint=weights)
+    claim = "differ: {metric: anisotropy.mean_cosine, is: different, a: a, b:"
+    found = world.judge(f"copy: {claim} b}}\nother: {claim} c}}", models="a, b, c")
+    assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]
+    assert found["copy"].verdict == "inconclusive"
+    assert not any("same weights" in note for note in found["other"].detail["notes"])
