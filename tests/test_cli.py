@@ -201,6 +201,15 @@ def test_a_bug_keeps_its_traceback(call: Call, replace: Callable[..., None]) -> 
     assert isinstance(call("sql", "SELECT 1").exception, ZeroDivisionError)
 
 
+def test_the_page_of_a_metric_says_what_claims_take_from_it(call: Call) -> None:
+    page = " ".join(call("metrics", "convergence").stdout.split())
+    assert "fixed by definition: 1 at the last layer; claims leave it out" in page
+    assert "smallest effect: 0.01, up to which claims take a difference for none" in page
+    assert "smallest effect: 1 % of the numbers' mean size, up to which" in " ".join(
+        call("metrics", "motion").stdout.split()
+    )
+
+
 def test_metrics_lists_all(call: Call) -> None:
     output = call("metrics").stdout
     for metric in catalogue().values():

@@ -6,13 +6,14 @@ from typing import Any
 
 from reporter.claims.finding import Finding, Seen
 from reporter.claims.points import ROUNDING
+from reporter.claims.verdict import Word
 
 MOVED = 0.1
 """A peak that moves by more than this share of the depth, or a point that changes by more than half of the range, makes
 another profile."""
 
 
-def change(own: Finding, word: str, other: Finding, other_word: str, view: str) -> dict[str, Any]:
+def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str) -> dict[str, Any]:
     """Say what a view changes against the claim's own.
 
     Args:
@@ -28,9 +29,10 @@ def change(own: Finding, word: str, other: Finding, other_word: str, view: str) 
     """
     said = []
     turned = word != other_word
-    if own.value is not None and other.value is not None and own.detail["statistic"] == other.detail["statistic"]:
-        said.append(f"{own.value:.3g} becomes {other.value:.3g}")
-        turned |= own.value * other.value < 0
+    here, there = own.shown(word), other.shown(other_word)
+    if here.value is not None and there.value is not None and here.statistic == there.statistic:
+        said.append(f"{here.value:.3g} becomes {there.value:.3g}")
+        turned |= here.value * there.value < 0
     pairs = {place: (seen, other.seen[place]) for place, seen in own.seen.items() if place in other.seen}
     if pairs:
         (model, corpus), most = max(pairs.items(), key=lambda item: abs(_largest(*item[1])[0]))

@@ -33,6 +33,8 @@ _RULE = {
     "same": "a and b differ by less than {by:.3g}",
 }
 
+_BOUND = {"above": "> {by:.3g}", "below": "< -{by:.3g}", "different": "beyond ± {by:.3g}", "same": "within ± {by:.3g}"}
+
 
 @dataclass(frozen=True)
 class _Side:
@@ -89,14 +91,17 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     few = [side for side in (found_a, found_b) if len(side.values) < FEWEST_MODELS]
     if known and few:
         whom = dict.fromkeys(model for side in few for model in side.models)
-        notes.append(f"interval over texts of {', '.join(whom)}; it speaks of these, not of models like them")
+        notes.append(
+            f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
+        )
     notes += _first_tokens(numbers, models, view, differ=not same)
+    notes += [] if same else _copies(numbers, [model for model, *_ in each_a], [model for model, *_ in each_b])
     statistic = numbers.statistic(claim.metric)
     bounds = (None, None) if statistic is None else statistic.bounds
     detail: dict[str, Any] = {
         "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
         "definition": _RULE[claim.is_].format(by=least),
-        "bound": f"{claim.is_}, by {least:.3g}",
+        "bound": _BOUND[claim.is_].format(by=least),
         "effect": effect,
         "evidence": [*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         "notes": notes,
@@ -150,6 +155,13 @@ def _first_tokens(numbers: Numbers, models: Sequence[str], view: str, differ: bo
         f"warning: the models begin their texts differently ({told}), and the view '{view}' counts what stands there; "
         "the view 'no-sinks' does not"
     ]
+
+
+def _copies(numbers: Numbers, a: Sequence[str], b: Sequence[str]) -> list[str]:
+    """Warn where a model stands on both sides under two names: then nothing is compared."""
+    prints = numbers.fingerprints()
+    same = [(one, two) for one in a for two in b if one in prints and prints[one] == prints.get(two)]
+    return [f"warning: {one} and {two} have the same weights, so that they cannot differ" for one, two in same]
 
 
 def _side(numbers: Numbers, side: Any, claim: Differ, view: str, baseline: str | None, notes: list[str]) -> _Side:

@@ -30,10 +30,10 @@ def smallest_effect(numbers: Numbers, measure: str, stated: float | None, values
         found, note = stated, ""
     elif known is not None and known.smallest is not None:
         found = known.smallest
-        note = f"effects up to {found:g} count as none, which is the default of {measure}; 'at_least' says otherwise"
+        note = f"effects of up to {found:g} count as none, the default for {measure}; 'at_least' changes it"
     else:
         found = SHARE * float(np.abs(values).mean()) if values.size else 0.0
-        note = f"effects up to {found:.3g}, 1 % of the numbers' mean size, count as none; 'at_least' says otherwise"
+        note = f"effects of up to {found:.3g}, 1 % of the numbers' mean size, count as none; 'at_least' changes it"
     return max(found, ROUNDING * size), note
 
 

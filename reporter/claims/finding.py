@@ -21,6 +21,27 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Shown:
+    """A number as a reader sees it.
+
+    Args:
+        statistic: what it is.
+        bound: where the claim wants it.
+        value: the number.
+        low: lower end of its 95 % interval; None where it is not known.
+        high: upper end.
+        p: its own p-value, two-sided; None where there is none.
+    """
+
+    statistic: str
+    bound: str
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
 class Finding:
     """One test of one claim.
 
@@ -33,7 +54,9 @@ class Finding:
         plain: the verdict where there are no p-values.
         why: why there are none.
         part: the inequality that decides, with its error; None where a number was compared as it stands.
+        supported: what to show instead where the verdict is supported, if that is not the least sure part.
         models: over how many independent models an error was taken; 0 where it is one over texts.
+        instead: what could be claimed instead, should this be inconclusive.
         seen: the profiles that were looked at, by model and corpus.
         detail: keys of :class:`~reporter.claims.verdict.Verdict`'s detail.
     """
@@ -46,7 +69,9 @@ class Finding:
     plain: Word = "inconclusive"
     why: str = ""
     part: Inequality | None = None
+    supported: Shown | None = None
     models: int = 0
+    instead: str = ""
     seen: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -69,6 +94,13 @@ class Finding:
         if p > 2 * LEVEL:
             return "inconclusive"
         return "supported" if self.holds <= self.fails else "refuted"
+
+    def shown(self, word: Word) -> Shown:
+        """Return the number to show beside a verdict."""
+        if word == "supported" and self.supported is not None:
+            return self.supported
+        statistic, bound = (str(self.detail.get(key, "")) for key in ("statistic", "bound"))
+        return Shown(statistic, bound, self.value, self.low, self.high, self.p)
 
     def with_detail(self, **more: Any) -> Finding:
         """Return the same with more to tell; notes are added to those that are there."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from reporter.claims.changes import change
 from reporter.claims.differ_claims import differ_finding
 from reporter.claims.finding import Finding
-from reporter.claims.holm import ALPHA, corrected
+from reporter.claims.holm import corrected
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Numbers
 from reporter.claims.power import power
 from reporter.claims.relation_claims import relation_finding
 from reporter.claims.shape_claims import shape_finding
 from reporter.claims.value_claims import value_finding
-from reporter.claims.verdict import Verdict
+from reporter.claims.verdict import Verdict, Word
 from reporter.errors import ReporterError
 from reporter.spec.claim_parts import GROUPS, SqlNumber
 from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
@@ -225,33 +225,42 @@ def _verdict(
         detail["alone"] = alone
     if adjusted is not None:
         detail["tested"] = tested
+    shown = finding.shown(word)
+    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", shown.bound)) if text}
     detail["reason"] = _reason(finding, word, alone, final, tested)
-    if word == "inconclusive" and (needed := power(finding, 1 if adjusted is None else tested)):
-        detail["power"] = needed
+    if word == "inconclusive":
+        needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
+        detail |= {"power": "; ".join(filter(None, needed))} if any(needed) else {}
     return Verdict(
         **said,
         verdict=word,
-        value=finding.value,
-        ci_low=finding.low,
-        ci_high=finding.high,
-        p=p,
+        value=shown.value,
+        ci_low=shown.low,
+        ci_high=shown.high,
+        p=shown.p,
         p_adjusted=final,
         detail=detail,
     )
 
 
-def _reason(finding: Finding, word: str, alone: str, p: float | None, tested: int) -> str:
+def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: int) -> str:
     if p is None:
         return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:
-        return f"alone it would be {alone}, but {tested} claims were tested together ({_p(p)} after the correction)"
-    bound = finding.detail.get("bound", "")
-    where = f"where the claim holds ({bound})" if bound else "where the claim holds"
+        return (
+            f"alone it would be {alone}, but {tested} claims were tested together, and after the correction for "
+            f"that {_p(p)}"
+        )
+    bound = finding.shown(word).bound
+    where = f" ({bound})" if bound else ""
     if word == "supported":
-        return f"the 95 % interval lies wholly {where}; {_p(p)}"
+        weakest = ""
+        if finding.supported is not None and finding.part is not None:
+            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted}"
+        return f"the whole 95 % interval lies where the claim puts it{where}; {_p(p)}{weakest}"
     if word == "refuted":
-        return f"the 95 % interval lies wholly outside {where}; {_p(p)}"
-    return f"the data do not decide: the 95 % interval reaches across the edge of {where} ({_p(p)}; it takes {ALPHA:g})"
+        return f"the whole 95 % interval lies where the claim cannot hold (it needs {bound or 'more'}); {_p(p)}"
+    return f"the data do not decide: the 95 % interval has values on both sides of what is claimed{where}; {_p(p)}"
 
 
 def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:

@@ -1,13 +1,15 @@
 """What it would have taken to decide a claim that is inconclusive.
 
-With standard error e and critical value z_α of the test (one-sided, corrected for the number of claims and for the
-choice among inequalities), a number that lies (z_α + z_0.8) e beyond its bound is shown to in 80 % of studies like this
-one. The error from texts falls with the square root of their number, that from models with the square root of theirs.
+With standard error e and critical value c of the test (one-sided, corrected for the number of claims and for the choice
+among inequalities), a number that lies δe beyond its bound is shown to in 80 % of studies like this one: δ = c + z_0.8
+for a known error; where the error is taken over a few models, δ is the noncentrality at which Student's t exceeds c in
+80 % of cases. The error from texts falls with the square root of their number, that from models with the square root of
+theirs, and more models also bring c down.
 """
 
 from __future__ import annotations
 
-from math import ceil, isfinite
+from math import ceil, isfinite, isinf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,22 +36,28 @@ def power(finding: Finding, tested: int) -> str:
     part = finding.part
     if not finding.tested or part is None or not isfinite(error := float(np.ravel(part.estimates.error)[0])):
         return ""
-    reach = _reach(part, tested) * error
+    reach = _reach(part, tested, part.estimates.df) * error
     value, bound = float(np.ravel(part.estimates.value)[0]), float(np.ravel(part.bound)[0])
-    sentences = [_least(part, bound, reach)]
-    more = (reach / abs(value - bound)) ** 2 if value != bound else float("inf")
-    number = f"the number stays where it is ({part.name} at {part.value:.3g})"
+    gap = abs(value - bound)
+    more = (reach / gap) ** 2 if gap else float("inf")
+    told = _least(part, bound, reach)
     if more > MOST:
-        sentences.append(f"where {number}, no realistic number of texts or models decides")
+        told += f"; if it is {part.value:.3g} as measured, no realistic number of texts or models decides"
     elif more > 1:
-        sentences.append(f"if {number}, it takes about {_what(finding, error, more)}")
-    return "; ".join(sentence for sentence in sentences if sentence)
+        told += (
+            f"; if it is {part.value:.3g} as measured, deciding takes about {_what(finding, tested, gap / error, more)}"
+        )
+    return told
 
 
-def _reach(part: Inequality, tested: int) -> float:
+def _reach(part: Inequality, tested: int, df: float) -> float:
     """Return how many standard errors beyond its bound a number must lie to be shown with 80 % power."""
+    from scipy.special import nctdtrinc, ndtri, stdtrit
+
     level = 2 * LEVEL / (2 * max(1, tested)) / part.scale
-    return part.estimates.quantile(1 - level) + part.estimates.quantile(POWER)
+    if isinf(df):
+        return float(ndtri(1 - level) + ndtri(POWER))
+    return float(nctdtrinc(df, 1 - POWER, stdtrit(df, 1 - level)))
 
 
 def _least(part: Inequality, bound: float, reach: float) -> str:
@@ -59,16 +67,25 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
     if not part.fails and allowance and reach > allowance:
         # Even a profile without any fall, or any distance, lies no further than this from the bound.
         return (
-            f"this claim can hardly be supported with these texts and models: that {part.name} is {part.wanted} takes "
-            f"an error of about {allowance / reach:.2g} times the one there is, or a larger tolerance"
+            f"this claim can hardly be supported with these texts and models: to show that {part.name} is "
+            f"{part.wanted}, the error must be about {allowance / reach:.2g} times what it is, or the tolerance larger"
         )
-    return f"with this error, {part.name} {'<' if wants_less else '>'} {edge:.3g} would have been shown with 80 % power"
+    return (
+        f"with this error, a study like this decides in 80 % of cases if {part.name} is really "
+        f"{'<' if wants_less else '>'} {edge:.3g}"
+    )
 
 
-def _what(finding: Finding, error: float, more: float) -> str:
+def _what(finding: Finding, tested: int, gap: float, more: float) -> str:
+    """Return how many texts or models it takes; ``gap`` is how many standard errors the number lies from its bound."""
     assert finding.part is not None
-    texts = finding.part.estimates.texts
-    from_texts = texts is not None and float(np.ravel(texts)[0]) ** 2 >= error**2 / 2
-    if finding.models >= FEWEST_MODELS and not from_texts:
-        return f"{ceil(finding.models * more)} independent models"
+    estimates, now = finding.part.estimates, finding.models
+    texts = None if estimates.texts is None else float(np.ravel(estimates.texts)[0])
+    from_texts = texts is not None and texts**2 >= float(np.ravel(estimates.error)[0]) ** 2 / 2
+    if now >= FEWEST_MODELS and not from_texts:
+        for models in range(now + 1, MOST * now):
+            df = estimates.df * (models - 1) / (now - 1)
+            if _reach(finding.part, tested, df) <= gap * (models / now) ** 0.5:
+                break
+        return f"{models} independent models"
     return f"{more:.2g} times as many texts" if more < 10 else f"{ceil(more)} times as many texts"

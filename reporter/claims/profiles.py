@@ -19,6 +19,28 @@ if TYPE_CHECKING:
 BATCHED = "_batch"
 """A statistic over all tokens has no interval; the same over batches, where there is one, is called so and has."""
 
+Fixed = tuple[tuple[float, int, float], ...]
+"""Points that have their value by definition, as (depth, layer, value)."""
+
+
+def fixed_ends(numbers: Numbers, measure: str, rows: Sequence[Row]) -> Fixed:
+    """Return the ends of a profile along embedding and blocks that have their value by definition.
+
+    Only where they do have it: another option of a metric can leave them free.
+    """
+    known = numbers.statistic(measure)
+    found = []
+    for end, value in known.fixed if known is not None else ():
+        row = rows[-1 if end == "last" else 0] if len(rows) > 1 else None
+        if row is not None and row.value is not None and abs(row.value - value) <= ROUNDING * max(1.0, abs(value)):
+            found.append((row.depth or 0.0, row.layer or 0, value))
+    return tuple(found)
+
+
+def by_definition(measure: str, layer: int, model: str, value: float) -> str:
+    """Say that a number is fixed by definition."""
+    return f"{measure} is {value:g} at layer {layer} of {model} by definition, which says nothing of the model"
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -42,7 +64,7 @@ class Profile:
     errors: Array | None
     notes: tuple[str, ...]
     labels: tuple[int, ...]
-    fixed: tuple[tuple[float, int, float], ...] = ()
+    fixed: Fixed = ()
 
 
 @dataclass(frozen=True)
@@ -76,22 +98,21 @@ class Source:
         rows = self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step)
         rows, fixed = self._free(at_layer(rows, None, self.site))
         found = self._along(rows, model, corpus)
-        notes = [
+        return replace(found, fixed=fixed, notes=(*found.notes, *self._told(model, fixed)))
+
+    def _told(self, model: str, fixed: Fixed) -> list[str]:
+        return [
             f"layer {at} of {model} is left out: {self.measure} is {value:g} there by definition"
             for _, at, value in fixed
         ]
-        return replace(found, fixed=fixed, notes=(*found.notes, *notes))
 
-    def _free(self, rows: list[Row]) -> tuple[list[Row], tuple[tuple[float, int, float], ...]]:
-        """Take off the ends of a profile that have their value by definition, where they do have it."""
-        known = self.numbers.statistic(self.measure)
-        fixed = []
-        for end, value in known.fixed if known is not None and self.site in (None, "block") else ():
-            row = rows[-1 if end == "last" else 0] if len(rows) > 1 else None
-            if row is not None and row.value is not None and abs(row.value - value) <= ROUNDING * max(1.0, abs(value)):
-                fixed.append((row.depth or 0.0, row.layer or 0, value))
-                rows = rows[:-1] if end == "last" else rows[1:]
-        return rows, tuple(fixed)
+    def _free(self, rows: Sequence[Row]) -> tuple[list[Row], Fixed]:
+        rows = list(rows)
+        if self.site not in (None, "block"):
+            return rows, ()
+        fixed = fixed_ends(self.numbers, self.measure, rows)
+        layers = {layer for _, layer, _ in fixed}
+        return [row for row in rows if row.layer not in layers], fixed
 
     def over_training(self, model: str, corpus: str) -> Profile:
         """Return the numbers of a model by training step, at a layer or as means over layers.
@@ -119,15 +140,27 @@ class Source:
         return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
 
     def one(self, rows: Sequence[Row], model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
-        """Return the number of one checkpoint; a mean over layers has the mean of their errors, which overstates it."""
+        """Return the number of one checkpoint: at a layer, or the mean over layers that are not fixed by definition.
+
+        A mean over layers has the mean of their errors, which overstates its own.
+
+        Raises:
+            Missing: there is none, or the layer's value is fixed by definition.
+        """
         there = at_layer(rows, self.layer, self.site)
         if rows and self.layer is not None and there and there[0].layer is None:
             raise Missing(f"{self.measure} is a number of the whole model; it has no layers")
         if self.layer is not None and not there:
             raise Missing(f"{model} has no numbers of {self.measure} at layer {self.layer}")
-        profile = self._along(there, model, corpus, whole=True)
+        free, fixed = self._free(at_layer(rows, None, self.site))
+        if self.layer is not None:
+            for _, layer, value in fixed:
+                if layer == there[0].layer:
+                    raise Missing(f"{by_definition(self.measure, layer, model, value)}; name another layer")
+            free, fixed = there, ()
+        profile = self._along(free, model, corpus, whole=True)
         error = None if profile.errors is None else float(profile.errors.mean())
-        return float(profile.values.mean()), error, profile.notes
+        return float(profile.values.mean()), error, (*profile.notes, *self._told(model, fixed))
 
     def _of(self, corpus: str) -> list[Row]:
         rows = [row for row in self.numbers.rows(self.measure, self.view) if row.corpus == corpus]

@@ -86,7 +86,7 @@ def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str
         if len(related) > 1 and not each:
             evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
             if len(kin.units) < FEWEST_MODELS:
-                notes.append(f"interval over {claim.over}; it speaks of these models, not of others like them")
+                notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
         notes.append("the layers of one model hang together and count as fewer points than there are")

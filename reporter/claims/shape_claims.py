@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from reporter.claims.effects import difference_bounds, smallest_effect
 from reporter.claims.evidence import different_statistics, independent, layer_sql, left_out, no_error, on_corpora
-from reporter.claims.finding import Finding, Seen, clipped, every
-from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.finding import Finding, Seen, Shown, clipped, every
+from reporter.claims.inequality import LEVEL, Inequality, deciding
 from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS
@@ -56,7 +56,7 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
         else:
             joined = _test(numbers, profiles, kin.units, shape)
             evidence.append(_evidence(f"mean of {independent(kin)}", corpus, joined))
-            units.append(joined)
+            units.append(replace(joined, instead=_each_by_itself(alone, len(kin.units))))
             notes += _speaks_of(kin, joined)
     found = every(units)
     if len(corpora) > 1:
@@ -64,7 +64,7 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
     if len(models) > 1:
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
     if found.part is not None and found.part.scale > 1 and found.part.name == found.detail["statistic"]:
-        notes.append(f"p and interval account for the choice among {found.part.scale:g} tests")
+        notes.append(f"p and interval are corrected for the choice among {found.part.scale:g} tests")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
     seen = {place: one for finding in units for place, one in finding.seen.items()}
     return replace(found, seen=seen).with_detail(evidence=different_statistics(evidence), notes=notes, sql=sql)
@@ -75,7 +75,19 @@ def _speaks_of(kin: Kinship, found: Finding) -> list[str]:
     if count >= FEWEST_MODELS or not found.tested:
         return []
     models = "this one model" if count == 1 else f"these {count} models"
-    return [f"interval over texts; it speaks of {models}, not of others like them"]
+    return [f"the interval is over texts: it speaks of {models}, not of others like them"]
+
+
+def _each_by_itself(alone: Mapping[str, Finding], units: int) -> str:
+    """Say that each model shows the shape, where the mean over few of them may not be able to speak for others."""
+    shown = [finding.holds for finding in alone.values()]
+    most = min(1.0, 2 * max(1.0 if p is None else p for p in shown))
+    if units < FEWEST_MODELS or most > 2 * LEVEL:
+        return ""
+    return (
+        f"each of the {len(shown)} models shows it by itself (p = {most:.2g} or less), which 'every: true' claims of "
+        f"these models; the mean is to speak for other models like them"
+    )
 
 
 def _profiles(
@@ -137,7 +149,15 @@ def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | N
         name, value, bound = part.name, part.value, part.wanted
         low, high = clipped(part.interval() or (None, None), bounds)
     detail |= {"statistic": name, "bound": bound}
-    return Finding(holds, fails, value, low, high, part=part, detail=detail)
+    good = _shown(ruling.positive, bounds) if tested and ruling.positive not in (None, part) else None
+    return Finding(holds, fails, value, low, high, part=part, supported=good, detail=detail)
+
+
+def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -> Shown | None:
+    if part is None:
+        return None
+    low, high = clipped(part.interval() or (None, None), bounds)
+    return Shown(part.name, part.wanted, part.value, low, high, min(1.0, 2 * float(part.p)))
 
 
 def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
@@ -148,6 +168,8 @@ def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | No
 
 
 def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
-    numbers = {"value": found.value, "ci_low": found.low, "ci_high": found.high}
-    said = {"statistic": found.detail["statistic"], "claimed": found.detail["bound"]}
-    return {"model": model, "corpus": corpus, **said, **numbers, "verdict": found.word(found.p)}
+    word = found.word(found.p)
+    shown = found.shown(word)
+    numbers = {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high}
+    said = {"statistic": shown.statistic, "claimed": shown.bound}
+    return {"model": model, "corpus": corpus, **said, **numbers, "verdict": word}

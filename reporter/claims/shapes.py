@@ -41,12 +41,15 @@ class Ruling:
         definition: the rule in words.
         head: what to show as the value, where it is none of the numbers that are compared: its name, the value, its
             interval (None where it is not known) and the range in which the claim holds.
+        positive: the one of ``needs`` to show of a supported claim, which it says and the others only do not
+            contradict: how high a hill is rather than that no valley cuts it. None: the least sure one.
     """
 
     needs: tuple[Inequality, ...]
     breaks: tuple[Inequality, ...]
     definition: str
     head: tuple[str, float, tuple[float, float] | None, str] | None = None
+    positive: Inequality | None = None
 
     @property
     def holds(self) -> Array:
@@ -96,7 +99,7 @@ def bell(points: Points, at_least: float = 0.0, tolerance: float | None = None) 
         f"whichever one middle point is left out, with no valley deeper than {_text(valley.tolerance)} between two "
         "hills"
     )
-    return Ruling((*needs, *valley.absent()), (*breaks, *valley.present(3)), definition)
+    return Ruling((*needs, *valley.absent()), (*breaks, *valley.present(3)), definition, positive=needs[0])
 
 
 def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | None = None) -> Ruling:
@@ -127,7 +130,7 @@ def rise_then_fall(points: Points, at_least: float = 0.0, tolerance: float | Non
         f"an inner point (running median of three) lies above the first and the last by more than {_text(least)}, with "
         f"no valley deeper than {_text(valley.tolerance)} between two hills; corrected for {size - 2} inner points"
     )
-    return Ruling((highest, *valley.absent()), (none, *valley.present(2)), definition)
+    return Ruling((highest, *valley.absent()), (none, *valley.present(2)), definition, positive=highest)
 
 
 def monotone(points: Points, at_least: float = 0.0, tolerance: float | None = None, sign: int = 1) -> Ruling:
@@ -209,7 +212,7 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
     A point is ruled out as the maximum where another one is shown to lie higher by more than ``at_least`` (Bonferroni
     over the K − 1 others). Supported: all points outside are ruled out. Refuted: all points inside are. The number
     shown is the place of the maximum, its interval that of the points which are not ruled out, so that the interval
-    decides.
+    decides. Where a point in between is ruled out there is no such interval, and the difference that decides is shown.
 
     Raises:
         ValueError: no point lies inside, or none outside.
@@ -242,10 +245,12 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
     head = None
     if points.mean.ndim == 1:
         where = float(points.x[points.mean.argmax()])
-        left = points.x[(size - 1) * ruled_out > LEVEL]
-        ends = (float(left.min(initial=where)), float(left.max(initial=where)))
+        left = np.union1d(np.flatnonzero((size - 1) * ruled_out > LEVEL), points.mean.argmax())
+        ends = (float(points.x[left[0]]), float(points.x[left[-1]]))
         known = bool(np.isfinite(over.error).all())
-        head = ("place of the maximum", where, ends if known else None, f"> {at - within:g} and < {at + within:g}")
+        if left[-1] - left[0] + 1 == len(left):
+            bound = f"> {at - within:g} and < {at + within:g}"
+            head = ("place of the maximum", where, ends if known else None, bound)
     return Ruling((needs,), (breaks,), definition, head)
 
 

@@ -18,8 +18,9 @@ from reporter.claims.finding import Finding, clipped
 from reporter.claims.inequality import Inequality
 from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
-from reporter.claims.numbers import Number, at_layer
+from reporter.claims.numbers import PATH, Number, at_layer
 from reporter.claims.points import Estimates
+from reporter.claims.profiles import by_definition, fixed_ends
 from reporter.claims.scoped_sql import sql_number
 from reporter.claims.sizes import at_equal_size
 from reporter.spec.claim_parts import MetricNumber, SqlNumber
@@ -179,7 +180,9 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, base
     row = found[0]
     if row.value is None:
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
-    return Number(row.value, row.low, row.high)
+    ends = fixed_ends(numbers, source.metric, at_layer(own, None, None)) if row.site in PATH else ()
+    notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
+    return Number(row.value, row.low, row.high, notes)
 
 
 def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str | None, baseline: str | None) -> str:

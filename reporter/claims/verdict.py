@@ -40,7 +40,8 @@ class Verdict:
     ``parts``
         a list with one object for each inequality that the rule joins: ``name``, ``value``, ``ci_low``, ``ci_high``,
         ``claimed``, and ``p_holds`` of one that the claim needs, ``p_fails`` of one that breaks it (one-sided). The
-        claim's own number, interval and p are those of the one that decides.
+        claim's own number, interval and p are those of the one that decides; where a bell or a rise and fall is
+        supported, of the least sure one that says how high it is, and ``p_adjusted`` is that of the whole claim.
     ``effect``
         for ``differ``: an object with ``a`` and ``b`` (names), ``mean_a``, ``mean_b``, ``n_a``, ``n_b`` and ``g``, the
         standardised difference (Hedges' g over models; null for fewer than two on a side).
@@ -65,8 +66,8 @@ class Verdict:
         ci_low: lower end of its 95 % interval.
         ci_high: upper end.
         paper: the work's own number.
-        p: two-sided, not corrected.
-        p_adjusted: corrected.
+        p: of the number, two-sided, not corrected.
+        p_adjusted: of the claim, corrected.
         detail: see above.
     """
 

@@ -87,8 +87,8 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
 def ranges(bound: str) -> tuple[tuple[float, float], ...]:
     """Return the ranges in which a claim holds, as its evidence says them.
 
-    ``0.5 ± 0.1``, ``within ± 0.1``, ``> 0.5``, ``< 0.5``, ``> 0.4 and < 0.6``; of a difference ``above``, ``below``,
-    ``different`` or ``same``, each alone or as ``above, by 0.05``. Anything else has no range that could be drawn.
+    ``0.5 ± 0.1``, ``within ± 0.1``, ``beyond ± 0.1``, ``> 0.5``, ``< 0.5``, ``> 0.4 and < 0.6``. Anything else has no
+    range that could be drawn.
     """
     text = bound.replace("−", "-")
     if found := re.fullmatch(rf"(?:within|({_NUMBER}))? ?± ?({_NUMBER})", text):
@@ -98,10 +98,8 @@ def ranges(bound: str) -> tuple[tuple[float, float], ...]:
         low, high = found.groups()
         ends = (-inf if low is None else float(low), inf if high is None else float(high))
         return (ends,) if low or high else ()
-    if found := re.fullmatch(rf"(above|below|different|same)(?:, by ({_NUMBER}))?", text):
-        by = float(found[2] or 0)
-        above, below = (by, inf), (-inf, -by)
-        return {"above": (above,), "below": (below,), "different": (below, above), "same": ((-by, by),)}[found[1]]
+    if found := re.fullmatch(rf"beyond ± ({_NUMBER})", text):
+        return ((-inf, -float(found[1])), (float(found[1]), inf))
     return ()
 
 

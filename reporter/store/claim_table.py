@@ -40,14 +40,15 @@ CLAIMS = Table(
         Column(
             "p",
             "DOUBLE",
-            "twice the smaller of two one-sided p-values, that the claim holds and that it fails, with no correction; "
-            "NULL where a number without an interval was compared as it stands",
+            "of the number: twice the smaller of two one-sided p-values, that the claim holds and that it fails, with "
+            "no correction; NULL where a number without an interval was compared as it stands",
         ),
         Column(
             "p_adjusted",
             "DOUBLE",
-            "the same after Holm's correction over the study's claims, two tests each; at most 0.05 in a verdict of "
-            "'supported' or 'refuted'; for readings after the first equal to p",
+            "of the whole claim, which is as sure as its least sure part, after Holm's correction over the study's "
+            "claims, two tests each; at most 0.05 in a verdict of 'supported' or 'refuted'; readings after the first "
+            "are not corrected",
         ),
         Column("detail", "VARCHAR", "JSON object: statistic, definition, reason, evidence, sql and more"),
     ),

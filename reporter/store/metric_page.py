@@ -14,6 +14,8 @@ _PER = {
     "pair": "every two layers, of one model or of two (table layer_pairs)",
 }
 
+_LEAST = ", up to which claims take a difference for none unless they state 'at_least'"
+
 
 def metric_page(metric: Definition) -> str:
     """Return everything there is to know about a metric or an analysis, as text.
@@ -36,6 +38,12 @@ def metric_page(metric: Definition) -> str:
             "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
             "interval": statistic.interval or "none",
             "floor": floor if statistic.floor else "none",
+            "fixed by definition": _fixed(statistic.fixed),
+            "smallest effect": (
+                f"1 % of the numbers' mean size{_LEAST}"
+                if statistic.smallest is None
+                else f"{statistic.smallest:g}{_LEAST}"
+            ),
             "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
             "beware": statistic.trap,
             "size of the corpus": statistic.grows,
@@ -68,6 +76,12 @@ def metric_page(metric: Definition) -> str:
     if isinstance(metric, Metric) and metric.optional:
         lines += ["", *_wrapped("`metrics: all` leaves it out: list it to have it.")]
     return "\n".join(lines)
+
+
+def _fixed(ends: tuple[tuple[str, float], ...]) -> str:
+    """Return which ends of a profile have a certain value by definition, or nothing."""
+    told = [f"{value:g} at the {end} layer" for end, value in ends]
+    return f"{' and '.join(told)}; claims leave it out where the number stored is that value" if told else ""
 
 
 def tables_of(metric: Definition) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def test_a_value_that_is_fixed_by_definition_does_not_hide_a_fall(world, one):
     assert found.value == pytest.approx(-0.06)
     assert found.ci_low < -0.06 < found.ci_high < -0.01, "the interval excludes a fall as small as is let pass"
     assert "layer 30 of bert is left out: convergence.similarity is 1 there by definition" in found.detail["notes"]
-    assert any("default of convergence.similarity" in note for note in found.detail["notes"])
+    assert any("default for convergence.similarity" in note for note in found.detail["notes"])
 
 
 def test_an_end_that_is_free_takes_part(world, one):
@@ -91,19 +91,19 @@ def test_models_that_do_not_differ_are_no_sample(world, one):
 
 def test_two_models_are_judged_by_their_texts_and_no_interval_leaves_the_range(world):
     for name, height in (("d0", 0.9), ("d1", 0.97), ("e0", 0.1), ("e1", 0.2)):
-        world.put(name, "anisotropy.top_variance_share_batch", [height] * 5, 0.03, options={"sample": 64, "batches": 2},
-                  n=128, role="decoder" if name[0] == "d" else "encoder")  # fmt: skip
-        world.put(name, "anisotropy.mean_cosine", [height] * 5, 0.03, role="decoder" if name[0] == "d" else "encoder")
-        world.put(name, "anisotropy.isoscore", [height] * 5, None, role="decoder" if name[0] == "d" else "encoder")
+        role = "decoder" if name[0] == "d" else "encoder"
+        for measure in ("top_variance_share_batch", "mean_cosine"):
+            world.put(name, f"anisotropy.{measure}", [height] * 5, 0.03, role=role)
+        world.put(name, "anisotropy.isoscore", [height] * 5, None, role=role)
     found = world.judge(
         """wide: differ: {metric: anisotropy.top_variance_share_batch, a: decoders, b: encoders, is: above}
         texts: differ: {metric: anisotropy.mean_cosine, a: decoders, b: encoders, is: above}
         none: differ: {metric: anisotropy.isoscore, a: decoders, b: encoders, is: above}""",
         models="d0, d1, e0, e1",
     )
-    assert [v.verdict for v in found.values()] == ["inconclusive", "supported", "inconclusive"]
+    assert [v.verdict for v in found.values()] == ["supported", "supported", "inconclusive"]
     assert found["wide"].ci_high <= 1 and all(row["ci_high"] <= 1 for row in found["wide"].detail["evidence"])
-    assert any("interval over texts of d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
+    assert any("interval is over texts for d0, d1, e0, e1" in note for note in found["texts"].detail["notes"])
     assert found["none"].detail["reason"].startswith("not tested: there are 2 independent models")
 
 
@@ -141,3 +141,76 @@ def test_the_number_shown_is_the_one_that_decided(world):
     (part,) = [p for p in found.detail["parts"] if p["name"] == found.detail["statistic"] and p["p_fails"] is not None]
     assert found.p == pytest.approx(2 * part["p_fails"])
     assert (found.value, found.ci_low, found.ci_high) == (part["value"], part["ci_low"], part["ci_high"])
+
+
+def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_it(world, one):
+    world.put("bert", "anisotropy.mean_cosine", BELL, 0.02)
+    found = one("shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")
+    assert found.verdict == "supported" and found.detail["statistic"].startswith("middle third without layer ")
+    assert found.ci_low > 0.01 and found.value > 0.3 and found.detail["bound"] == "> 0.01"
+    parts = {part["name"]: part for part in found.detail["parts"] if part["p_holds"] is not None}
+    assert found.p == pytest.approx(2 * parts.pop(found.detail["statistic"])["p_holds"])
+    ((valley, part),) = parts.items()
+    assert found.p_adjusted >= 2 * part["p_holds"] > found.p, "the claim is as sure as its least sure part"
+    assert f"of its least sure part: {valley}" in found.detail["reason"]
+
+
+def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world, one):
+    profile, claim = [0.5, 0.1, 0.1, 0.1, 0.51, 0.1], "shape: {metric: anisotropy.mean_cosine, models: bert, is:"
+    world.put("bert", "anisotropy.mean_cosine", profile, 0.01)  # the first or the fifth point, and none in between
+    found = one(f"{claim} peak-at, at: 0.4}}")
+    assert found.verdict == "refuted" and " minus layer 2" in found.detail["statistic"] and found.ci_low > 0.01
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.1, 0.1, 0.49, 0.51, 0.1], 0.01)
+    found = one(f"{claim} peak-at, at: 0.2}}")
+    assert found.verdict == "refuted" and found.detail["statistic"] == "place of the maximum"
+    assert (found.value, found.ci_low, found.ci_high) == pytest.approx((0.8, 0.6, 0.8))
+
+
+def test_a_difference_of_roles_leaves_out_what_is_fixed_by_definition(world):
+    world.put("bert", "convergence.similarity", [0.2, 0.3, 1.0], 0.001)
+    world.put("gpt2", "convergence.similarity", [0.1, 0.2, 1.0], 0.001, role="decoder")
+    claim = "differ: {metric: convergence.similarity, a: bert, b: gpt2, is: above"
+    found = world.judge(
+        f"""mean: {claim}}}
+        last: {claim}, layer: last}}
+        value: value: {{metric: convergence.similarity, model: bert, layer: 2}}, above: 0.9"""
+    )
+    assert found["mean"].value == pytest.approx(0.1)
+    assert (
+        "layer 2 of gpt2 is left out: convergence.similarity is 1 there by definition" in found["mean"].detail["notes"]
+    )
+    assert found["last"].verdict == "failed" and "says nothing of the model" in found["last"].detail["reason"]
+    assert any("by definition, which says nothing" in note for note in found["value"].detail["notes"])
+
+
+@pytest.mark.parametrize(("token", "view", "warned"), [("word", "words", True), ("word", "no-sinks", False),
+                                                       ("[CLS]", "words", False), (None, "words", False)])  # fmt: skip
+def test_models_that_begin_their_texts_differently_are_compared_with_a_warning(world, token, view, warned):
+    for name, role, first in (("bert", "encoder", "[CLS]"), ("gpt2", "decoder", token)):
+        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01, view=view, role=role)
+        _model(world, name, role=role, first_token=first, fingerprint=name)
+    claim = f"c: differ: {{metric: anisotropy.mean_cosine, a: gpt2, b: bert, is: above}}, views: [{view}]"
+    found = world.judge(claim, more="views: [words, no-sinks]")["c"]
+    told = [note for note in found.detail["notes"] if "begin their texts differently" in note]
+    assert len(told) == warned
+    assert not warned or "(bert with [CLS], gpt2 with a word)" in told[0]
+
+
+def test_few_models_that_each_show_it_say_so_where_their_mean_cannot_speak_for_others(world):
+    for name, height in (("a", 0.2), ("b", 0.6), ("c", 1.0)):
+        world.put(name, "anisotropy.mean_cosine", height * BELL, 0.002)
+    claim = "shape: {metric: anisotropy.mean_cosine, is: bell"
+    found = world.judge(f"mean: {claim}}}\neach: {claim}, every: true}}", models="a, b, c")
+    assert [v.verdict for v in found.values()] == ["inconclusive", "supported"]
+    assert "each of the 3 models shows it by itself" in found["mean"].detail["power"]
+
+
+def test_a_model_under_two_names_is_no_other_model(world):
+    for name, weights in (("a", "x"), ("b", "x"), ("c", "y")):
+        world.put(name, "anisotropy.mean_cosine", [0.2, 0.3, 0.4], 0.01)
+        _model(world, name, fingerprint=weights)
+    claim = "differ: {metric: anisotropy.mean_cosine, is: different, a: a, b:"
+    found = world.judge(f"copy: {claim} b}}\nother: {claim} c}}", models="a, b, c")
+    assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]
+    assert found["copy"].verdict == "inconclusive"
+    assert not any("same weights" in note for note in found["other"].detail["notes"])
