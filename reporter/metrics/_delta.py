@@ -52,8 +52,13 @@ ON_SCALE: Mapping[Scale, str] = {
 }
 
 
-def described(scale: Scale, covered: str = "0.91 to 0.97") -> str:
-    """Return what ``interval=`` of a statistic says; the coverage is that of ``tests/intervals/README.md``."""
+def described(scale: Scale, covered: str) -> str:
+    """Return what ``interval=`` of a statistic says.
+
+    Args:
+        scale: of the interval.
+        covered: least and most of the statistic in ``tests/intervals/README.md``.
+    """
     return DELTA.format(scale=ON_SCALE[scale], covered=covered)
 
 

@@ -38,7 +38,7 @@ STATISTICS = (
         "variance on the first axis",
         "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred",
         (SHAPE_OF_LEARNING,),
-        interval=described("logit"),
+        interval=described("logit", "0.93 to 1.00"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -55,7 +55,7 @@ STATISTICS = (
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
-        interval=described("logit"),
+        interval=described("logit", "0.93 to 1.00"),
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -71,7 +71,7 @@ STATISTICS = (
         "mean over all pairs of different tokens of cos(x_i, x_j) = (‖Σu‖² − n) / (n(n − 1)), u = x/‖x‖; exact, no "
         "pairs are sampled",
         (ETHAYARAJH,),
-        interval=described("fisher"),
+        interval=described("fisher", "0.95 to 1.00"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -87,7 +87,7 @@ STATISTICS = (
         "mean cosine, centred",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
         (ETHAYARAJH, TIMKEY),
-        interval=described("fisher"),
+        interval=described("fisher", "0.93 to 0.98"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -99,7 +99,7 @@ STATISTICS = (
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
         "sample of tokens; dimensions that do not vary are left out",
         (TIMKEY,),
-        interval=described("fisher", "0.86 to 0.97"),
+        interval=described("fisher", "0.77 to 0.98"),
         floor=True,
         bounds=(-1, 1),
         smallest=0.01,
@@ -112,7 +112,7 @@ STATISTICS = (
         "((Σλ)²/Σλ² − 1) / (d − 1), with λ the eigenvalues of the covariance (1/n) of all token states, centred: what "
         "the paper's algorithm (principal axes, isotropy defect, rescaling) comes to",
         (RUDMAN,),
-        interval=described("log") + "; made of the participation ratio",
+        interval=described("log", "0.97 to 0.98") + "; made of the participation ratio",
         floor=True,
         bounds=(0, 1),
         smallest=0.01,

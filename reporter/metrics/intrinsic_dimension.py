@@ -279,6 +279,9 @@ def half_estimates(
     The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
     for a scale is left out of it; a scale that more than one state in ten is left out of has no estimate.
 
+    With half of the states, neighbour r lies where neighbour 2r lies among all. Where dimension changes with distance
+    that is another number, so from scale 16 on the half-sample is read at half the scale: at the same distance.
+
     Args:
         found: neighbours among all states, with a list.
         held: which states the half-sample holds, shape (n,).
@@ -291,7 +294,7 @@ def half_estimates(
         return estimates
     rows, count, where = np.flatnonzero(held), np.count_nonzero(inside, axis=1), np.flatnonzero(inside)
     first = np.cumsum(count) - count
-    for scale in SCALES:
+    for scale in SCALES[:-1]:
         enough = count >= 2 * scale
         if enough.mean() < 0.9:
             break
@@ -300,7 +303,11 @@ def half_estimates(
         logs = np.log(far[near > 0] / near[near > 0])
         if len(logs) < _FEWEST or logs.mean() < _EQUAL:
             continue
-        estimates[f"gride_{scale}"] = start[scale] = gride(logs, scale, start.get(scale, 0.0))
+        found_here = start[scale] = gride(logs, scale, start.get(scale, 0.0))
+        if scale < _AS_WIDE:
+            estimates[f"gride_{scale}"] = found_here
+        if 2 * scale >= _AS_WIDE:
+            estimates[f"gride_{2 * scale}"] = found_here
         if scale == 1:
             logs.sort()
             estimates |= {
@@ -332,7 +339,8 @@ def _logs(distances: Floats) -> Floats:
     return logs[logs[:, 0].argsort()]
 
 
-_LISTED = 330  # of about as many neighbours a half-sample holds the 128 that the largest scale needs
+_LISTED = 180  # of about as many neighbours a half-sample holds the 64 that half the largest scale needs
+_AS_WIDE = 16  # from this scale on half-samples are read at half the scale
 
 
 def _neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:

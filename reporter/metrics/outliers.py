@@ -68,7 +68,7 @@ STATISTICS = (
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         (TIMKEY,),
-        interval=described("log"),
+        interval=described("log", "0.97 to 0.98"),
         bounds=(0, None),
         headline=True,
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "

@@ -39,7 +39,7 @@ STATISTICS = (
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
         (ROY,),
-        interval=described("log"),
+        interval=described("log", "0.93 to 0.97"),
         floor=True,
         bounds=(1, None),
         headline=True,
@@ -55,7 +55,7 @@ STATISTICS = (
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
         f"roots of n·λ, with {_SPECTRUM}",
         (ROY,),
-        interval=described("log"),
+        interval=described("log", "0.80 to 0.92"),
         floor=True,
         bounds=(1, None),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "
@@ -83,7 +83,7 @@ STATISTICS = (
         "participation ratio",
         f"(Σλ)² / Σλ², with {_SPECTRUM}",
         (GAO,),
-        interval=described("log"),
+        interval=described("log", "0.97 to 0.98"),
         floor=True,
         bounds=(1, None),
         trap="IsoScore is this number stretched from 1…d to 0…1: (participation ratio − 1)/(d − 1).",
@@ -94,7 +94,7 @@ STATISTICS = (
         "stable rank",
         f"Σλ / λ_1, with {_SPECTRUM}",
         (RUDELSON,),
-        interval=described("logit") + "; made of its reciprocal",
+        interval=described("logit", "0.93 to 1.00") + "; made of its reciprocal",
         floor=True,
         bounds=(1, None),
         trap="The reciprocal of anisotropy.top_variance_share: one giant axis, such as a sink token's, decides it.",
@@ -107,7 +107,7 @@ STATISTICS = (
         f"zeros left out, with weights 1/i, so that each octave of ranks weighs the same; {_SPECTRUM}; none for fewer "
         "than three eigenvalues",
         (STRINGER,),
-        interval=described("plain"),
+        interval=described("plain", "0.95 to 0.98"),
         floor=True,
         bounds=(0, None),
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "

@@ -116,7 +116,8 @@ STATISTICS = (
         "V(X_t) = E‖x − μ_t‖²; values equal to 1e-6 share their mean rank",
         (YAMAGIWA,),
         interval="95 %, Fisher's z with the variance (1 + r²/2)/(T − 3) of Bonett & Wright 2000, T types taken as "
-        "independent",
+        "independent: it speaks of other types in the same texts, and where measured is 1.2 times as wide as what "
+        "other texts move the number by (covered 0.98 to 1.00)",
         bounds=(-1, 1),
         smallest=0.01,
         trap="Rare types read a low variance and, at the same time, a long mean: part of a negative correlation is "

@@ -21,7 +21,7 @@ def layers():
 @pytest.fixture
 def found(observe, values, layers):
     """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
-    options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 130, "batches": 2}}
+    options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 270, "batches": 2}}
     result = []
     for role in ("encoder", "decoder"):
         model = FakeModel(role=role, layers=layers)
@@ -84,7 +84,15 @@ def test_the_metrics_of_the_program():
         "lens": ["entropy", "kl"],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
-        "outliers": ["massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share", "sink_share"],
+        "outliers": [
+            "massive",
+            "largest",
+            "largest_ratio",
+            "dimensions",
+            "top3_cosine_share",
+            "sink_share",
+            "sink_sensitivity",
+        ],
         "spectrum": [
             "effective_rank",
             "effective_rank_singular",

@@ -12,7 +12,7 @@ from reporter.metrics import _delta
 from reporter.metrics._delta import Error, error_over_texts, interval
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
-READ = ("moments", "gram", "tokens", "type_moments", "activations")
+READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens")
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,13 @@ def test_duplicates_add_nothing(observe, values, texts):
         (("variance.total", "variance.between_share", "variance.norm_of_mean", "variance.mean_square_norm"), {}),
     ],
 )
-def test_the_interval_covers_what_other_texts_say(observe, values, names, options):
-    """A batch is a quarter of a sample of two thirds of the tokens; a third of the types occurs about five times."""
+def test_the_interval_covers_what_other_texts_say(observe, values, monkeypatch, names, options):
+    """A batch is a tenth of the tokens; most of 400 types occur less than five times, and some now and then do."""
+    monkeypatch.setattr("oracles.fake_model.WORDS", 400)
     model, of = FakeModel(layers=1, width=8, sinks=False, special=False), names[0].split(".")[0]
     found = {name: [] for name in names}
-    for seed in range(100):
-        texts = FakeTexts(dict.fromkeys(made_up_texts(50, seed=seed, shortest=4, longest=12)))
+    for seed in range(80):
+        texts = FakeTexts(dict.fromkeys(made_up_texts(80, seed=seed, shortest=4, longest=12, words=400)))
         observables, _ = observe(model, texts, names=READ, sites=(), seed=seed)
         of_corpus = values(model, observables, len(texts), "words", [of], seed=seed, **options)
         for name in names:
@@ -98,8 +99,8 @@ def test_the_interval_covers_what_other_texts_say(observe, values, names, option
     for name, rows in found.items():
         value, low, high = np.transpose(rows)
         covered = ((low <= value.mean()) & (value.mean() <= high)).mean()
-        assert covered >= 0.9, name
-        assert 0.85 < np.mean(high - low) / 2 / (2.0 * value.std()) < 1.3, name
+        assert covered >= 0.87, name
+        assert 0.85 < np.mean(high - low) / 2 / (1.99 * value.std()) < 1.25, name
 
 
 def test_few_texts_have_no_interval(observe, values):

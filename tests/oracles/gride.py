@@ -20,8 +20,8 @@ def log_density(mu, d, n1, n2):
     found = np.log(d) - ((n2 - 1) * d + 1) * np.log(mu) - betaln(n2 - n1, n1)
     if n2 - n1 > 1:
         with np.errstate(divide="ignore"):
-            power = d * np.log(mu)  # μ^d itself overflows for a state far from all others
-            found = found + (n2 - n1 - 1) * (power + np.log(-np.expm1(-power)))
+            # μ^d − 1 = μ^d·(1 − μ^−d), which is not infinite for distances that jump.
+            found = found + (n2 - n1 - 1) * (d * np.log(mu) + np.log1p(-(mu**-d)))
     return found
 
 
