@@ -259,7 +259,8 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
             weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted}"
         return f"the whole 95 % interval lies where the claim puts it{where}; {_p(p)}{weakest}"
     if word == "refuted":
-        return f"the whole 95 % interval lies where the claim cannot hold (it needs {bound or 'more'}); {_p(p)}"
+        needs = f" (it holds if {bound})" if bound else ""
+        return f"the whole 95 % interval lies where the claim cannot hold{needs}; {_p(p)}"
     return f"the data do not decide: the 95 % interval has values on both sides of what is claimed{where}; {_p(p)}"
 
 

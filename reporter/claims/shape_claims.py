@@ -63,7 +63,8 @@ def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | Non
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     if len(models) > 1:
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
-    if found.part is not None and found.part.scale > 1 and found.part.name == found.detail["statistic"]:
+    shown = found.shown(found.word(found.p)).statistic
+    if found.part is not None and found.part.scale > 1 and found.part.name == shown:
         notes.append(f"p and interval are corrected for the choice among {found.part.scale:g} tests")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
     seen = {place: one for finding in units for place, one in finding.seen.items()}

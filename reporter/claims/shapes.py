@@ -251,6 +251,8 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
         if left[-1] - left[0] + 1 == len(left):
             bound = f"> {at - within:g} and < {at + within:g}"
             head = ("place of the maximum", where, ends if known else None, bound)
+        else:
+            definition += f"; here the largest is that of {points.what} {points.place(int(points.mean.argmax()))}"
     return Ruling((needs,), (breaks,), definition, head)
 
 

@@ -6,16 +6,17 @@ import pytest
 from oracles.claim_calibration import HILLS, LEVELS, RELATED, TRUE, differ, rates, relation, value, worst
 
 PERCENT = 0.05
-"""No allowance for chance is needed: the aim is 2.5 %, and the numbers of repetitions are such that 5 % is two to three
-standard errors more. The seeds are fixed."""
-FEW, MANY = 60, 400  # the full table: `python tests/oracles/claim_calibration.py 1000`
+"""No allowance for chance: the aim is 2.5 %, the seeds are fixed, and a thousand repetitions read 3.3 % at most.
+"""
+FEW, MANY = 40, 300  # the full table: `python tests/oracles/claim_calibration.py 1000`
 OTHERS = tuple(name for name in TRUE if name not in HILLS)
 
 
 @pytest.mark.parametrize("interval", [True, False], ids=["interval", "none"])
 @pytest.mark.parametrize("models", [1, 3, 6, *RELATED])
 def test_a_shape_that_is_not_so_is_supported_in_at_most_five_percent(models, interval):
-    found = {name: worst(name, models, interval, FEW, levels=LEVELS[-1:]) for name in HILLS}
+    hills = HILLS if models != 6 else ()  # slow, and the same code as for three
+    found = {name: worst(name, models, interval, FEW, levels=LEVELS[-1:]) for name in hills}
     found |= {name: worst(name, models, interval, MANY, levels=LEVELS[-1:]) for name in OTHERS}
     assert max(found.values()) <= PERCENT, found
     if not interval and models in (1, *RELATED):
@@ -32,7 +33,7 @@ def test_a_shape_that_is_so_is_refuted_in_at_most_five_percent(models):
 @pytest.mark.parametrize("models", [(1, 1), (2, 6), (3, 3), (12, 12)])
 @pytest.mark.parametrize("interval", [True, False], ids=["interval", "none"])
 def test_a_difference_that_is_not_there_is_seldom_seen(is_, models, interval):
-    rate = differ(is_, models, interval, MANY // 2)
+    rate = differ(is_, models, interval, MANY // 3)
     assert rate <= PERCENT
     assert rate == 0 or interval or min(models) > 2
 
@@ -40,7 +41,7 @@ def test_a_difference_that_is_not_there_is_seldom_seen(is_, models, interval):
 @pytest.mark.parametrize("is_", ["positive", "negative", "none"])
 @pytest.mark.parametrize(("over", "models"), [("layers", 1), ("layers", 3), ("types", 1), ("types", 3), ("models", 6)])
 def test_a_relation_that_is_not_there_is_seldom_seen(is_, over, models):
-    assert relation(is_, over, models, MANY // 2) <= PERCENT
+    assert relation(is_, over, models, MANY // 3) <= PERCENT
 
 
 @pytest.mark.parametrize("form", ["above", "below", "between", "within"])

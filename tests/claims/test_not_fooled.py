@@ -160,6 +160,7 @@ def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world, one)
     world.put("bert", "anisotropy.mean_cosine", profile, 0.01)  # the first or the fifth point, and none in between
     found = one(f"{claim} peak-at, at: 0.4}}")
     assert found.verdict == "refuted" and " minus layer 2" in found.detail["statistic"] and found.ci_low > 0.01
+    assert found.detail["definition"].endswith("here the largest is that of layer 4")
     world.put("bert", "anisotropy.mean_cosine", [0.1, 0.1, 0.1, 0.49, 0.51, 0.1], 0.01)
     found = one(f"{claim} peak-at, at: 0.2}}")
     assert found.verdict == "refuted" and found.detail["statistic"] == "place of the maximum"
