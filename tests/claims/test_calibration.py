@@ -8,7 +8,7 @@ from oracles.claim_calibration import HILLS, LEVELS, RELATED, TRUE, differ, rate
 PERCENT = 0.05
 """No allowance for chance: the aim is 2.5 %, the seeds are fixed, and a thousand repetitions read 3.3 % at most.
 """
-FEW, MANY = 40, 300  # the full table: `python tests/oracles/claim_calibration.py 1000`
+FEW, MANY = 40, 240  # the full table: `python tests/oracles/claim_calibration.py 1000`
 OTHERS = tuple(name for name in TRUE if name not in HILLS)
 
 
@@ -23,7 +23,7 @@ def test_a_shape_that_is_not_so_is_supported_in_at_most_five_percent(models, int
         assert set(found.values()) == {0.0}, "nothing is known, so nothing is supported"
 
 
-@pytest.mark.parametrize("models", [1, 6])
+@pytest.mark.parametrize("models", [1, 3])
 def test_a_shape_that_is_so_is_refuted_in_at_most_five_percent(models):
     found = {name: worst(name, models, True, FEW, true=True, side=1) for name in TRUE}
     assert max(found.values()) <= PERCENT, found
