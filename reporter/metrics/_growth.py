@@ -3,6 +3,7 @@
 RARE_TYPES = "since rare tokens open further directions"
 OWN_MEAN = "since the mean that is taken off holds every state itself, which lowers the cosines by about 1/n"
 LARGEST = "since it is a maximum"
+DENSER = "since neighbours come nearer and the curve over scales shifts"
 MORE_TYPES = "since more and rarer types occur the five times that they must"
 
 

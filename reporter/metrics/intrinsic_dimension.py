@@ -13,6 +13,7 @@ from pydantic import Field
 
 from reporter.metrics import _floors
 from reporter.metrics._gride import RANKS, SCALES, gride
+from reporter.metrics._growth import DENSER, per_doubling
 from reporter.metrics._intervals import FEWEST_TEXTS, half_sample_interval
 from reporter.metrics._neighbours import Neighbours, nearest
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
@@ -36,11 +37,42 @@ _DISTINCT = (
     "position vectors are added)"
 )
 
-_HALVES = (
-    "95 %, value ± 2.0 standard deviations over 31 balanced half-samples of the texts, in each of which neighbours are "
-    f"sought anew; mean over batches; none for fewer than {FEWEST_TEXTS} texts; up to scale 16 it covers 90 to 100 % "
-    "of their mean in simulation and on 100 texts, at scale 16 it can be twice as wide as need be"
-)
+_COVERED = {  # least and most in tests/intervals/README.md
+    "twonn": "0.90 to 1.00",
+    "twonn_published": "0.93 to 1.00",
+    "twonn_ml": "0.70 to 1.00",
+    "gride_1": "0.70 to 1.00",
+    "gride_2": "0.90 to 1.00",
+    "gride_4": "0.93 to 1.00",
+    "gride_8": "0.85 to 1.00",
+    "gride_16": "0.78 to 1.00",
+    "gride_32": "0.93 to 1.00",
+    "gride_64": "0.93 to 1.00",
+}
+_CHANGES = {  # per doubling of the texts: of the number, and in standard deviations
+    "twonn": ("−4 to +5 %", "0.3 to 0.6"),
+    "twonn_published": ("−6 to +4 %", "0.6 to 0.8"),
+    "twonn_ml": ("−4 to +2 %", "0.2 to 0.9"),
+    "gride_1": ("−4 to +2 %", "0.2 to 0.9"),
+    "gride_2": ("−10 to +5 %", "0.3 to 1.8"),
+    "gride_4": ("−4 to +17 %", "0.4 to 3.7"),
+    "gride_8": ("−4 to +21 %", "0.2 to 3.0"),
+    "gride_16": ("−16 to +17 %", "0.8 to 3.3"),
+    "gride_32": ("−16 to +13 %", "1.1 to 2.1"),
+    "gride_64": ("−30 to +15 %", "0.4 to 8.2"),
+}
+
+
+def _halves(name: str) -> str:
+    """Return how the interval of an estimate is made."""
+    scaled = name in ("gride_16", "gride_32", "gride_64")
+    at = ", at the scale that lies at the same distance there" if scaled else ""
+    return (
+        "95 %, value ± 2.0 standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
+        f"are sought anew{at}; mean over batches; covered {_COVERED[name]} where measured; none for fewer than "
+        f"{FEWEST_TEXTS} texts"
+    )
+
 
 STATISTICS = (
     Statistic(
@@ -49,7 +81,8 @@ STATISTICS = (
         f"{_RATIO}, the ⌊(1 − `discard`)·N⌋ smallest μ (at most N − 1) sorted ascending, F_i = i/N: slope through the "
         f"origin of −log(1 − F) on log μ; {_DISTINCT}; float64, centred",
         (FACCO, SHAPE_OF_LEARNING),
-        interval=_HALVES,
+        interval=_halves("twonn"),
+        grows=per_doubling(*_CHANGES["twonn"], DENSER),
         floor=True,
         bounds=(0, None),
         headline=True,
@@ -64,7 +97,8 @@ STATISTICS = (
         f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
         f"μ, which is `twonn` with `discard: 0.8`, whatever `discard` says; {_DISTINCT}; float64, centred",
         (SHAPE_OF_LEARNING, FACCO),
-        interval=_HALVES,
+        interval=_halves("twonn_published"),
+        grows=per_doubling(*_CHANGES["twonn_published"], DENSER),
         floor=True,
         bounds=(0, None),
         trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
@@ -78,10 +112,12 @@ STATISTICS = (
         "intrinsic dimension (TwoNN, maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
         (DENTI,),
-        interval=_HALVES,
+        interval=_halves("twonn_ml"),
+        grows=per_doubling(*_CHANGES["twonn_ml"], DENSER),
         floor=True,
         bounds=(0, None),
-        trap=_RELATIVE + " No μ is discarded, so outliers pull it down.",
+        trap=_RELATIVE + " No μ is discarded, so outliers pull it down: two texts that say nearly the same made 8 into "
+        "6 in an encoder, and the interval of a corpus without such a pair does not know of it.",
         published="The same as `TwoNN(method='mle', discard_fraction=0)` of scikit-dimension.",
     ),
     Statistic(
@@ -91,6 +127,7 @@ STATISTICS = (
         (FACCO,),
         bounds=(0, 1),
         smallest=0.01,
+        grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
         trap="Above one half the dimension is not computed.",
     ),
     *(
@@ -102,7 +139,8 @@ STATISTICS = (
             + (", that is N / Σ log μ; unlike twonn_ml it is not made unbiased by N − 1" if n == 1 else "")
             + f"; {_DISTINCT}; float64, centred; mean over batches",
             (DENTI,),
-            interval=_HALVES,
+            interval=_halves(f"gride_{n}"),
+            grows=per_doubling(*_CHANGES[f"gride_{n}"], DENSER),
             floor=True,
             bounds=(0, None),
             trap=_RELATIVE + " Noise shows at small scales, curvature and clusters at large ones: look for a plateau.",
@@ -263,30 +301,50 @@ def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.
     if len(found.distances) >= _FEWEST:
         # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
         bits = np.bitwise_or.reduce(held.astype(np.int64) << np.arange(len(held))[:, None]).astype(np.uint32)
-        of_neighbours, start = bits[found.places], dict[int, float]()
+        of_neighbours = bits[found.places]
+        read, start = scales_read(bits, of_neighbours), dict[int, float]()
         for half, of_half in enumerate(held):
             inside = of_neighbours[of_half] & np.uint32(1 << half) > 0
-            for name, value in half_estimates(found, of_half, inside, discard, start).items():
+            for name, value in half_estimates(found, of_half, inside, discard, read, start).items():
                 halves[name][half] = value
     return _Batch(_logs(found.distances), halves)
 
 
+def scales_read(bits: NDArray[np.uint32], of_neighbours: NDArray[np.uint32]) -> dict[int, int]:
+    """Return for each scale the one at which half-samples are read, so that it lies at the same distance.
+
+    Neighbours in the same text are in the half with it, of others every second is. Where dimension changes with
+    distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
+    nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
+
+    Args:
+        bits: which half-samples hold a state, shape (n,).
+        of_neighbours: the same of its nearest neighbours, nearest first, shape (n, listed).
+    """
+    shared = np.bitwise_count(bits[:, None] & of_neighbours).sum(axis=0, dtype=np.int64)
+    share = shared / max(int(np.bitwise_count(bits).sum()), 1)
+    return {n: n if n < _MOVED else max(1, round(n * float(share[: 2 * n].mean()))) for n in SCALES}
+
+
 def half_estimates(
-    found: Neighbours, held: NDArray[np.bool_], inside: NDArray[np.bool_], discard: float, start: dict[int, float]
+    found: Neighbours,
+    held: NDArray[np.bool_],
+    inside: NDArray[np.bool_],
+    discard: float,
+    read: Mapping[int, int],
+    start: dict[int, float],
 ) -> dict[str, float]:
     """Return every estimate among the states that a half-sample holds.
 
     The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
     for a scale is left out of it; a scale that more than one state in ten is left out of has no estimate.
 
-    With half of the states, neighbour r lies where neighbour 2r lies among all. Where dimension changes with distance
-    that is another number, so from scale 16 on the half-sample is read at half the scale: at the same distance.
-
     Args:
         found: neighbours among all states, with a list.
         held: which states the half-sample holds, shape (n,).
         inside: which of the neighbours of these states it holds, shape (states held, listed).
         discard: share of the largest μ that ``twonn`` leaves out.
+        read: for each scale the one at which the half-sample is read.
         start: by scale an estimate from which the search sets out; this half's estimates are put there.
     """
     estimates: dict[str, float] = {}
@@ -294,20 +352,16 @@ def half_estimates(
         return estimates
     rows, count, where = np.flatnonzero(held), np.count_nonzero(inside, axis=1), np.flatnonzero(inside)
     first = np.cumsum(count) - count
-    for scale in SCALES[:-1]:
-        enough = count >= 2 * scale
+    for scale, here in read.items():
+        enough = count >= 2 * here
         if enough.mean() < 0.9:
             break
-        columns = (where[first[enough] + rank - 1] % inside.shape[1] for rank in (scale, 2 * scale))
+        columns = (where[first[enough] + rank - 1] % inside.shape[1] for rank in (here, 2 * here))
         near, far = (found.listed[rows[enough], column] for column in columns)
         logs = np.log(far[near > 0] / near[near > 0])
         if len(logs) < _FEWEST or logs.mean() < _EQUAL:
             continue
-        found_here = start[scale] = gride(logs, scale, start.get(scale, 0.0))
-        if scale < _AS_WIDE:
-            estimates[f"gride_{scale}"] = found_here
-        if 2 * scale >= _AS_WIDE:
-            estimates[f"gride_{2 * scale}"] = found_here
+        estimates[f"gride_{scale}"] = start[scale] = gride(logs, here, start.get(scale, 0.0))
         if scale == 1:
             logs.sort()
             estimates |= {
@@ -339,8 +393,8 @@ def _logs(distances: Floats) -> Floats:
     return logs[logs[:, 0].argsort()]
 
 
-_LISTED = 180  # of about as many neighbours a half-sample holds the 64 that half the largest scale needs
-_AS_WIDE = 16  # from this scale on half-samples are read at half the scale
+_MOVED = 16  # from this scale on half-samples are read at another one
+_LISTED = 240  # more than the 128 that the largest scale needs, since a half may hold few of the nearest
 
 
 def _neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:

@@ -39,7 +39,7 @@ STATISTICS = (
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
         (ROY,),
-        interval=described("log", "0.93 to 0.97"),
+        interval=described("log", "0.93 to 0.98"),
         floor=True,
         bounds=(1, None),
         headline=True,
@@ -55,7 +55,7 @@ STATISTICS = (
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
         f"roots of n·λ, with {_SPECTRUM}",
         (ROY,),
-        interval=described("log", "0.80 to 0.92"),
+        interval=described("log", "0.80 to 0.95"),
         floor=True,
         bounds=(1, None),
         trap="A square root lifts the faint axes: it reads higher than effective_rank of the same states, and what is "

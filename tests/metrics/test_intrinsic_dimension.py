@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from oracles.twonn import scikit_dimension
 from oracles.twonn import twonn as reference
+from scipy.spatial.distance import cdist
 
 from reporter.forward.halves import FEW_HALVES, groups_of
-from reporter.metrics._gride import SCALES, gride
+from reporter.metrics._gride import gride
 from reporter.metrics._intervals import half_sample_interval
-from reporter.metrics.intrinsic_dimension import _batch, _estimate, twonn, twonn_ml
+from reporter.metrics.intrinsic_dimension import _batch, _estimate, scales_read, twonn, twonn_ml
 from reporter.metrics.intrinsic_dimension import log_ratios as log_ratios_at_all_scales
 
 
@@ -114,14 +115,29 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     rng = np.random.default_rng(4)
     x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
     found = _batch(x, held, 0.1)
+    bits = (held * np.array([[1], [2]])).sum(axis=0).astype(np.uint32)
+    read = scales_read(bits, bits[np.argsort(cdist(x, x), axis=1)[:, 1:241]])
+    assert [read[n] for n in (1, 2, 4, 8)] == [1, 2, 4, 8] and all(0.4 * n < read[n] < 0.6 * n for n in (16, 32, 64))
     for half in range(2):
+        distances = np.sort(cdist(x[held[half]], x[held[half]]), axis=1)
         alone = log_ratios_at_all_scales(x[held[half]])
         assert found.halves["twonn"][half] == pytest.approx(twonn(alone[:, 0]), rel=1e-4)
         assert found.halves["twonn_ml"][half] == pytest.approx(twonn_ml(alone[:, 0]), rel=1e-4)
-        for scale in SCALES:  # the larger ones at half the scale, which is the same distance among all states
-            read = scale if scale < 16 else scale // 2
-            expected = gride(alone[:, SCALES.index(read)], read)
+        for scale, m in read.items():
+            expected = gride(np.log(distances[:, 2 * m] / distances[:, m]), m)
             assert found.halves[f"gride_{scale}"][half] == pytest.approx(expected, rel=1e-4)
+
+
+def test_half_samples_are_read_at_the_same_distance():
+    """Neighbours in the same text are in the half with it, of those in other texts every second is."""
+    held = FEW_HALVES[:, np.repeat(np.arange(64), 20)]
+    bits = np.bitwise_or.reduce(held.astype(np.int64) << np.arange(31)[:, None]).astype(np.uint32)
+    order = np.random.default_rng(0).permuted(np.tile(np.arange(1280), (1280, 1)), axis=1)[:, :240]
+    apart = scales_read(bits, bits[order])
+    assert apart == {1: 1, 2: 2, 4: 4, 8: 8, 16: 8, 32: 16, 64: 32}
+    together = order.copy()
+    together[:, :32] = np.arange(1280)[:, None]
+    assert scales_read(bits, bits[together]) == {1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 24, 64: 40}
 
 
 def test_the_interval_covers_where_texts_are_clusters():
