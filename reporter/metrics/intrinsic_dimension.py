@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -12,10 +11,22 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.metrics import _floors
-from reporter.metrics._gride import RANKS, SCALES, gride
+from reporter.metrics._gride import SCALES, gride
 from reporter.metrics._growth import DENSER, per_doubling
 from reporter.metrics._intervals import FEWEST_TEXTS, half_sample_interval
-from reporter.metrics._neighbours import Neighbours, nearest
+from reporter.metrics._ratios import (
+    EQUAL,
+    FEWEST,
+    NAMES,
+    PUBLISHED,
+    Batch,
+    batch_of,
+    estimate,
+    kept_of,
+    log_ratios,
+    twonn,
+    twonn_ml,
+)
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
@@ -151,12 +162,8 @@ STATISTICS = (
     ),
 )
 
-_FEWEST = 10  # distinct states below which a slope means nothing
 _AS_FAR = "the first and the second neighbour are equally far"
-_TOO_FEW = f"fewer than {_FEWEST} distinct states"
-_EQUAL = 1e-9  # a log ratio below it is none
-_NAMES = ("twonn", "twonn_published", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
-_PUBLISHED = 0.8  # the share of μ that twonn_published leaves out
+_TOO_FEW = f"fewer than {FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
@@ -198,7 +205,7 @@ def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
             reason = "no token"
         elif duplicates > 0.5:
             reason = f"{duplicates:.0%} of the sampled tokens are duplicates"
-        elif len(kept) < _FEWEST:
+        elif len(kept) < FEWEST:
             reason = _TOO_FEW
         else:
             reason = ""
@@ -222,31 +229,31 @@ def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], float
 
 
 def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
-    for name in _NAMES:
+    for name in NAMES:
         yield Value(name, place, None, n, reason=reason)
 
 
 def _estimates(
     seen: Observed, sample: Selection, kept: NDArray[np.int64], place: Place, options: DimensionOptions
 ) -> Iterator[Value]:
-    def compute() -> list[_Batch]:
+    def compute() -> list[Batch]:
         states, held = sample.states(place)[kept], sample.halves(seen.seed)[:, kept]
-        return [_batch(states[rows], held[:, rows], options.discard) for rows in options.split(len(kept))]
+        return [batch_of(states[rows], held[:, rows], options.discard) for rows in options.split(len(kept))]
 
     batches = seen.once(("log ratios", seen.held, place, options), compute)
     n, size = sum(len(one.logs) for one in batches), len(batches[0].logs)
-    if min(len(one.logs) for one in batches) < _FEWEST:
+    if min(len(one.logs) for one in batches) < FEWEST:
         yield from _nothing(place, n, _TOO_FEW)
         return
     floors = _floors_at(size, seen.width(place), seen.seed, options.discard)
 
     def number(name: str) -> Value:
-        value = float(np.mean([_estimate(name, one.logs, options.discard) for one in batches]))
+        value = float(np.mean([estimate(name, one.logs, options.discard) for one in batches]))
         halves = np.mean([one.halves[name] for one in batches], axis=0)
         return Value(name, place, value, n, *half_sample_interval(value, halves, seen.texts, (0.0, np.inf)))
 
-    for name, discard in {"twonn": options.discard, "twonn_published": _PUBLISHED, "twonn_ml": 0.1}.items():
-        if any(one.logs[_kept(len(one.logs), discard) - 1, 0] < _EQUAL for one in batches):
+    for name, discard in {"twonn": options.discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
+        if any(one.logs[kept_of(len(one.logs), discard) - 1, 0] < EQUAL for one in batches):
             yield Value(name, place, None, n, reason=_AS_FAR)
         else:
             yield number(name)
@@ -255,175 +262,11 @@ def _estimates(
         name = f"gride_{scale}"
         if any(one.logs.shape[1] <= column for one in batches):
             yield Value(name, place, None, n, reason=f"no more than {2 * scale} distinct states in a batch")
-        elif any(one.logs[:, column].mean() < _EQUAL for one in batches):
+        elif any(one.logs[:, column].mean() < EQUAL for one in batches):
             yield Value(name, place, None, n, reason=f"neighbours {scale} and {2 * scale} are equally far")
         else:
             yield number(name)
             yield Value(f"{name}_floor", place, floors[name], size)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """The ratios of one batch of states, and every estimate in each half-sample of its texts.
-
-    Args:
-        logs: as ``log_ratios`` returns them.
-        halves: by statistic, NaN where a half has none, shape (halves,).
-    """
-
-    logs: Floats
-    halves: Mapping[str, Floats]
-
-
-def _estimate(name: str, logs: Floats, discard: float) -> float:
-    """Return the estimate called ``name`` from log ratios at all scales, ascending in the first column."""
-    if name in ("twonn", "twonn_published"):
-        return twonn(logs[:, 0], discard if name == "twonn" else _PUBLISHED)
-    if name == "twonn_ml":
-        return twonn_ml(logs[:, 0])
-    scale = int(name.removeprefix("gride_"))
-    return gride(logs[:, SCALES.index(scale)], scale)
-
-
-def _batch(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.1) -> _Batch:
-    """Return the ratios of a batch and its estimates in half-samples.
-
-    Args:
-        x: states, shape (n, d).
-        held: which states each half-sample holds, up to 32 of them, shape (halves, n).
-        discard: share of the largest μ that ``twonn`` leaves out.
-    """
-    found = _neighbours(x)
-    if (found.distances[:, 0] == 0).any():
-        x, first = np.unique(x, axis=0, return_index=True)
-        held, found = held[:, first], _neighbours(x)
-    halves = {name: np.full(len(held), np.nan) for name in _NAMES}
-    if len(found.distances) >= _FEWEST:
-        # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
-        bits = np.bitwise_or.reduce(held.astype(np.int64) << np.arange(len(held))[:, None]).astype(np.uint32)
-        of_neighbours = bits[found.places]
-        read, start = scales_read(bits, of_neighbours), dict[int, float]()
-        for half, of_half in enumerate(held):
-            inside = of_neighbours[of_half] & np.uint32(1 << half) > 0
-            for name, value in half_estimates(found, of_half, inside, discard, read, start).items():
-                halves[name][half] = value
-    return _Batch(_logs(found.distances), halves)
-
-
-def scales_read(bits: NDArray[np.uint32], of_neighbours: NDArray[np.uint32]) -> dict[int, int]:
-    """Return for each scale the one at which half-samples are read, so that it lies at the same distance.
-
-    Neighbours in the same text are in the half with it, of others every second is. Where dimension changes with
-    distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
-    nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
-
-    Args:
-        bits: which half-samples hold a state, shape (n,).
-        of_neighbours: the same of its nearest neighbours, nearest first, shape (n, listed).
-    """
-    shared = np.bitwise_count(bits[:, None] & of_neighbours).sum(axis=0, dtype=np.int64)
-    share = shared / max(int(np.bitwise_count(bits).sum()), 1)
-    return {n: n if n < _MOVED else max(1, round(n * float(share[: 2 * n].mean()))) for n in SCALES}
-
-
-def half_estimates(
-    found: Neighbours,
-    held: NDArray[np.bool_],
-    inside: NDArray[np.bool_],
-    discard: float,
-    read: Mapping[int, int],
-    start: dict[int, float],
-) -> dict[str, float]:
-    """Return every estimate among the states that a half-sample holds.
-
-    The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
-    for a scale is left out of it; a scale that more than one state in ten is left out of has no estimate.
-
-    Args:
-        found: neighbours among all states, with a list.
-        held: which states the half-sample holds, shape (n,).
-        inside: which of the neighbours of these states it holds, shape (states held, listed).
-        discard: share of the largest μ that ``twonn`` leaves out.
-        read: for each scale the one at which the half-sample is read.
-        start: by scale an estimate from which the search sets out; this half's estimates are put there.
-    """
-    estimates: dict[str, float] = {}
-    if len(inside) < _FEWEST:
-        return estimates
-    rows, count, where = np.flatnonzero(held), np.count_nonzero(inside, axis=1), np.flatnonzero(inside)
-    first = np.cumsum(count) - count
-    for scale, here in read.items():
-        enough = count >= 2 * here
-        if enough.mean() < 0.9:
-            break
-        columns = (where[first[enough] + rank - 1] % inside.shape[1] for rank in (here, 2 * here))
-        near, far = (found.listed[rows[enough], column] for column in columns)
-        logs = np.log(far[near > 0] / near[near > 0])
-        if len(logs) < _FEWEST or logs.mean() < _EQUAL:
-            continue
-        estimates[f"gride_{scale}"] = start[scale] = gride(logs, here, start.get(scale, 0.0))
-        if scale == 1:
-            logs.sort()
-            estimates |= {
-                name: twonn(logs, share)
-                for name, share in {"twonn": discard, "twonn_published": _PUBLISHED}.items()
-                if logs[_kept(len(logs), share) - 1] >= _EQUAL
-            }
-            if logs[_kept(len(logs), 0.1) - 1] >= _EQUAL:
-                estimates["twonn_ml"] = twonn_ml(logs)
-    return estimates
-
-
-def log_ratios(x: NDArray[np.floating]) -> Floats:
-    """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
-
-    Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
-    r1 = 0 has no ratio.
-    """
-    found = _neighbours(x, listed=0)
-    if (found.distances[:, 0] == 0).any():
-        found = _neighbours(np.unique(x, axis=0), listed=0)
-    return _logs(found.distances)
-
-
-def _logs(distances: Floats) -> Floats:
-    if not len(distances):
-        return np.zeros((0, 0))
-    logs: Floats = np.diff(np.log(distances), axis=1)
-    return logs[logs[:, 0].argsort()]
-
-
-_MOVED = 16  # from this scale on half-samples are read at another one
-_LISTED = 240  # more than the 128 that the largest scale needs, since a half may hold few of the nearest
-
-
-def _neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:
-    if len(x) < 3:
-        return Neighbours(np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
-    return nearest(x, 2, [rank for rank in RANKS[2:] if rank < len(x)], listed)
-
-
-def _kept(n: int, discard: float) -> int:
-    """Return how many of n ratios are fitted: ⌊(1 − discard)·n⌋, but no more than n − 1, since F = 1 has no log."""
-    return min(int((1 - discard) * n + 1e-9), n - 1)  # 1 − 0.8 is a little less than 0.2
-
-
-def twonn(logs: Floats, discard: float = 0.1) -> float:
-    """Return the slope through the origin of −log(1 − F) on log μ over the smallest μ.
-
-    Args:
-        logs: log μ, ascending, shape (N,), N ≥ 10.
-        discard: share of the largest μ that are left out, 0 to 0.9.
-    """
-    n = len(logs)
-    kept = logs[: _kept(n, discard)]
-    empirical = -np.log1p(-np.arange(1, len(kept) + 1) / n)
-    return float(kept @ empirical / (kept @ kept))
-
-
-def twonn_ml(logs: Floats) -> float:
-    """Return (N − 1) / Σ log μ."""
-    return float((len(logs) - 1) / logs.sum())
 
 
 @lru_cache(maxsize=16)
@@ -437,7 +280,7 @@ def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]
     first = logs[:, 0]
     found = {
         "twonn": twonn(first, discard),
-        "twonn_published": twonn(first, _PUBLISHED),
+        "twonn_published": twonn(first, PUBLISHED),
         "twonn_ml": twonn_ml(first),
     }
     return found | {f"gride_{s}": gride(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.metrics._gride import gride
 from reporter.metrics._intervals import half_sample_interval
-from reporter.metrics.intrinsic_dimension import _batch, _estimate, scales_read, twonn, twonn_ml
-from reporter.metrics.intrinsic_dimension import log_ratios as log_ratios_at_all_scales
+from reporter.metrics._ratios import batch_of, estimate, scales_read, twonn, twonn_ml
+from reporter.metrics._ratios import log_ratios as log_ratios_at_all_scales
 
 
 def log_ratios(x):
@@ -114,7 +114,7 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
     rng = np.random.default_rng(4)
     x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
-    found = _batch(x, held, 0.1)
+    found = batch_of(x, held, 0.1)
     bits = (held * np.array([[1], [2]])).sum(axis=0).astype(np.uint32)
     read = scales_read(bits, bits[np.argsort(cdist(x, x), axis=1)[:, 1:241]])
     assert [read[n] for n in (1, 2, 4, 8)] == [1, 2, 4, 8] and all(0.4 * n < read[n] < 0.6 * n for n in (16, 32, 64))
@@ -147,9 +147,9 @@ def test_the_interval_covers_where_texts_are_clusters():
         rng = np.random.default_rng(seed)
         x = np.repeat(rng.standard_normal((80, 5)), 3, axis=0) + 0.5 * rng.standard_normal((240, 5))
         groups = np.repeat(groups_of(np.arange(80), seed), 3)
-        found = _batch(x, FEW_HALVES[:, groups], 0.1)
+        found = batch_of(x, FEW_HALVES[:, groups], 0.1)
         names = ("twonn_ml", "twonn", "gride_8")
-        estimates.append([_estimate(name, found.logs, 0.1) for name in names])
+        estimates.append([estimate(name, found.logs, 0.1) for name in names])
         halves = [found.halves[name] for name in names]
         intervals.append([half_sample_interval(v, h, 80, (0, 99)) for v, h in zip(estimates[-1], halves, strict=True)])
     low, high = np.moveaxis(intervals, 2, 0)
