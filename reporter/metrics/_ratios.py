@@ -155,6 +155,7 @@ _LISTED = 240  # more than the 128 that the largest scale needs, since a half ma
 
 
 def neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:
+    """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list."""
     if len(x) < 3:
         return Neighbours(np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
     return nearest(x, 2, [rank for rank in RANKS[2:] if rank < len(x)], listed)
