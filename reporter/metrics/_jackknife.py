@@ -33,7 +33,7 @@ def jackknife_interval(value: float, without: NDArray[np.float64]) -> tuple[floa
 def mean_interval(value: float, groups: NDArray[np.float64], bounds: tuple[float, float]) -> tuple[float, float]:
     """Return a 95 % interval of a mean from the means of its groups, shape (G,), cut at the bounds."""
     half = _quantile(len(groups)) * np.std(groups, ddof=1) / np.sqrt(len(groups))
-    return max(float(value - half), bounds[0]), min(float(value + half), bounds[1])
+    return float(max(value - half, bounds[0])), float(min(value + half, bounds[1]))
 
 
 def _quantile(groups: int) -> float:

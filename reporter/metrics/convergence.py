@@ -232,7 +232,7 @@ def _unequal(a: Approach, b: Approach, place: Place | None) -> str:
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=3,
+    version=4,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=("differences",),
@@ -266,9 +266,9 @@ def paired_test(gap: TextAverage, place: Place) -> Value:
     """
     from scipy.special import stdtr
 
-    variance = (gap.square - gap.value**2) * gap.n / (gap.n - 1) if gap.n > 1 else 0.0
     if gap.distinct < 2:
         return Value("frequency_gap_p", place, None, gap.n, reason="fewer than two texts have tokens of both kinds")
+    variance = (gap.square - gap.value**2) * gap.distinct / (gap.distinct - 1)
     if not variance > max(1e-12 * gap.square, ROUNDING**2):
         return Value("frequency_gap_p", place, None, gap.n, reason="the difference is the same in every text")
     t = gap.value / (variance / gap.distinct) ** 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from oracles import pairs
-from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.fake_model import FIRST_WORD, FakeModel, FakeTexts, made_up_texts
 
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
@@ -129,18 +129,22 @@ def test_fewer_texts_than_there_are(see):
         metric.options(texts=19)
 
 
+def distinct_texts(count):
+    return FakeTexts(list(dict.fromkeys(made_up_texts(2 * count)))[:count])
+
+
 @pytest.mark.parametrize("texts", [0, 1, 19])
 def test_too_few_texts(see, texts):
-    seen = see(FakeModel(), made_up_texts(texts))
+    seen = see(FakeModel(), distinct_texts(texts))
     for found in (within(seen), between(seen, seen)):
         assert len(found) == 2 * 16
         assert {(row.reason, row.n) for row in found.values()} == {("fewer than 20 texts", texts)}
 
 
 def test_twenty_texts_are_enough(see):
-    found = within(see(FakeModel(), made_up_texts(20)))
+    found = within(see(FakeModel(), distinct_texts(20)))
     assert all(row.value is not None and row.n == 20 for row in found.values())
-    found = within(see(FakeModel(), made_up_texts(20)), k=20)
+    found = within(see(FakeModel(), distinct_texts(20)), k=20)
     assert found["knn", 0, 1].reason == "no more than 20 texts" and found["cka", 0, 1].value is not None
 
 
@@ -160,8 +164,14 @@ def test_a_layer_where_all_texts_are_equal(see, constant):
 
 def test_one_text_apart_from_all_others(see):
     """Its distance to them says nothing of how texts are arranged."""
-    texts = FakeTexts(["1 2 3"] * 30 + ["4 5"])
-    found = within(see(FakeModel(sinks=False, special=False), texts))
+
+    class Apart(FakeModel):
+        def states(self, input_ids, attention_mask):
+            apart = (input_ids[:, :1] == FIRST_WORD + 4)[..., None]
+            return [x.where(apart, torch.tensor(7.5)) for x in super().states(input_ids, attention_mask)]
+
+    texts = FakeTexts([*(f"1 {word}" for word in range(30)), "4 5"])
+    found = within(see(Apart(sinks=False, special=False), texts))
     assert {row.reason for key, row in found.items() if key[0] == "cka"} == {
         "the mean states of all texts, or of all but one, are equal"
     }

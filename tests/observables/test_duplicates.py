@@ -43,7 +43,7 @@ def test_a_corpus_and_its_copy_have_the_same_intervals(observe, values, distinct
     assert checked > 40
     for layer in range(3):
         p = [of["convergence.frequency_gap_p", layer].value for of in found]
-        assert p[0] == pytest.approx(p[1], rel=0.05)  # the variance is over n − 1 texts in the one, 2n − 1 in the other
+        assert p[0] == pytest.approx(p[1], rel=1e-3)
 
 
 def test_an_unevenly_repeated_text_weighs_as_the_textbook_says(observe, values, distinct):

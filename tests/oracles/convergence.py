@@ -47,7 +47,7 @@ def paired_p(a, b, originals):
     """
     distinct = len(np.unique(originals))
     difference = a - b
-    t = difference.mean() / np.sqrt(difference.var(ddof=1) / distinct)
+    t = difference.mean() / np.sqrt(difference.var() / (distinct - 1))
     if distinct == len(a):
         assert np.isclose(2 * stats.t.sf(abs(t), distinct - 1), stats.ttest_rel(a, b).pvalue)
     return 2 * stats.t.sf(abs(t), distinct - 1)
