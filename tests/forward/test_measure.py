@@ -192,10 +192,10 @@ def test_counts_of_cut_short_and_empty_texts(observe):
     texts = FakeTexts(["1 2 4 5 6 7 8", "", "5", "6 7", "8 9 1 2 4"])
     _, counts = observe(FakeModel(role="encoder", special=True, sinks=False), texts, max_tokens=5)
     assert (counts.texts, counts.cut_texts, counts.short_texts) == (5, 2, 2)
-    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (5 + 2 + 3 + 4 + 5, 10, 9, 0)
+    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (5 + 2 + 3 + 4 + 5, 10, 9 - 4, 0)
     _, counts = observe(FakeModel(role="decoder", special=False, sinks=False), texts, max_tokens=5)
     assert (counts.texts, counts.cut_texts, counts.short_texts) == (4, 1, 1)
-    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (13, 0, 9, 4)
+    assert (counts.tokens, counts.special, counts.ordinary, counts.sinks) == (13, 0, 13 - 4, 0)
 
 
 def test_counts_can_be_written_as_json(observe):
@@ -221,7 +221,7 @@ def test_a_text_longer_than_the_budget_goes_alone(observe, values):
 def test_one_token_texts(observe, values):
     model = FakeModel(role="decoder", special=False, sinks=False)
     observables, counts = observe(model, FakeTexts(["1", "2", "4", "1"]))
-    assert (counts.tokens, counts.sinks, counts.short_texts) == (4, 4, 4)
+    assert (counts.tokens, counts.ordinary, counts.sinks, counts.short_texts) == (4, 0, 0, 4)
     found = values(model, observables, 4, "words")
     assert found["convergence.similarity", 0].n == 4
     assert found["intrinsic_dimension.duplicates", 1].value == pytest.approx(0.25)

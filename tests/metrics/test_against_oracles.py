@@ -25,7 +25,7 @@ from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
 from reporter.texts.duplicates import originals
 
-TEXTS = 150
+TEXTS = 90
 SCALES = (1, 2, 4, 8, 16, 32, 64)
 VARIANTS = {
     "encoder": {"role": "encoder", "special": True, "positions": True, "sinks": True},
@@ -48,7 +48,7 @@ def measured(model):
 
 @pytest.fixture
 def everything(model, measured, observe):
-    """Return the model, its observables over 150 texts, and the same tokens one by one."""
+    """Return the model, its observables over 90 texts, and the same tokens one by one."""
     if measured:
         return measured[0]
     texts = made_up_texts(TEXTS)
@@ -203,18 +203,16 @@ def test_identities(everything, values):
 
 
 def test_views_of_the_same_tokens_are_the_same(observe, values):
-    """Without special tokens two views hold the same tokens; the memo they share must not mix up the third one."""
+    """Without special tokens both views are equal; the memo they share must not mix up other ones."""
     model, texts = FakeModel(role="encoder", special=False, sinks=False), made_up_texts(40)
     observables, _ = observe(model, texts)
-    words, everything, ordinary = (values(model, observables, 40, view) for view in ("words", "all", "no-sinks"))
+    words, everything = (values(model, observables, 40, view) for view in ("words", "all"))
     assert words.keys() == everything.keys()
-    for key, value in words.items():
+    for key, value in words.items():  # where arrays lie in memory decides the last bits of a product
         other = everything[key]
-        assert (value.n, value.reason) == (other.n, other.reason)
-        for one, two in ((value.value, other.value), (value.ci_low, other.ci_low), (value.ci_high, other.ci_high)):
-            assert one == two or one == pytest.approx(two, rel=1e-12), key
-    without = ordinary["motion.norm", 1]
-    assert without.n == words["motion.norm", 1].n - 40 and without.value != words["motion.norm", 1].value
+        assert value.n == other.n and value.reason == other.reason, key
+        for x, y in ((value.value, other.value), (value.ci_low, other.ci_low), (value.ci_high, other.ci_high)):
+            assert x == (None if y is None else pytest.approx(y, rel=1e-9, abs=1e-12)), key
 
 
 def check_same(metric, options, a, b):
@@ -251,14 +249,15 @@ def test_bootstrap_intervals_against_the_textbook(everything, values):
 
     model, observables, reference = everything
     tokens = reference.view("words")
+    _, text = np.unique(originals(made_up_texts(TEXTS))[tokens.texts], return_inverse=True)  # copies are drawn together
     found = values(model, observables, TEXTS, "words", ["convergence", "motion"])
     for name, layer, quantity in (
         ("convergence.similarity", 1, cosine(tokens.states[1], tokens.states[-1])),
         ("motion.norm", 3, motion(tokens.states)["norm", 3]),
         ("motion.step_cosine", 2, motion(tokens.states)["step_cosine", 2]),
     ):
-        sums = np.bincount(tokens.texts, quantity, TEXTS)
-        low, high = bootstrap.interval(sums, np.bincount(tokens.texts, minlength=TEXTS))
+        sums = np.bincount(text, quantity)
+        low, high = bootstrap.interval(sums, np.bincount(text))
         value = found[name, layer]
         assert value.ci_high - value.ci_low == pytest.approx(high - low, rel=0.15)
         assert value.ci_low < value.value < value.ci_high
