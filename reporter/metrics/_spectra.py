@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ZERO = 1e-12  # of Σλ: an eigenvalue up to it is what rounding leaves of zero
+ROOTS_ZERO = 1e-8  # of Σλ, where roots are taken: what float32 products leave of zero, whose root would read 1e-4
 
 
 def varies(variance: float, n: int, seen: Observed, place: Place) -> bool:
@@ -50,6 +51,14 @@ def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
 
     found = seen.once(("eigenvalues with the mean", seen.held, place), compute)
     return np.asarray(found[found > ZERO * found.sum()])
+
+
+def singular_values(squares: Floats, variance: float) -> Floats:
+    """Return the roots of the eigenvalues above ``ROOTS_ZERO`` of the total variance.
+
+    A LayerNorm leaves one direction without variance: without this its root, pure rounding, would count as an axis.
+    """
+    return np.sqrt(squares[squares > ROOTS_ZERO * variance])
 
 
 def effective_rank(spectrum: Floats) -> float:

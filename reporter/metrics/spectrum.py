@@ -12,12 +12,14 @@ from reporter.metrics._delta import described, interval, reciprocal, spectral_er
 from reporter.metrics._growth import RARE_TYPES, per_doubling
 from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import (
+    ROOTS_ZERO,
     ZERO,
     Floats,
     decay,
     effective_rank,
     eigenvalues,
     participation_ratio,
+    singular_values,
     stable_rank,
     thinned,
     uncentred_eigenvalues,
@@ -53,7 +55,7 @@ STATISTICS = (
         "effective_rank_singular",
         "effective rank of singular values",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, centred: the square "
-        f"roots of n·λ, with {_SPECTRUM}",
+        f"roots of n·λ, with {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}",
         (ROY,),
         interval=described("log", "0.80 to 0.95"),
         floor=True,
@@ -69,7 +71,7 @@ STATISTICS = (
         "RankMe",
         "exp(−Σ p log p), p = σ/Σσ, σ the singular values of the n × d matrix of all token states, not centred: the "
         "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
-        f"{ZERO:.0e} of their sum count as zero",
+        f"{ROOTS_ZERO:.0e} of the total variance count as zero",
         (GARRIDO,),
         floor=True,
         bounds=(1, None),
@@ -168,7 +170,7 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
         "rankme": (uncentred_eigenvalues(seen, place), _floors.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
-        rank = max(1.0, effective_rank(np.sqrt(squares)))
+        rank = max(1.0, effective_rank(singular_values(squares, float(found.sum()))))
         yield Value(name, place, rank, n, *interval(rank, errors.get(name), "log", (1.0, float(most))))
         yield Value(f"{name}_floor", place, max(1.0, effective_rank(np.sqrt(of_noise))), n)
     exponent, floor = decay(found, most), decay(isotropic, most)

@@ -21,7 +21,7 @@ def encoded(index, layout, tokens, seed):
         for place, w in zip(layout.places, layout.widths, strict=True)
     }
     none = np.zeros(tokens, dtype=bool)
-    return EncodedText(index, np.arange(tokens), none, none, states)
+    return EncodedText(index, np.arange(tokens), none, states)
 
 
 def test_all_texts_and_layers_share_a_plane_with_and_without_the_last():

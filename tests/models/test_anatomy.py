@@ -83,8 +83,18 @@ class Toy(nn.Module):
         )
 
 
+class ToyTokenizer:
+    all_special_ids, pad_token_id, eos_token_id = (0, 1), 0, 1
+
+    def __call__(self, text: str, return_special_tokens_mask: bool) -> dict[str, list[int]]:
+        return {"input_ids": [2, 1], "special_tokens_mask": [0, 1]}
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [str(i) for i in ids]
+
+
 def examined(model: nn.Module) -> Examined:
-    return examine(model, SimpleNamespace(all_special_ids=[0, 1], pad_token_id=0, eos_token_id=1))
+    return examine(model, ToyTokenizer())
 
 
 def look(model: nn.Module) -> tuple[Any, Capture, Any]:
