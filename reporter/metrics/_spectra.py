@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 ZERO = 1e-12  # of Σλ: an eigenvalue up to it is what rounding leaves of zero
-ROOTS_ZERO = 1e-8  # of Σλ, where roots are taken: what float32 products leave of zero, whose root would read 1e-4
+ROOTS_ZERO = 1e-8
+"""Of Σλ, where roots are taken: a LayerNorm leaves a direction without variance, float32 products some 1e-9 there, and
+the root of that would count as an axis."""
 
 
 def varies(variance: float, n: int, seen: Observed, place: Place) -> bool:
@@ -38,27 +40,16 @@ def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
     return found[found > ZERO * total], ""
 
 
-def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
-    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that are not zero, largest first; n tokens span n directions.
+def uncentred_eigenvectors(seen: Observed, place: Place) -> tuple[Floats, Floats]:
+    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that are not zero, largest first, and vectors as columns.
 
-    They are the squared singular values of the matrix of states as they are, over n.
+    They are the squared singular values of the matrix of states as they are, over n; n tokens span n directions.
     """
-
-    def compute() -> Floats:
-        mean = seen.moments(place).mean
-        values = np.linalg.eigvalsh(seen.covariance(place) + np.outer(mean, mean))[::-1]
-        return np.asarray(np.clip(values[: seen.tokens], 0.0, None), dtype=np.float64)
-
-    found = seen.once(("eigenvalues with the mean", seen.held, place), compute)
-    return np.asarray(found[found > ZERO * found.sum()])
-
-
-def singular_values(squares: Floats, variance: float) -> Floats:
-    """Return the roots of the eigenvalues above ``ROOTS_ZERO`` of the total variance.
-
-    A LayerNorm leaves one direction without variance: without this its root, pure rounding, would count as an axis.
-    """
-    return np.sqrt(squares[squares > ROOTS_ZERO * variance])
+    mean = seen.moments(place).mean
+    values, vectors = np.linalg.eigh(seen.covariance(place) + np.outer(mean, mean))
+    values, vectors = values[::-1][: seen.tokens], vectors[:, ::-1][:, : seen.tokens]
+    kept = values > ROOTS_ZERO * np.trace(seen.covariance(place))
+    return values[kept], vectors[:, kept]
 
 
 def effective_rank(spectrum: Floats) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.metrics import _floors
-from reporter.metrics._delta import described, interval, reciprocal, spectral_errors
+from reporter.metrics._delta import described, interval, reciprocal, spectral_errors, uncentred_error
 from reporter.metrics._growth import RARE_TYPES, per_doubling
 from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import (
@@ -19,10 +19,9 @@ from reporter.metrics._spectra import (
     effective_rank,
     eigenvalues,
     participation_ratio,
-    singular_values,
     stable_rank,
     thinned,
-    uncentred_eigenvalues,
+    uncentred_eigenvectors,
 )
 from reporter.metrics.base import Eigenvalue, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -73,6 +72,7 @@ STATISTICS = (
         "square roots of n times the eigenvalues of covariance + μμᵀ; the first min(d, n) of these, and those up to "
         f"{ROOTS_ZERO:.0e} of the total variance count as zero",
         (GARRIDO,),
+        interval=described("log", "0.9 to 0.95"),
         floor=True,
         bounds=(1, None),
         trap="The common mean counts as an axis: a long one lowers the number whatever the other axes do.",
@@ -153,7 +153,8 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
 def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
     n, width = seen.tokens, seen.width(place)
     isotropic = _floors.eigenvalues(n, width, seen.seed)
-    most, errors = min(width, n - 1), spectral_errors(seen, place)
+    most, squares, axes = min(width, n - 1), *uncentred_eigenvectors(seen, place)
+    errors = {**spectral_errors(seen, place), "rankme": uncentred_error(seen, place, squares, axes)}
     ranks = {"effective_rank": effective_rank, "participation_ratio": participation_ratio, "stable_rank": stable_rank}
     for name, of in ranks.items():
         rank = max(1.0, of(found))
@@ -166,12 +167,12 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
-        "effective_rank_singular": (found, isotropic),
-        "rankme": (uncentred_eigenvalues(seen, place), _floors.eigenvalues(n + 1, width, seen.seed)),
+        "effective_rank_singular": (found[found > ROOTS_ZERO * found.sum()], isotropic),
+        "rankme": (squares, _floors.eigenvalues(n + 1, width, seen.seed)),
     }
-    for name, (squares, of_noise) in singular.items():
-        rank = max(1.0, effective_rank(singular_values(squares, float(found.sum()))))
-        yield Value(name, place, rank, n, *interval(rank, errors.get(name), "log", (1.0, float(most))))
+    for name, (kept, of_noise) in singular.items():
+        rank = max(1.0, effective_rank(np.sqrt(kept)))
+        yield Value(name, place, rank, n, *interval(rank, errors[name], "log", (1.0, float(most))))
         yield Value(f"{name}_floor", place, max(1.0, effective_rank(np.sqrt(of_noise))), n)
     exponent, floor = decay(found, most), decay(isotropic, most)
     if exponent is None:
