@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.metrics._intervals import FEWEST_TEXTS
-from reporter.metrics._spectra import ROOTS_ZERO, ZERO
+from reporter.metrics._spectra import ZERO
 from reporter.metrics.base import INFLUENCES
 
 if TYPE_CHECKING:
@@ -159,40 +159,22 @@ def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
 
     def compute() -> dict[str, Error | None]:
         values, vectors = np.linalg.eigh(seen.covariance(place))
-        most = seen.tokens - 1
-        spectrum, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
+        n = seen.tokens
+        spectrum, vectors = values[::-1][: n - 1], vectors[:, ::-1][:, : n - 1]
         kept = spectrum > ZERO * spectrum.sum()
         spectrum, vectors = spectrum[kept], vectors[:, kept]
-        x = sampled(seen).states(place).astype(np.float64) - seen.moments(place).mean
-        return _errors(seen, x @ vectors, spectrum, _gradients(spectrum, min(seen.width(place), most)))
+        sample = sampled(seen)
+        x = sample.states(place).astype(np.float64) - seen.moments(place).mean
+        numbers = _gradients(spectrum, min(seen.width(place), n - 1))
+        gradients = np.stack(list(numbers.values()), axis=1)
+        influences = np.square(x @ vectors) @ gradients - spectrum @ gradients
+        texts = texts_of(sample)
+        return {
+            name: error_over_texts(influence, texts, n, seen.texts)
+            for name, influence in zip(numbers, influences.T, strict=True)
+        }
 
     return seen.once(("spectral errors", seen.held, place), compute)
-
-
-def uncentred_error(seen: Observed, place: Place, values: Floats, vectors: Floats) -> Error | None:
-    """Return the error of the effective rank of the roots of eigenvalues of E xxᵀ, given with their vectors."""
-    x = sampled(seen).states(place).astype(np.float64)
-    return _errors(seen, x @ vectors, values, {"rankme": _of_roots(values)})["rankme"]
-
-
-def _errors(
-    seen: Observed, along: Floats, spectrum: Floats, gradients: Mapping[str, Floats]
-) -> dict[str, Error | None]:
-    """Return the error of each number whose derivative by each eigenvalue is given.
-
-    Args:
-        seen: the corpus.
-        along: the sampled states along each eigenvector, shape (m, eigenvalues).
-        spectrum: the eigenvalues.
-        gradients: of each number, shape (eigenvalues,).
-    """
-    by = np.stack(list(gradients.values()), axis=1)
-    influences = np.square(along) @ by - spectrum @ by
-    texts = texts_of(sampled(seen))
-    return {
-        name: error_over_texts(influence, texts, seen.tokens, seen.texts)
-        for name, influence in zip(gradients, influences.T, strict=True)
-    }
 
 
 def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
@@ -208,9 +190,6 @@ def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
     share[0] += 1
     participation = total**2 / squares
     entropy = -(p @ np.log(p))
-    singular = np.zeros_like(p)
-    axes = spectrum > ROOTS_ZERO * total
-    singular[axes] = _of_roots(spectrum[axes])
     decay, fitted = np.zeros_like(p), spectrum[: most // 2]
     if len(fitted) >= 3:
         rank = np.arange(1, len(fitted) + 1)
@@ -221,17 +200,8 @@ def _gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
         "top_variance_share": share / total,
         "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
         "effective_rank": -np.exp(entropy) * (np.log(p) + entropy) / total,
-        "effective_rank_singular": singular,
         "decay": decay,
     }
-
-
-def _of_roots(squares: Floats) -> Floats:
-    """Return the derivative of exp(−Σ q log q), q = √λ/Σ√λ, by each λ."""
-    roots = np.sqrt(squares)
-    q = roots / roots.sum()
-    entropy = -(q @ np.log(q))
-    return np.asarray(-np.exp(entropy) * (np.log(q) + entropy) / roots.sum() / (2 * roots))
 
 
 def cosine_influence(units: Floats, mean: Floats) -> Floats:

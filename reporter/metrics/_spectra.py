@@ -40,16 +40,14 @@ def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
     return found[found > ZERO * total], ""
 
 
-def uncentred_eigenvectors(seen: Observed, place: Place) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that are not zero, largest first, and vectors as columns.
+def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
+    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that have roots, largest first; n tokens span n directions.
 
-    They are the squared singular values of the matrix of states as they are, over n; n tokens span n directions.
+    They are the squared singular values of the matrix of states as they are, over n.
     """
-    mean = seen.moments(place).mean
-    values, vectors = np.linalg.eigh(seen.covariance(place) + np.outer(mean, mean))
-    values, vectors = values[::-1][: seen.tokens], vectors[:, ::-1][:, : seen.tokens]
-    kept = values > ROOTS_ZERO * np.trace(seen.covariance(place))
-    return values[kept], vectors[:, kept]
+    covariance, mean = seen.covariance(place), seen.moments(place).mean
+    values = np.linalg.eigvalsh(covariance + np.outer(mean, mean))[::-1][: seen.tokens]
+    return np.asarray(values[values > ROOTS_ZERO * np.trace(covariance)])
 
 
 def effective_rank(spectrum: Floats) -> float:
