@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
-from reporter.metrics._intervals import BOOTSTRAP, FEWEST_TEXTS, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._sources import ETHAYARAJH
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.geometry.intervals import percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._sources import GIRALDO, QUEIPO, SKEAN
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric

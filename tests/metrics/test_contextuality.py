@@ -5,7 +5,7 @@ import pytest
 from oracles import contextuality as oracle
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics._explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
 from reporter.metrics.contextuality import ContextualityOptions, mean_pair_cosine, similarity_floor
 from reporter.observables.intra_text import isotropic_cosine
 

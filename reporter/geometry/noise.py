@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reporter.geometry.arrays import Floats
+from reporter.geometry.spectra import mean_cosine_of, top_share_of
 
 
 def gaussian(n: int, d: int, seed: int) -> Floats:
@@ -42,8 +42,7 @@ def eigenvalues(n: int, d: int, seed: int) -> Floats:
 @lru_cache(maxsize=256)
 def top_variance_share(n: int, d: int, seed: int) -> float:
     """Return λ1/Σλ of the covariance of n isotropic Gaussian vectors in d dimensions."""
-    spectrum = eigenvalues(n, d, seed)
-    return float(spectrum[0] / spectrum.sum())
+    return top_share_of(eigenvalues(n, d, seed))
 
 
 @lru_cache(maxsize=256)
@@ -57,7 +56,7 @@ def mean_cosine(n: int, d: int, seed: int) -> float:
         total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
     else:
         total = np.random.default_rng([seed, n, d]).standard_normal(d) * np.sqrt(n / d)
-    return float((total @ total - n) / (n * (n - 1)))
+    return mean_cosine_of(total, n)
 
 
 @lru_cache(maxsize=256)
@@ -83,3 +82,15 @@ def step_angle(n: int, d: int, seed: int) -> float:
     first, second = b - a, c - b
     cosine = (first * second).sum(axis=1) / (np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1))
     return float(np.arccos(np.clip(cosine, -1, 1)).mean())
+
+
+def cosine_above(threshold: float, d: int) -> float:
+    """Return P(|cosine| > t) of a direction drawn evenly from the sphere in d dimensions.
+
+    cos² has a Beta(1/2, (d − 1)/2) distribution.
+    """
+    from scipy.special import betainc
+
+    if threshold >= 1:
+        return 0.0
+    return 1.0 if d == 1 else float(betainc((d - 1) / 2, 0.5, 1 - threshold**2))
