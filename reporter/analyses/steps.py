@@ -13,7 +13,8 @@ from reporter.analyses.analysis import Tell, silent
 from reporter.analyses.encode import EncodedText
 from reporter.analyses.results import Finding, JourneyStep, Measure, Neighbour, WithPositions
 from reporter.forward.places import Layout, Place
-from reporter.geometry.neighbours import BOTH, Closeness, Rows, against, compare
+from reporter.geometry.neighbours import BOTH, Closeness, against, compare
+from reporter.geometry.rows import Rows
 from reporter.metrics.base import Value
 from reporter.weights.kinds import StaticVectors
 

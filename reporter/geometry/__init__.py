@@ -10,10 +10,10 @@ is a ``ValueError`` that says why. Metrics of the same names call the same code:
     x = np.random.default_rng(0).standard_normal((1000, 5))
     geometry.twonn(x), geometry.isoscore(x), geometry.cka(x, x[:, :3])
 
-The modules of this room hold what these are made of, for whole layers and corpora: :mod:`.neighbours` and
+The modules of this room hold what these are made of, for whole layers and corpora: :mod:`.rows`, :mod:`.neighbours` and
 :mod:`.pairs` (exact, at the price of float32 products), :mod:`.dimension`, :mod:`.spectra`, :mod:`.components`,
-:mod:`.similarity`, :mod:`.clouds`, :mod:`.explained`, :mod:`.histograms`, :mod:`.correlation`, :mod:`.intervals` and
-:mod:`.noise` (what a number reads on nothing).
+:mod:`.similarity`, :mod:`.clouds`, :mod:`.entropy`, :mod:`.explained`, :mod:`.histograms`, :mod:`.correlation`,
+:mod:`.intervals` and :mod:`.noise` (what a number reads on nothing).
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "eigenvalues",
     "gride",
     "isoscore",
+    "matrix_entropy",
     "mean_cosine",
     "mutual_knn",
     "nearest_neighbours",
@@ -246,6 +247,28 @@ def mean_cosine(x: States) -> float:
     if len(units) < 2:
         raise ValueError("fewer than two states that are not zero")
     return spectra.mean_cosine_of(units.sum(dim=0).cpu().numpy(), len(units))
+
+
+def matrix_entropy(x: States, form: str = "centred") -> float:
+    """Return −Σ p log p in nats, p = λ/Σλ, λ the eigenvalues of the Gram matrix of a few states (Giraldo et al. 2014).
+
+    Args:
+        x: states, such as those of one text, (n, d), n ≥ 3.
+        form: ``centred`` of the states minus their mean; ``raw`` as they are (Skean et al. 2025); ``unit`` minus their
+            mean, each scaled to length 1, negative products taken as 0 (what the code of Skean et al. does).
+
+    Raises:
+        ValueError: for another form, and where all states are equal.
+    """
+    from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
+
+    if form not in FORMS:
+        raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
+    of = states(x, FEWEST)
+    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)]
+    if np.isnan(found):
+        raise ValueError("all states are equal")
+    return float(found)
 
 
 def cka(x: States, y: States) -> float:

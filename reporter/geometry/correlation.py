@@ -14,8 +14,10 @@ from reporter.geometry.intervals import Interval, below, quantile
 Method = Literal["spearman", "pearson"]
 FEWEST = 4  # Fisher's z has the variance 1/(n − 3)
 EXACT = 7  # up to here all orders are tried: 5040
-NEARLY_ONE = 0.9999
-"""A correlation beyond it is a line but for rounding, or ranks that agree: Fisher's z tells nothing of its error."""
+SATURATED = 0.9999
+"""Beyond it ranks agree: a larger z would only tell how many points there are."""
+A_LINE = 1 - 1e-9
+"""Beyond it points lie on a line but for rounding, which has no interval."""
 
 
 def correlation(x: Floats, y: Floats, method: Method, equal: float = 0.0) -> float | None:
@@ -52,22 +54,21 @@ def ranks(x: Floats, equal: float = 0.0) -> Floats:
 
 
 def fisher(r: float, n: float, method: Method) -> tuple[float, float]:
-    """Return Fisher's z of a correlation and its standard error; infinite below about four points.
+    """Return Fisher's z of a correlation, cut at that of ±0.9999, and its standard error; infinite below four points.
 
     The variance is 1/(n − 3), for Spearman's times 1 + ρ²/2 (Bonett & Wright 2000).
     """
-    z = atanh(max(-NEARLY_ONE, min(NEARLY_ONE, r)))
+    z = atanh(max(-SATURATED, min(SATURATED, r)))
     if n <= 3.0:
         return z, inf
     return z, sqrt((1 + r * r / 2 if method == "spearman" else 1.0) / (n - 3))
 
 
 def fisher_interval(r: float, n: int, method: Method) -> Interval:
-    """Return the 95 % interval of a correlation by Fisher's z; none for fewer than four points or beyond 0.9999."""
-    if n < FEWEST or abs(r) > NEARLY_ONE:
+    """Return the 95 % interval of a correlation by Fisher's z; none for fewer than four points, or for a line."""
+    if n < FEWEST or abs(r) > A_LINE:
         return None, None
-    z, error = fisher(r, n, method)
-    reach = quantile(0.975) * error
+    z, reach = atanh(r), quantile(0.975) * fisher(r, n, method)[1]
     return tanh(z - reach), tanh(z + reach)
 
 

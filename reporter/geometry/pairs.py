@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from reporter.geometry.arrays import Floats, Ints, Progress, silent
-from reporter.geometry.neighbours import UNIT32, Measure, Rows, measured, roundings
+from reporter.geometry.rows import UNIT32, Measure, Rows, measured, roundings
 
 MEASURES: tuple[Measure, ...] = ("cosine", "distance", "dot")
 

@@ -211,7 +211,7 @@ def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
     """
     import torch
 
-    from reporter.observables.text_entropy import entropies_of
+    from reporter.geometry.entropy import entropies_of
 
     draws = max(1, 256 // n)
     x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))

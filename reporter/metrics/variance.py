@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.geometry import noise
 from reporter.geometry.correlation import correlation, fisher_interval
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics._delta import described, sampled, texts_of
@@ -290,7 +291,7 @@ def _of_place(
         for name, value in numbers.items():
             yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
         share = found.between / found.total
-        floor = between_share_floor(n, len(found.count), seen.width(place), seen.seed)
+        floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
         error = errors["within_share"]
         yield Value("within_share", place, 1 - share, n, *interval(1 - share, error, "logit", (0.0, 1.0)))
         yield Value("within_share_floor", place, 1 - floor, n)
@@ -317,17 +318,6 @@ def _tradeoff(found: TypeView, place: Place) -> Value:
 
 
 ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
-
-
-@lru_cache(maxsize=256)
-def between_share_floor(n: int, types: int, d: int, seed: int) -> float:
-    """Return V_B/V of n isotropic Gaussian states in d dimensions to which T types mean nothing.
-
-    V_B/V ~ Beta(d(T − 1)/2, d(n − T)/2), whatever the counts; its mean is (T − 1)/(n − 1).
-    """
-    if types <= 1 or types >= n:
-        return float(types > 1)
-    return float(np.random.default_rng([seed, n, types, d]).beta(d * (types - 1) / 2, d * (n - types) / 2))
 
 
 def _types(found: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from reporter.forward.places import Layout, Place
 from reporter.forward.vocabulary import CONTENT, FUNCTION
-from reporter.geometry.neighbours import Rows, compare
+from reporter.geometry.neighbours import compare
+from reporter.geometry.rows import Rows
 from reporter.observables.bootstrap import REPLICATES
 from reporter.observables.sampled_tokens import SampledTokens
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import TINY, Floats, Ints, Progress, silent
 from reporter.geometry.components import Axes, principal_axes
-from reporter.geometry.neighbours import Rows
 from reporter.geometry.pairs import Consumer, pairs_between, pairs_within
+from reporter.geometry.rows import Rows
 from reporter.weights import positions
 from reporter.weights import vocabulary as words
 from reporter.weights.distributions import Distribution, PairHistograms, between, gathered, of_norms, within

@@ -10,8 +10,8 @@ import torch
 
 from reporter.geometry.arrays import Floats, Ints, Progress, silent
 from reporter.geometry.histograms import Histogram, Summary
-from reporter.geometry.neighbours import Measure, Rows
 from reporter.geometry.pairs import MEASURES, Tile, Workspace, pairs_between, pairs_within
+from reporter.geometry.rows import Measure, Rows
 from reporter.weights.kinds import Kind
 
 

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.neighbours import Measure, Rows
 from reporter.geometry.noise import cosine_above
 from reporter.geometry.pairs import Tile, Top
+from reporter.geometry.rows import Measure, Rows
 
 End = Literal["most", "least"]
 

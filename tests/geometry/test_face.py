@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from oracles import anisotropy, pairs
+from oracles import anisotropy, entropy, pairs
 from oracles import gride as by_likelihood
 from oracles import spectrum as by_singular_values
 from oracles import twonn as by_tree
@@ -66,11 +66,14 @@ def test_they_are_what_the_definitions_say(x):
         "mean_cosine": anisotropy.mean_cosine(x),
         "twonn": by_tree.twonn(x),
         "twonn_ml": by_tree.twonn_ml(x),
+        "matrix_entropy": entropy.of_text(x),
     }
     assert set(ALONE) == {*expected, "eigenvalues", "gride"}
     for name, value in expected.items():
         assert getattr(geometry, name)(x) == pytest.approx(value, rel=1e-9), name
     assert geometry.gride(x, 8) == pytest.approx(by_likelihood.gride(x, 8), rel=1e-5)
+    assert geometry.matrix_entropy(x, "raw") == pytest.approx(entropy.raw_of_text(x), rel=1e-9)
+    assert geometry.matrix_entropy(x[:9], "unit") == pytest.approx(entropy.unit_of_text(x[:9]), rel=1e-9)
     np.testing.assert_allclose(geometry.eigenvalues(x), by_singular_values.eigenvalues(x), rtol=1e-9)
     y = x[:, :5] + np.random.default_rng(1).standard_normal((300, 5))
     assert geometry.cka(x, y) == pytest.approx(pairs.cka(x, y), abs=2e-5)
@@ -102,7 +105,7 @@ def test_arrays_of_every_kind(x, kind):
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (np.ones((1, 4)), "1 rows; this needs 2"),
+        (np.ones((1, 4)), "1 rows; this needs [23]"),
         (np.zeros((0, 4)), "0 rows"),
         (np.ones(7), "shape .7,.; states are a matrix"),
         (np.ones((3, 4, 5)), "states are a matrix"),
@@ -132,6 +135,7 @@ def test_what_has_no_answer_is_refused(x):
         (lambda: geometry.twonn(x, 0.95), "share from 0 to 0.9"),
         (lambda: geometry.gride(x, 3), "one of 1, 2, 4"),
         (lambda: geometry.gride(x[:20], 16), "scale 16 needs more than 32"),
+        (lambda: geometry.matrix_entropy(x, "round"), "one of centred, raw, unit"),
         (lambda: geometry.cka(x, x[:-1]), "x has 300 rows and y 299"),
         (lambda: geometry.cka(x, np.ones((300, 2))), "rows of y"),
         (lambda: geometry.cka(x[:3], x[:3]), "needs 4"),

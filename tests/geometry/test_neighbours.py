@@ -93,17 +93,6 @@ def test_further_ranks_of_plain_data_are_exact_but_for_a_few_swaps():
     assert (np.abs(found / expected - 1) < 1e-12).mean() > 0.99
 
 
-@pytest.mark.parametrize("count", [17, 18, 19, 64, 65, 66, 67, 1026])
-@pytest.mark.parametrize("columns", [1, 3, 8])
-def test_the_smallest_of_a_row_by_groups(count, columns):
-    import torch
-
-    x = torch.from_numpy(RNG(count).integers(0, 50, (30, count))).float()
-    values, at = neighbours.smallest(x, columns)
-    assert torch.equal(values, x.sort(dim=1).values[:, :columns]) and torch.equal(x.gather(1, at), values)
-    assert all(len(set(row)) == columns for row in at.tolist())
-
-
 @pytest.mark.parametrize("count", [3, 4, 8, 9, 10, 11, 1023, 1024, 1025, 2050])
 def test_sizes_around_the_block_and_the_spare_candidates(count):
     x = RNG(count).standard_normal((count, 4))

@@ -5,10 +5,11 @@ import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from scipy.stats import spearmanr
 
+from reporter.geometry import noise
 from reporter.geometry.correlation import correlation
 from reporter.metrics.base import TokenType
 from reporter.metrics.registry import catalogue
-from reporter.metrics.variance import ROUNDING, VarianceOptions, between_share_floor
+from reporter.metrics.variance import ROUNDING, VarianceOptions
 from reporter.observables.observed import Observed
 
 
@@ -28,11 +29,11 @@ def test_the_floor_is_that_of_types_that_mean_nothing(n, types, d):
         x -= x.mean(axis=0)
         between = sum((which == t).sum() * np.square(x[which == t].mean(axis=0)).sum() for t in range(types))
         direct.append(between / np.square(x).sum())
-    drawn = [between_share_floor(n, types, d, seed) for seed in range(300)]
+    drawn = [noise.between_share(n, types, d, seed) for seed in range(300)]
     error = np.hypot(np.std(direct), np.std(drawn)) / np.sqrt(300)
     assert abs(np.mean(drawn) - np.mean(direct)) < 4 * error
     assert np.mean(drawn) == pytest.approx((types - 1) / (n - 1), abs=4 * error)
-    assert between_share_floor(n, 1, d, 0) == 0 and between_share_floor(n, n, d, 0) == 1
+    assert noise.between_share(n, 1, d, 0) == 0 and noise.between_share(n, n, d, 0) == 1
 
 
 def test_shares_and_identities(observe, values):

@@ -175,7 +175,7 @@ def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
     code = """
 import resource, numpy as np, torch
 from reporter.weights.tables import norms
-from reporter.geometry.neighbours import Rows
+from reporter.geometry.rows import Rows
 from reporter.geometry.pairs import pairs_within
 from reporter.weights.distributions import PairHistograms
 from reporter.weights.extremes import PairExtremes

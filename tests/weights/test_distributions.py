@@ -11,9 +11,9 @@ import torch
 from reporter.errors import ReporterError
 from reporter.geometry import pairs
 from reporter.geometry.histograms import MOST_BINS, QUANTILES, Histogram
-from reporter.geometry.neighbours import Rows
 from reporter.geometry.noise import cosine_above
 from reporter.geometry.pairs import Workspace, pairs_between, pairs_within
+from reporter.geometry.rows import Rows
 from reporter.weights.distributions import Distribution, PairHistograms, between, of_norms, within
 from reporter.weights.extremes import OutlierPairs, PairExtremes, ranked
 from reporter.weights.tables import mean, norms, repeats, to_point
