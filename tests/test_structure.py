@@ -15,15 +15,27 @@ PACKAGE = ROOT / "reporter"
 
 # Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
 # nothing of runs.
-FLOW = ["errors", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
+FLOW = [
+    "errors",
+    "geometry",
+    "spec",
+    "texts",
+    "models",
+    "forward",
+    "observables",
+    "metrics",
+    "store",
+    "claims",
+    "report",
+]
 MAY_IMPORT = (
     {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
     | {
         "spec": {"errors"},  # it is given the metric catalogue
-        "metrics": {"errors", "observables"},  # a metric is a function of observables
+        "metrics": {"errors", "geometry", "observables"},  # a metric is a function of observables
         "store": {"errors", "metrics"},
-        "claims": {"errors", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
+        "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
+        "weights": {"errors", "geometry", "models"},  # beside forward: it looks at tables, not at texts
         "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
         "report": {
             "errors",

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.cloud_histograms import counted
 from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
-from reporter.analyses.components import Floats, components
-from reporter.analyses.crossval import all_the_same, cross_validated, linear, normal_interval, stratified, wilson
-from reporter.analyses.overlap import overlap
+from reporter.analyses.crossval import all_the_same, cross_validated, linear, stratified
 from reporter.analyses.pictures import points
 from reporter.analyses.results import Explained, Finding, HistogramBin
 from reporter.analyses.samples import drawn_texts, stream
-from reporter.analyses.spread import spreads
 from reporter.errors import ReporterError
+from reporter.geometry.arrays import Floats
+from reporter.geometry.clouds import overlap, spreads
+from reporter.geometry.components import components
+from reporter.geometry.histograms import counted
+from reporter.geometry.intervals import normal_interval, wilson
 from reporter.metrics.base import Value
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.analyses import logistic, perceptron
-from reporter.analyses.distances import ROUNDING
 from reporter.analyses.samples import stream
+from reporter.geometry.clouds import ROUNDING
+from reporter.geometry.intervals import normal_interval
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,7 +27,6 @@ WILSON_SAID = (
     "95 % interval of Wilson for the share of right predictions, those of all folds together; a little too narrow, "
     "since classifiers of different folds share training texts"
 )
-_Z = 1.959963984540054  # 97.5 % of the standard normal distribution
 
 
 @dataclass(frozen=True)
@@ -127,22 +127,7 @@ def all_the_same(x: Floats) -> bool:
     return not np.any(standardised(x, x[:1])[0])
 
 
-def wilson(right: int, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share (Wilson 1927)."""
-    share, z2 = right / n, _Z**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = _Z / (1 + z2 / n) * (share * (1 - share) / n + z2 / (4 * n * n)) ** 0.5
-    # Rounding may carry an end past the share itself where that is 0 or 1.
-    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
-
-
 def paired(a: Bools, b: Bools) -> tuple[float, float, float]:
     """Return the mean of a − b and its 95 % interval, from the normal approximation, cut at −1 and 1."""
     mean, low, high = normal_interval(a.astype(np.float64) - b)
     return mean, max(-1.0, low), min(1.0, high)
-
-
-def normal_interval(values: Floats) -> tuple[float, float, float]:
-    """Return the mean of some numbers, (n,), and its 95 % interval from the normal approximation."""
-    mean, half = float(values.mean()), _Z * float(values.std(ddof=1)) / len(values) ** 0.5
-    return mean, mean - half, mean + half

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.analyses.distances import ROUNDING
+from reporter.geometry.clouds import ROUNDING
 
 Floats = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from reporter.analyses.group_statistics import STATISTICS
 from reporter.analyses.pictures import points
 from reporter.analyses.results import Finding, GroupSpread
 from reporter.analyses.samples import stream
-from reporter.analyses.spread import Spreads, spreads
 from reporter.errors import ReporterError
+from reporter.geometry.clouds import Spreads, spreads
 from reporter.metrics.base import ALL_GROUPS, Value
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.components import coordinates
 from reporter.analyses.directions import (
     ByChance,
     Differences,
@@ -35,7 +34,8 @@ from reporter.analyses.pictures import MOST_POINTS
 from reporter.analyses.results import DirectionCosine, Finding, PairDirection, Point
 from reporter.analyses.samples import evenly, label, stream
 from reporter.analyses.yaml_lists import LISTS, read_list
-from reporter.metrics._intervals import percentile_interval
+from reporter.geometry.components import coordinates
+from reporter.geometry.intervals import percentile_interval
 from reporter.metrics.base import Value
 
 if TYPE_CHECKING:

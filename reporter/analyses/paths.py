@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from reporter.analyses.components import coordinates
 from reporter.analyses.encode import EncodedText
 from reporter.analyses.results import Point
 from reporter.forward.places import Place
+from reporter.geometry.components import coordinates
 
 JOINT, WITHOUT_LAST = "pca-joint", "pca-joint-without-last"
 _DIMENSIONS = 3

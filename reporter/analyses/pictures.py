@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.analyses.components import Floats, coordinates
 from reporter.analyses.results import Point
 from reporter.analyses.samples import evenly, label
+from reporter.geometry.arrays import Floats
+from reporter.geometry.components import coordinates
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place

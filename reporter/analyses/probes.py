@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.components import Floats
 from reporter.analyses.crossval import (
     Ints,
     Outcome,
@@ -23,7 +22,6 @@ from reporter.analyses.crossval import (
     one_hidden_layer,
     paired,
     stratified,
-    wilson,
 )
 from reporter.analyses.labelled import Labelled, of_corpus, of_words
 from reporter.analyses.pictures import points
@@ -32,6 +30,8 @@ from reporter.analyses.results import Finding
 from reporter.analyses.samples import stream
 from reporter.analyses.yaml_lists import LISTS, read_list
 from reporter.errors import ReporterError
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import wilson
 from reporter.metrics.base import Value
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from reporter.analyses.analysis import Tell, silent
 from reporter.analyses.encode import EncodedText
 from reporter.analyses.results import Finding, JourneyStep, Measure, Neighbour, WithPositions
-from reporter.forward.closeness import BOTH, Closeness, Vectors, against, compare
 from reporter.forward.places import Layout, Place
+from reporter.geometry.neighbours import BOTH, Closeness, against, compare
+from reporter.geometry.rows import Rows
 from reporter.metrics.base import Value
 from reporter.weights.kinds import StaticVectors
 
@@ -130,7 +131,7 @@ class _Portion:
     ) -> None:
         self.text, self.journey, self.tokens = journey.text, journey, tokens
         self.strings, self.variant, self.top = vectors.strings, variant, top
-        self.vectors = Vectors(vectors.tokens, shift)
+        self.vectors = Rows(vectors.tokens, shift=shift)
         self.states = {place: x[torch.from_numpy(tokens)] for place, x in self.text.states.items()}
         same = [place for place, x in self.states.items() if x.shape[1] == vectors.tokens.shape[1]]
         self.at = {place: i * len(tokens) for i, place in enumerate(same)}

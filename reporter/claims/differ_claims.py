@@ -13,12 +13,12 @@ from reporter.claims.evidence import layer_sql, left_out, no_error, on_corpora
 from reporter.claims.finding import Finding, clipped
 from reporter.claims.groups import Group, difference, paired
 from reporter.claims.inequality import Inequality, deciding
-from reporter.claims.intervals import Z
 from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS, Estimates
 from reporter.claims.profiles import Source
 from reporter.claims.sizes import at_equal_size
+from reporter.geometry.intervals import quantile
 from reporter.spec.claim_parts import GROUPS
 from reporter.spec.claims import SideParts
 
@@ -207,9 +207,10 @@ def _group(source: Source, side: _Side, notes: list[str]) -> tuple[Group, _Each]
 
 
 def _evidence(each: _Each, side: _Side, bounds: tuple[float | None, float | None]) -> Sequence[dict[str, Any]]:
-    rows = []
+    rows, reach = [], quantile(0.975)
     for model, value, error in each:
-        low, high = clipped((None, None) if error is None else (value - Z * error, value + Z * error), bounds)
+        ends = (None, None) if error is None else (value - reach * error, value + reach * error)
+        low, high = clipped(ends, bounds)
         corpus = ", ".join(side.corpora)
         rows.append({"model": model, "corpus": corpus, "value": value, "ci_low": low, "ci_high": high})
     return rows

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.geometry.intervals import below, quantile
+
 Array = NDArray[np.float64]
 
 FEWEST_MODELS = 3
@@ -65,9 +67,7 @@ class Estimates:
 
     def quantile(self, at: float) -> float:
         """Return the quantile of Student's t, or of the normal distribution, that goes with the errors."""
-        from scipy.special import ndtri, stdtrit
-
-        return float(ndtri(at) if np.isinf(self.df) else stdtrit(self.df, at))
+        return quantile(at, self.df)
 
     def at(self, index: NDArray[np.int64]) -> Estimates:
         """Pick one of the P numbers, in each repetition; P is 1 then."""
@@ -77,11 +77,9 @@ class Estimates:
         return Estimates(value, error, self.df, texts)
 
     def _tail(self, by: Array) -> Array:
-        from scipy.special import ndtr, stdtr
-
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(self.error > 0, by / self.error, np.where(by > 0, np.inf, -np.inf))
-        return np.asarray(ndtr(-z) if np.isinf(self.df) else stdtr(self.df, -z), dtype=np.float64)
+        return below(-z, self.df)
 
 
 def over_models(values: Array, texts: Array | None, size: Array | float) -> Estimates:

@@ -16,6 +16,7 @@ import numpy as np
 
 from reporter.claims.inequality import LEVEL
 from reporter.claims.points import FEWEST_MODELS
+from reporter.geometry.intervals import quantile
 
 if TYPE_CHECKING:
     from reporter.claims.finding import Finding
@@ -52,12 +53,12 @@ def power(finding: Finding, tested: int) -> str:
 
 def _reach(part: Inequality, tested: int, df: float) -> float:
     """Return how many standard errors beyond its bound a number must lie to be shown with 80 % power."""
-    from scipy.special import nctdtrinc, ndtri, stdtrit
+    from scipy.special import nctdtrinc
 
     level = 2 * LEVEL / (2 * max(1, tested)) / part.scale
     if isinf(df):
-        return float(ndtri(1 - level) + ndtri(POWER))
-    return float(nctdtrinc(df, 1 - POWER, stdtrit(df, 1 - level)))
+        return quantile(1 - level) + quantile(POWER)
+    return float(nctdtrinc(df, 1 - POWER, quantile(1 - level, df)))
 
 
 def _least(part: Inequality, bound: float, reach: float) -> str:

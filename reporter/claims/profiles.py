@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.intervals import standard_error
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import Row, at_layer, by_checkpoint
 from reporter.claims.points import ROUNDING, Array, Points
+from reporter.geometry.intervals import standard_error
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers

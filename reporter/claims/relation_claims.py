@@ -1,7 +1,7 @@
 """``relation:`` claims: the correlation of two statistics over layers, over token types, or over models.
 
 All are decided on Fisher's z. Over layers, neighbours hang together, so a model's layers count as fewer points
-(:func:`~reporter.claims.correlation.effective_points`); from three independent models on each gives one z, and
+(:func:`~reporter.geometry.correlation.effective_points`); from three independent models on each gives one z, and
 Student's t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each
 type is one point; models share the types, whose error does not average out over models. Over models, relatives count as
 one point, and the correlation must also be rarer than 2.5 % among all orders of the models.
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.claims.correlation import FEWEST, by_chance, correlation, effective_points, fisher
 from reporter.claims.evidence import among, independent, layer_sql, left_out, on_corpora, quoted
 from reporter.claims.finding import Finding, every
 from reporter.claims.inequality import Inequality, deciding
@@ -24,6 +23,7 @@ from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
 from reporter.claims.profiles import Source
+from reporter.geometry.correlation import FEWEST, by_chance, correlation, effective_points, fisher
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers

@@ -16,13 +16,13 @@ import numpy as np
 from reporter.claims.evidence import layer_sql
 from reporter.claims.finding import Finding, clipped
 from reporter.claims.inequality import Inequality
-from reporter.claims.intervals import Z
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import PATH, Number, at_layer
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import by_definition, fixed_ends
 from reporter.claims.scoped_sql import sql_number
 from reporter.claims.sizes import at_equal_size
+from reporter.geometry.intervals import below, quantile
 from reporter.spec.claim_parts import MetricNumber, SqlNumber
 
 if TYPE_CHECKING:
@@ -131,18 +131,16 @@ def _uncertain(number: Number) -> bool:
 
 def _above(upper: Number, lower: Number) -> tuple[float, float]:
     """Return the one-sided p-values of upper > lower and of the opposite."""
-    from scipy.special import ndtr
-
     gap, error = upper.value - lower.value, _error(upper, lower)
     if error == 0:
         return (0.0, 1.0) if gap > 0 else (1.0, 0.0) if gap < 0 else (0.5, 0.5)
-    return float(ndtr(-gap / error)), float(ndtr(gap / error))
+    return float(below(-gap / error)), float(below(gap / error))
 
 
 def _error(a: Number, b: Number) -> float:
     """Return the error of a − b, from the sides of both intervals that face each other."""
     side = 1 if a.value < b.value else -1
-    return float(np.hypot(_reach(a, side), _reach(b, -side))) / Z
+    return float(np.hypot(_reach(a, side), _reach(b, -side))) / quantile(0.975)
 
 
 def _reach(number: Number, side: int) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.metrics._intervals import half_sample_interval, percentile_interval
+from reporter.geometry.intervals import half_sample_interval, percentile_interval
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Average, Observed, Place

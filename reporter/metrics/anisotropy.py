@@ -10,20 +10,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.metrics import _floors
-from reporter.metrics._delta import (
-    Error,
-    cosine_influence,
-    described,
-    error_over_texts,
-    interval,
-    sampled,
-    spectral_errors,
-    texts_of,
-)
+from reporter.geometry import noise
+from reporter.geometry.components import largest_components
+from reporter.geometry.intervals import Error, cosine_influence, error_over_texts, interval
+from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
+from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
-from reporter.metrics._spectra import eigenvalues, isoscore, participation_ratio
+from reporter.metrics._spectra import eigenvalues, spectral_errors
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
@@ -164,21 +158,21 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
         yield Value("top_variance_share", place, None, n, reason=reason)
         yield Value("isoscore", place, None, n, reason=reason)
         return
-    share, errors = float(spectrum[0] / spectrum.sum()), spectral_errors(seen, place)
+    share, errors = top_share_of(spectrum), spectral_errors(seen, place)
     least = 1 / min(d, n - 1)
     yield Value(
         "top_variance_share", place, share, n, *interval(share, errors["top_variance_share"], "logit", (least, 1.0))
     )
-    yield Value("top_variance_share_floor", place, _floors.top_variance_share(n, d, seen.seed), n)
+    yield Value("top_variance_share_floor", place, noise.top_variance_share(n, d, seen.seed), n)
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
         return
-    ratio = participation_ratio(spectrum)
+    ratio = participation_ratio_of(spectrum)
     low, high = interval(ratio, errors["participation_ratio"], "log", (1.0, float(min(d, n - 1))))
     # IsoScore is the participation ratio stretched, and its interval is too.
     ends = (None, None) if low is None or high is None else (_stretched(low, d), _stretched(high, d))
-    yield Value("isoscore", place, isoscore(spectrum, d), n, *ends)
-    yield Value("isoscore_floor", place, isoscore(_floors.eigenvalues(n, d, seen.seed), d), n)
+    yield Value("isoscore", place, isoscore_of(spectrum, d), n, *ends)
+    yield Value("isoscore_floor", place, isoscore_of(noise.eigenvalues(n, d, seen.seed), d), n)
 
 
 def _stretched(participation: float, d: int) -> float:
@@ -300,7 +294,7 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
         return
     mean = float(np.mean(shares))
     yield Value("top_variance_share_batch", place, mean, n, *interval(mean, sampled.error, "logit", (0.0, 1.0)))
-    floor = _floors.top_variance_share(sampled.size, seen.width(place), seen.seed)
+    floor = noise.top_variance_share(sampled.size, seen.width(place), seen.seed)
     yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
@@ -309,25 +303,11 @@ def _first_share(x: Floats) -> tuple[float, Floats]:
     centred = x - x.mean(axis=0)
     squares = np.square(centred).sum(axis=1)
     total = squares.sum()
-    if total <= 1e-12 * np.square(x).sum():
+    if total <= EQUAL * np.square(x).sum():
         return float("nan"), np.zeros(len(x))
-    # The smaller of the two products has the same eigenvalues that are not zero.
-    if x.shape[0] >= x.shape[1]:
-        largest, axis = _largest_eigenpair(centred.T @ centred)
-        along = np.square(centred @ axis)
-    else:
-        largest, scores = _largest_eigenpair(centred @ centred.T)
-        along = np.square(scores) * largest
-    share = largest / total
-    return share, (along - share * squares) / total
-
-
-def _largest_eigenpair(symmetric: Floats) -> tuple[float, Floats]:
-    from scipy.linalg import eigh
-
-    last = len(symmetric) - 1
-    values, vectors = eigh(symmetric, subset_by_index=[last, last], check_finite=False)
-    return float(values[0]), vectors[:, 0]
+    (largest,), along = largest_components(centred, 1)
+    share = float(largest / total)
+    return share, (np.square(along[:, 0]) - share * squares) / total
 
 
 def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:
@@ -341,6 +321,6 @@ def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> 
     if n < 2:
         yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
         return
-    value = float((of.unit_sum @ of.unit_sum - n) / (n * (n - 1)))
+    value = mean_cosine_of(of.unit_sum, n)
     yield Value(statistic, place, value, n, *interval(value, of.error, "fisher", (-1.0, 1.0)))
-    yield Value(f"{statistic}_floor", place, _floors.mean_cosine(n, seen.width(place), seen.seed), n)
+    yield Value(f"{statistic}_floor", place, noise.mean_cosine(n, seen.width(place), seen.seed), n)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.geometry import noise
+from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
-from reporter.metrics._intervals import BOOTSTRAP, FEWEST_TEXTS, percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._sources import ETHAYARAJH
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -326,7 +328,7 @@ def _self_similarity(
     yield value
     if value.value is not None:
         sizes = tuple(drawn.occurrences.sizes.tolist())
-        yield Value("self_similarity_floor", place, similarity_floor(sizes, seen.width(place), seen.seed), value.n)
+        yield Value("self_similarity_floor", place, noise.self_similarity(sizes, seen.width(place), seen.seed), value.n)
     yield _less("self_similarity_adjusted", cosine, value)
 
 
@@ -359,15 +361,3 @@ def _about_mean(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) ->
         yield value
         if value.value is not None:
             yield Value(f"{name}_floor", place, floor, value.n)
-
-
-@lru_cache(maxsize=256)
-def similarity_floor(sizes: tuple[int, ...], d: int, seed: int) -> float:
-    """Return the mean over types of the mean cosine of m isotropic Gaussian vectors each.
-
-    The cosines of pairs are uncorrelated with mean 0 and variance 1/d; the mean over types is drawn from its normal
-    limit.
-    """
-    m = np.array(sizes)
-    error = np.sqrt((2 / (m * (m - 1) * d)).sum()) / len(m)
-    return float(np.clip(error * np.random.default_rng([seed, d, *sizes]).standard_normal(), -1, 1))

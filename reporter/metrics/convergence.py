@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import Field
 
-from reporter.metrics import _floors
+from reporter.geometry import noise
 from reporter.metrics._approach import approach
 from reporter.metrics._growth import per_doubling
 from reporter.metrics._intervals import BOOTSTRAP, HALF_SAMPLED
@@ -250,7 +250,7 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
             continue
         yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts))
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
-            floor = _floors.pair_cosine(number.n, seen.width(place), seen.seed)
+            floor = noise.pair_cosine(number.n, seen.width(place), seen.seed)
             yield Value("similarity_floor", place, floor, number.n)
     final = options.target == "final" and seen.layout.final_width is not None
     gap = "frequency_gap_to_final" if final else "frequency_gap"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, percentile_interval
+from reporter.geometry.intervals import percentile_interval
+from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._sources import GIRALDO, QUEIPO, SKEAN
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -210,7 +211,7 @@ def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
     """
     import torch
 
-    from reporter.observables.text_entropy import entropies_of
+    from reporter.geometry.entropy import entropies_of
 
     draws = max(1, 256 // n)
     x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))

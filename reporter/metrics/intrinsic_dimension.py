@@ -10,23 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics import _floors
-from reporter.metrics._gride import SCALES, gride
-from reporter.metrics._growth import DENSER, per_doubling
-from reporter.metrics._intervals import FEWEST_TEXTS, half_sample_interval
-from reporter.metrics._ratios import (
+from reporter.geometry import noise
+from reporter.geometry.dimension import (
     EQUAL,
     FEWEST,
     NAMES,
     PUBLISHED,
+    SCALES,
     Batch,
     batch_of,
     estimate,
+    gride_of,
     kept_of,
     log_ratios,
-    twonn,
-    twonn_ml,
+    twonn_ml_of,
+    twonn_of,
 )
+from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval
+from reporter.metrics._growth import DENSER, per_doubling
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.metrics.base import Options, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
@@ -271,7 +272,7 @@ def _estimates(
 
 @lru_cache(maxsize=16)
 def _log_ratios_of_noise(n: int, d: int, seed: int) -> Floats:
-    return log_ratios(_floors.gaussian(n, d, seed))
+    return log_ratios(noise.gaussian(n, d, seed))
 
 
 @lru_cache(maxsize=256)
@@ -279,8 +280,8 @@ def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]
     logs = _log_ratios_of_noise(n, d, seed)
     first = logs[:, 0]
     found = {
-        "twonn": twonn(first, discard),
-        "twonn_published": twonn(first, PUBLISHED),
-        "twonn_ml": twonn_ml(first),
+        "twonn": twonn_of(first, discard),
+        "twonn_published": twonn_of(first, PUBLISHED),
+        "twonn_ml": twonn_ml_of(first),
     }
-    return found | {f"gride_{s}": gride(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}
+    return found | {f"gride_{s}": gride_of(logs[:, at], s) for at, s in enumerate(SCALES[: logs.shape[1]])}

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._cka import Floats, Grams, cka, gram, hsic, own_hsic
-from reporter.metrics._jackknife import GROUPS, JACKKNIFE, jackknife_interval, mean_interval
-from reporter.metrics._overlap import neighbours, overlaps
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import jackknife_interval, mean_interval
+from reporter.geometry.similarity import Grams, by_cosine, cka_of, gram, hsic, overlaps, own_hsic
 from reporter.metrics._sources import HUH, KORNBLITH, MURPHY, SONG
 from reporter.metrics.base import Between, Options, PairValue, Statistic
 from reporter.metrics.registry import metric
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from reporter.observables.pooled import Pooled, PooledTexts
 
 FEWEST = 20  # texts, below which neither number means anything
+GROUPS = 10  # of texts
+JACKKNIFE = (
+    f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, on the scale of Fisher's z with "
+    "Student's t; it covers 93 to 99 % of Gaussian data in simulation, 85 to 99 % of heavy-tailed"
+)
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
 _TEXTS = (
@@ -177,14 +182,14 @@ def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: Pair
         elif still[at]:
             pointless[at] = _EQUAL
         else:
-            near[at] = neighbours(x, options.k)
+            near[at] = by_cosine(x, options.k)
     return _Side(grams, own_hsic(grams, groups), near, still, pointless)
 
 
 def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
     n = a.grams.shape[1]
-    similar = cka(hsic(a.grams, b.grams, groups), a.own, b.own)
-    chance = cka(_permuted(a.grams, b.grams, seed), a.own[:1], b.own[:1])[0]
+    similar = cka_of(hsic(a.grams, b.grams, groups), a.own, b.own)
+    chance = cka_of(_permuted(a.grams, b.grams, seed), a.own[:1], b.own[:1])[0]
     shared = overlaps(a.near, b.near, groups)
     weights = np.array([group.stop - group.start for group in groups]) / n
     for i, j in np.ndindex(similar.shape[1:]):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.metrics import _floors
+from reporter.geometry import noise
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
 from reporter.metrics._sources import LUISTO
 from reporter.metrics.base import Options, Statistic, Value
@@ -102,7 +102,7 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         "update_ratio": last,
         "curvature": max(last - 1, 0),
     }
-    floors = {"step_cosine": _floors.pair_cosine, "curvature": _floors.step_angle}
+    floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
     for statistic, end in ends.items():
         for place in seen.path[:end]:
             average = seen.average(statistic, place)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._delta import Interval, described, error_over_texts, interval, sampled, texts_of
+from reporter.geometry.intervals import Interval, error_over_texts, interval
+from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY

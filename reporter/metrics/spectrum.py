@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.metrics import _floors
-from reporter.metrics._delta import described, interval, reciprocal, spectral_errors
-from reporter.metrics._growth import RARE_TYPES, per_doubling
-from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
-from reporter.metrics._spectra import (
+from reporter.geometry import noise
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import interval, reciprocal
+from reporter.geometry.spectra import (
     ROOTS_ZERO,
     ZERO,
-    Floats,
-    decay,
-    effective_rank,
-    eigenvalues,
-    participation_ratio,
-    stable_rank,
+    decay_of,
+    effective_rank_of,
+    participation_ratio_of,
+    stable_rank_of,
     thinned,
-    uncentred_eigenvalues,
 )
+from reporter.metrics._delta import described
+from reporter.metrics._growth import RARE_TYPES, per_doubling
+from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
+from reporter.metrics._spectra import eigenvalues, spectral_errors, uncentred_eigenvalues
 from reporter.metrics.base import Eigenvalue, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
@@ -152,9 +152,13 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
 
 def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
     n, width = seen.tokens, seen.width(place)
-    isotropic = _floors.eigenvalues(n, width, seen.seed)
+    isotropic = noise.eigenvalues(n, width, seen.seed)
     most, errors = min(width, n - 1), spectral_errors(seen, place)
-    ranks = {"effective_rank": effective_rank, "participation_ratio": participation_ratio, "stable_rank": stable_rank}
+    ranks = {
+        "effective_rank": effective_rank_of,
+        "participation_ratio": participation_ratio_of,
+        "stable_rank": stable_rank_of,
+    }
     for name, of in ranks.items():
         rank = max(1.0, of(found))
         if name == "stable_rank":  # the reciprocal of a share
@@ -167,13 +171,13 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
         "effective_rank_singular": (found[found > ROOTS_ZERO * found.sum()], isotropic),
-        "rankme": (uncentred_eigenvalues(seen, place), _floors.eigenvalues(n + 1, width, seen.seed)),
+        "rankme": (uncentred_eigenvalues(seen, place), noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (kept, of_noise) in singular.items():
-        rank = max(1.0, effective_rank(np.sqrt(kept)))
+        rank = max(1.0, effective_rank_of(np.sqrt(kept)))
         yield Value(name, place, rank, n)
-        yield Value(f"{name}_floor", place, max(1.0, effective_rank(np.sqrt(of_noise))), n)
-    exponent, floor = decay(found, most), decay(isotropic, most)
+        yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
+    exponent, floor = decay_of(found, most), decay_of(isotropic, most)
     if exponent is None:
         yield Value("decay", place, None, n, reason="fewer than three eigenvalues to fit")
         return

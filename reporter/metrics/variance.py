@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.metrics._delta import Error, described, error_over_texts, interval, sampled, texts_of
+from reporter.geometry import noise
+from reporter.geometry.correlation import correlation, fisher_interval
+from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Result, Statistic, TokenType, Value
@@ -139,7 +142,6 @@ STATISTICS = (
 )
 
 _FEWEST_TYPES = 5
-_NO_INTERVAL = 1 - 1e-9  # a correlation beyond it has no Fisher's z
 
 
 class VarianceOptions(Options):
@@ -289,7 +291,7 @@ def _of_place(
         for name, value in numbers.items():
             yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
         share = found.between / found.total
-        floor = between_share_floor(n, len(found.count), seen.width(place), seen.seed)
+        floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
         error = errors["within_share"]
         yield Value("within_share", place, 1 - share, n, *interval(1 - share, error, "logit", (0.0, 1.0)))
         yield Value("within_share_floor", place, 1 - floor, n)
@@ -309,55 +311,13 @@ def _tradeoff(found: TypeView, place: Place) -> Value:
     variances = np.where(variances > 1e-12 * found.mean_square, variances, 0.0)
     if not variances.any():
         return Value("tradeoff", place, None, n, reason="every occurrence of a type has the same state")
-    r = spearman(norms, variances)
+    r = correlation(norms, variances, "spearman", ROUNDING)
     if r is None:
         return Value("tradeoff", place, None, n, reason="all types have means of the same norm, or the same variance")
-    return Value("tradeoff", place, r, n, *_fisher_interval(r, n))
+    return Value("tradeoff", place, r, n, *fisher_interval(r, n, "spearman"))
 
 
 ROUNDING = 1e-6  # relative; float32 states give variances to about 1e-7
-
-
-def spearman(x: Floats, y: Floats) -> float | None:
-    """Return Spearman's rank correlation of two vectors, None where one of them is constant; ties share a rank."""
-    x, y = _ranks(x), _ranks(y)
-    x, y = x - x.mean(), y - y.mean()
-    scale = np.sqrt((x @ x) * (y @ y))
-    return float(np.clip(x @ y / scale, -1, 1)) if scale > 0 else None
-
-
-def _ranks(x: Floats) -> Floats:
-    """Return the rank of each number, from 1; numbers that float32 states cannot tell apart share their mean rank.
-
-    At the embedding, types that stand at the same positions vary equally but for rounding, and which of them comes
-    first would depend on the batch.
-    """
-    order = np.argsort(x)
-    gaps = np.diff(x[order])
-    group = np.concatenate([[0], np.cumsum(gaps > ROUNDING * np.abs(x[order][1:]))])
-    count = np.bincount(group)
-    last = np.cumsum(count)
-    ranks = np.empty(len(x))
-    ranks[order] = (last - (count - 1) / 2)[group]
-    return ranks
-
-
-def _fisher_interval(r: float, n: int) -> tuple[float, float] | tuple[None, None]:
-    if abs(r) > _NO_INTERVAL:
-        return None, None
-    z, error = np.arctanh(r), 1.959964 * np.sqrt((1 + r**2 / 2) / (n - 3))
-    return float(np.tanh(z - error)), float(np.tanh(z + error))
-
-
-@lru_cache(maxsize=256)
-def between_share_floor(n: int, types: int, d: int, seed: int) -> float:
-    """Return V_B/V of n isotropic Gaussian states in d dimensions to which T types mean nothing.
-
-    V_B/V ~ Beta(d(T − 1)/2, d(n − T)/2), whatever the counts; its mean is (T − 1)/(n − 1).
-    """
-    if types <= 1 or types >= n:
-        return float(types > 1)
-    return float(np.random.default_rng([seed, n, types, d]).beta(d * (types - 1) / 2, d * (n - types) / 2))
 
 
 def _types(found: TypeView, place: Place, kept: TypeMoments, scatter: int) -> Iterator[TokenType]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from reporter.geometry.noise import isotropic_cosine
 from reporter.observables.per_text import PerText
 
 if TYPE_CHECKING:
@@ -42,17 +41,3 @@ class IntraText(PerText):
         both = torch.stack([cosine, torch.as_tensor(isotropic, device=cosine.device)], dim=2)
         defined = (count >= 2) & (length > _ZERO * (squares * count).sqrt())
         return torch.where(defined[:, :, None], both, torch.nan)
-
-
-def isotropic_cosine(n: NDArray[np.float64], d: int) -> NDArray[np.float64]:
-    """Return E cos(x_1, x_1 + … + x_n) of n isotropic Gaussian vectors in d dimensions.
-
-    It is the mean of an uncentred sample correlation of d pairs with ρ = 1/√n:
-    E r = ρ·(2/d)·(Γ((d + 1)/2)/Γ(d/2))²·₂F₁(½, ½; d/2 + 1; ρ²) (Muirhead 1982, section 5.1).
-    """
-    from scipy.special import gammaln, hyp2f1
-
-    found, which = np.unique(n, return_inverse=True)
-    rho = 1 / np.sqrt(np.maximum(found, 1))
-    factor = 2 / d * np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
-    return np.asarray((rho * factor * hyp2f1(0.5, 0.5, d / 2 + 1, rho**2))[which].reshape(n.shape))

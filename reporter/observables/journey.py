@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.forward.closeness import Vectors, compare
 from reporter.forward.places import Layout, Place
 from reporter.forward.vocabulary import CONTENT, FUNCTION
+from reporter.geometry.neighbours import compare
+from reporter.geometry.rows import Rows
 from reporter.observables.bootstrap import REPLICATES
 from reporter.observables.sampled_tokens import SampledTokens
 
@@ -67,7 +68,7 @@ class Journey(SampledTokens):
             if vocabulary.table.shape[1] == layer.states.shape[1]:
                 states = layer.states[torch.from_numpy(rows).to(layer.states.device)]
                 own = layer.batch.token_ids[rows]
-                closeness = compare(states, own, Vectors(vocabulary.table), ("cosine",))
+                closeness = compare(states, own, Rows(vocabulary.table), ("cosine",))
                 rank = closeness.ranks["cosine"]
                 for kind, column in ((FUNCTION, 0), (CONTENT, 1)):
                     chosen = self._kinds == kind

@@ -6,9 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from math import atanh, sqrt, tanh
 from typing import Any
 
+from reporter.geometry.correlation import Method, fisher_interval
 from reporter.store import Store
 
 Row = dict[Any, Any]
@@ -50,26 +50,18 @@ class Correlation:
 
 
 def correlate(x: list[float], y: list[float]) -> Iterator[Correlation]:
-    """Yield Pearson's and Spearman's correlation of two columns over the same models.
-
-    Fisher's z of Spearman's has the variance (1 + ρ²/2)/(n − 3) of Bonett & Wright 2000.
-    """
+    """Yield Pearson's and Spearman's correlation of two columns over the same models."""
     from scipy import stats
 
     n = len(x)
-    for method, function in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+    methods: tuple[tuple[Method, Any], ...] = (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
+    for method, function in methods:
         if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
             yield Correlation(method, None, None, n)
             continue
         found = function(x, y)
         value = float(found.statistic)
-        if n < 4 or abs(value) > 1 - 1e-12:
-            yield Correlation(method, value, float(found.pvalue), n)
-            continue
-        spread = 1.0 if method == "pearson" else 1 + value**2 / 2
-        reach = 1.959964 * sqrt(spread / (n - 3))
-        low, high = tanh(atanh(value) - reach), tanh(atanh(value) + reach)
-        yield Correlation(method, value, float(found.pvalue), n, low, high)
+        yield Correlation(method, value, float(found.pvalue), n, *fisher_interval(value, n, method))
 
 
 def write_correlations(store: Store, study: str) -> int:

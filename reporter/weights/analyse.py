@@ -10,15 +10,18 @@ import numpy as np
 from torch import Tensor
 
 from reporter.errors import ReporterError
+from reporter.geometry.arrays import TINY, Floats, Ints, Progress, silent
+from reporter.geometry.components import Axes, principal_axes
+from reporter.geometry.pairs import Consumer, pairs_between, pairs_within
+from reporter.geometry.rows import Rows
 from reporter.weights import positions
 from reporter.weights import vocabulary as words
 from reporter.weights.distributions import Distribution, PairHistograms, between, gathered, of_norms, within
 from reporter.weights.extremes import Among, OutlierPairs, Outliers, PairExtremes, RankedToken, TokenPair, ranked
 from reporter.weights.kinds import Kind, StaticVectors, static_vectors
 from reporter.weights.projections import Method, Point, of_components, of_neighbours, sample
-from reporter.weights.spectra import Axes, Spectrum, principal_axes, spectrum
-from reporter.weights.tables import TINY, Floats, Ints, Progress, Repeats, mean, norms, repeats, silent
-from reporter.weights.tiles import Consumer, Rows, pairs_between, pairs_within
+from reporter.weights.spectra import Spectrum, spectrum
+from reporter.weights.tables import Repeats, mean, norms, repeats
 from reporter.weights.token_classes import NO_TEXT, classify
 
 if TYPE_CHECKING:
@@ -123,7 +126,7 @@ class _Work:
         # Text comes first and repetitions last, so that the extremes can leave the others out.
         self.among: dict[Among, int] = {"all": int(once.sum()), "text": int((once & text).sum())}
         usable["token"] = usable["token"][np.lexsort((~text, ~once))]
-        self.rows = {kind: Rows.of(table, sizes[kind], usable[kind]) for kind, table in self.tables.items()}
+        self.rows = {kind: Rows(table, usable[kind], sizes[kind][usable[kind]]) for kind, table in self.tables.items()}
 
     def report(self) -> StaticReport:
         axes = self._axes()
@@ -138,7 +141,7 @@ class _Work:
             for among, count in self.among.items()
             for end in ranked(
                 *(table.norm, table.mean_cosine, table.mean_distance),
-                *(np.sort(self.rows["token"].order[:count]), self.options.extremes, among),
+                *(np.sort(self.rows["token"].ids(np.arange(count))), self.options.extremes, among),
             )
         ]
         where = self.vectors.positions

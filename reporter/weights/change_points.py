@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from reporter.weights.tables import Floats
+from reporter.geometry.arrays import Floats
 
 LEVEL = 0.01
 """Changes are named where noise would show one anywhere with at most this probability."""

@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 import torch
 
-from reporter.weights.histograms import Histogram, Summary
+from reporter.geometry.arrays import Floats, Ints, Progress, silent
+from reporter.geometry.histograms import Histogram, Summary
+from reporter.geometry.pairs import MEASURES, Tile, Workspace, pairs_between, pairs_within
+from reporter.geometry.rows import Measure, Rows
 from reporter.weights.kinds import Kind
-from reporter.weights.tables import Floats, Progress, silent
-from reporter.weights.tiles import MEASURES, Measure, Rows, Tile, Workspace, pairs_between, pairs_within
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def within(
         pairs_within(rows, [filled], what=what, progress=progress)
         return gathered(filled, (kind, kind), (n, n), None)
     drawn = max(2, min(n, most_pairs // n))
-    pairs_within(_shuffled(rows, seed), [filled], first=drawn, what=what, progress=progress)
+    pairs_within(rows.pick(_shuffled(rows, seed)), [filled], first=drawn, what=what, progress=progress)
     return gathered(filled, (kind, kind), (n, n), drawn)
 
 
@@ -144,12 +145,10 @@ def between(
     rows = a
     if most_pairs is not None and len(a) * len(b) > most_pairs:
         drawn = max(1, min(len(a), most_pairs // len(b)))
-        shuffled = _shuffled(a, seed)
-        rows = Rows(a.table, shuffled.order[:drawn], shuffled.norms[:drawn])
+        rows = a.pick(_shuffled(a, seed)[:drawn])
     pairs_between(rows, b, [filled], what=what, progress=progress)
     return gathered(filled, kinds, (len(a), len(b)), drawn)
 
 
-def _shuffled(rows: Rows, seed: int) -> Rows:
-    order = np.random.default_rng(seed).permutation(len(rows))
-    return Rows(rows.table, rows.order[order], rows.norms[order])
+def _shuffled(rows: Rows, seed: int) -> Ints:
+    return np.random.default_rng(seed).permutation(len(rows))

@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.weights.tables import Floats, Ints
-from reporter.weights.tiles import Measure, Rows, Tile
-from reporter.weights.top import Top
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.noise import cosine_above
+from reporter.geometry.pairs import Tile, Top
+from reporter.geometry.rows import Measure, Rows
 
 End = Literal["most", "least"]
 
@@ -133,7 +134,7 @@ class PairExtremes:
         found = []
         for (measure, end), top in self._tops.items():
             best = top.best(rows, rows)
-            ids = np.sort(np.stack([rows.order[best.rows], rows.order[best.columns]], axis=1), axis=1)
+            ids = np.sort(np.stack([rows.ids(best.rows), rows.ids(best.columns)], axis=1), axis=1)
             found += [
                 TokenPair(self._among, measure, end, rank, int(a), int(b), float(value), best.certain)
                 for rank, ((a, b), value) in enumerate(zip(ids, best.values, strict=True), 1)
@@ -171,24 +172,14 @@ class OutlierPairs:
         """
         best = self._top.best(tokens, positions)
         listed = tuple(
-            TokenPosition(rank, int(tokens.order[i]), int(positions.order[j]), float(value))
-            for rank, (i, j, value) in enumerate(zip(best.rows, best.columns, best.values, strict=True), 1)
+            TokenPosition(rank, int(i), int(j), float(value))
+            for rank, (i, j, value) in enumerate(
+                zip(tokens.ids(best.rows), positions.ids(best.columns), best.values, strict=True), 1
+            )
             if abs(value) > self._threshold
         )
-        chance = self._pairs * above_by_chance(self._threshold, tokens.table.shape[1])
+        chance = self._pairs * cosine_above(self._threshold, tokens.table.shape[1])
         return Outliers(self._threshold, self._pairs, self._count, chance, listed)
-
-
-def above_by_chance(threshold: float, d: int) -> float:
-    """Return P(|cosine| > t) of a direction drawn evenly from the sphere in d dimensions.
-
-    cos² has a Beta(1/2, (d − 1)/2) distribution.
-    """
-    from scipy.special import betainc
-
-    if threshold >= 1:
-        return 0.0
-    return 1.0 if d == 1 else float(betainc((d - 1) / 2, 0.5, 1 - threshold**2))
 
 
 def ranked(

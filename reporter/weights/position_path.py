@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reporter.weights.tables import Floats
+from reporter.geometry.arrays import Floats
 
 LEVEL = 0.01
 """A period is named where noise would look as periodic with at most this probability."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from reporter.geometry.arrays import TINY, Floats, Ints, blocks
+from reporter.geometry.components import Axes, principal_axes
 from reporter.weights.change_points import ChangePoint, change_points
 from reporter.weights.position_path import Period, period
-from reporter.weights.spectra import Axes, principal_axes
-from reporter.weights.tables import TINY, Floats, Ints, blocks
 
 MOST_CELLS = 128
 """Rows and columns of the picture of cosines."""

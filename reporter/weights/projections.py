@@ -13,9 +13,9 @@ import numpy as np
 from torch import Tensor
 
 from reporter.errors import ReporterError
+from reporter.geometry.arrays import Floats, Ints, blocks
+from reporter.geometry.components import Axes
 from reporter.weights.kinds import Kind
-from reporter.weights.spectra import Axes
-from reporter.weights.tables import Floats, Ints, blocks
 
 Method = Literal["pca", "tsne", "umap"]
 

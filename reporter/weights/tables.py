@@ -1,9 +1,8 @@
-"""A table of vectors, read block by block: what is linear in its rows is computed in float64."""
+"""A table of vectors, read block by block: norms, means, and rows that are equal."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,30 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from reporter.errors import ReporterError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
-
-BLOCK = 4096  # rows that are converted at a time
-TINY = 1e-18  # a norm up to it is zero: its square has no float32 value
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
-
-
-def wide(x: Tensor) -> Tensor:
-    """Return float64 numbers, on the processor where the accelerator has none (Apple's)."""
-    return x.cpu().double() if x.device.type == "mps" else x.double()
-
-
-def blocks(table: Tensor, size: int = BLOCK) -> Iterator[tuple[int, Tensor]]:
-    """Yield the first row of each block, and the block in float64, (rows ≤ size, d)."""
-    for start in range(0, len(table), size):
-        yield start, wide(table[start : start + size])
+from reporter.geometry.arrays import BLOCK, TINY, Floats, Ints, blocks
 
 
 def norms(table: Tensor) -> Floats:

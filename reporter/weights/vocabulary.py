@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.geometry.arrays import TINY, Floats, Ints
+from reporter.geometry.components import Axes
 from reporter.weights.kinds import StaticVectors
-from reporter.weights.spectra import Axes
-from reporter.weights.tables import TINY, Floats, Ints, Repeats, to_point
+from reporter.weights.tables import Repeats, to_point
 from reporter.weights.token_classes import Token
 
 

@@ -12,11 +12,11 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from reporter.analyses.cloud_histograms import BINS, counted
 from reporter.analyses.clouds import CLOUDS
-from reporter.analyses.overlap import overlap
 from reporter.analyses.samples import drawn_texts
 from reporter.errors import ReporterError
+from reporter.geometry.clouds import overlap
+from reporter.geometry.histograms import BINS, counted
 from reporter.spec.clouds import CloudSpec
 
 ITEM = CLOUDS.resolve(CloudSpec(corpora=["a", "b"], sample=200), Path())
@@ -56,7 +56,7 @@ def test_clouds_that_are_mixed_and_clouds_apart(made_up, computed, corpora):
 
 
 def test_histograms_are_exact_and_share_their_bins(made_up, computed, corpora, monkeypatch):
-    monkeypatch.setattr("reporter.analyses.cloud_histograms.ROWS", 32)
+    monkeypatch.setattr("reporter.geometry.histograms.ROWS", 32)
     context = made_up(vector_of, corpora)
     _, rows = computed(CLOUDS, ITEM, context)
     place = context.layout.places[1]
@@ -109,8 +109,7 @@ def test_too_few_texts_have_a_reason(made_up, computed, corpora):
 
 
 def test_overlap_is_the_share_of_strange_neighbours(monkeypatch):
-    monkeypatch.setattr("reporter.analyses.overlap.ROWS", 16)
-    monkeypatch.setattr("reporter.analyses.distances.ROWS", 16)
+    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 16)
     rng = np.random.default_rng(0)
     x, cloud = rng.standard_normal((50, 3)), np.array([0] * 30 + [1] * 20)
     x[:30] += 0.7

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -18,7 +17,6 @@ from reporter.analyses.crossval import (
     paired,
     standardised,
     stratified,
-    wilson,
 )
 
 
@@ -94,12 +92,6 @@ def test_standardised_by_the_training_folds_alone():
     assert not inside[:, 2].any() and not outside[:, 2].any()
     assert all_the_same(np.ones((4, 3))) and all_the_same(np.zeros((4, 3))) and not all_the_same(x)
     assert all_the_same(np.ones((4, 3)) + 1e-7 * np.eye(4, 3))
-
-
-@pytest.mark.parametrize(("right", "n"), [(0, 10), (7, 10), (10, 10), (333, 1000)])
-def test_wilson_is_scipys(right, n):
-    interval = binomtest(right, n).proportion_ci(0.95, method="wilson")
-    assert wilson(right, n) == pytest.approx((interval.low, interval.high), abs=1e-9)
 
 
 def test_a_paired_difference():

@@ -8,11 +8,10 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_samples, silhouette_score
 
-from reporter.analyses.components import components
 from reporter.analyses.controls import alphabet_of, random_characters, random_words
-from reporter.analyses.distances import distance_blocks
 from reporter.analyses.samples import evenly, label, stream
-from reporter.analyses.spread import spreads
+from reporter.geometry.clouds import distance_blocks, spreads
+from reporter.geometry.components import components
 
 
 @pytest.fixture
@@ -26,15 +25,15 @@ def grouped():
 
 def test_distances_by_blocks_are_scipys(monkeypatch, grouped):
     x, _ = grouped
-    monkeypatch.setattr("reporter.analyses.distances.ROUNDING", 1e-9)
-    monkeypatch.setattr("reporter.analyses.distances.ROWS", 4)
+    monkeypatch.setattr("reporter.geometry.clouds.ROUNDING", 1e-9)
+    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 4)
     assert np.concatenate(list(distance_blocks(x))) == pytest.approx(cdist(x, x), abs=1e-6)
 
 
 def test_silhouettes_are_scikit_learns(monkeypatch, grouped):
     x, group = grouped
     x = x - 1000
-    monkeypatch.setattr("reporter.analyses.distances.ROWS", 4)
+    monkeypatch.setattr("reporter.geometry.clouds.ROWS", 4)
     found = spreads(x, group)
     assert found.whole.silhouette == pytest.approx(silhouette_score(x, group), abs=1e-9)
     samples = silhouette_samples(x, group)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.claims.correlation import by_chance, correlation, effective_points, fisher
+from reporter.geometry.correlation import by_chance, correlation, effective_points, fisher
 
 MODELS = "a, b, c, d, e, f"
 

@@ -44,7 +44,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # for ``oracles`` and
 from intervals.replay import Recording, record
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics import _floors
+from reporter.geometry import noise
 from reporter.metrics.base import Metric, PairValue, Value
 from reporter.metrics.registry import catalogue
 from reporter.observables.kinds import KINDS
@@ -202,14 +202,14 @@ def _drift(series: Series) -> tuple[float, float]:
 def floors_of_one_size() -> Iterator[None]:
     """Draw each floor once, for 1000 tokens: drawing them for each subset would take most of the time."""
     names = ("eigenvalues", "top_variance_share", "mean_cosine", "pair_cosine", "step_angle")
-    own = {name: getattr(_floors, name) for name in names}
+    own = {name: getattr(noise, name) for name in names}
     try:
         for name, of in own.items():
-            setattr(_floors, name, lambda n, d, seed, of=of: of(1000, d, 0))
+            setattr(noise, name, lambda n, d, seed, of=of: of(1000, d, 0))
         yield
     finally:
         for name, of in own.items():
-            setattr(_floors, name, of)
+            setattr(noise, name, of)
 
 
 def table(rows: Sequence[Row], markdown: bool = False) -> str:

@@ -8,7 +8,7 @@ from intervals.replay import record
 from intervals.study import Series, _row, main, summary, table
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics import _floors
+from reporter.geometry import noise
 from reporter.metrics.registry import catalogue
 
 
@@ -55,12 +55,12 @@ def test_coverage_and_drift_where_they_are_known():
 
 
 def test_the_command_prints_its_tables(capsys):
-    floor = _floors.eigenvalues
+    floor = noise.eigenvalues
     main(["--texts-in-all", "60", "--subset", "15", "--subsets", "6", "--metrics", "motion,anisotropy"])
     printed = capsys.readouterr().out
     assert printed.startswith("6 subsets of 15 of 60 texts")
     assert "anisotropy.mean_cosine_centred" in printed and "| `motion.step_length` |" in printed
-    assert _floors.eigenvalues is floor
+    assert noise.eigenvalues is floor
     with pytest.raises(SystemExit):
         main(["--metrics", "lens"])
     assert "choose from" in capsys.readouterr().err

@@ -5,9 +5,9 @@ import pytest
 from oracles import contextuality as oracle
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.metrics._explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
-from reporter.metrics.contextuality import ContextualityOptions, mean_pair_cosine, similarity_floor
-from reporter.observables.intra_text import isotropic_cosine
+from reporter.geometry import noise
+from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
+from reporter.metrics.contextuality import ContextualityOptions, mean_pair_cosine
 
 
 def test_pairs_and_singular_values_with_zero_rows():
@@ -55,7 +55,7 @@ def test_floors(d):
     about = [np.mean([oracle.explained_about_mean(x) for x in draw], axis=0) for draw in draws[:20]]
     for direct, drawn in (
         ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], explained_floor),
-        ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], similarity_floor),
+        ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], noise.self_similarity),
         ([first for first, _ in about], lambda *of: about_mean_floors(*of)[0]),
         ([second for _, second in about], lambda *of: about_mean_floors(*of)[1]),
     ):
@@ -72,7 +72,7 @@ def test_the_floor_of_the_similarity_within_a_text(n, d):
     mean = x.sum(axis=1)
     cosine = (x[:, 0] * mean).sum(axis=1) / np.linalg.norm(x[:, 0], axis=1) / np.linalg.norm(mean, axis=1)
     error = cosine.std() / 200
-    assert isotropic_cosine(np.array([float(n)]), d)[0] == pytest.approx(cosine.mean(), abs=4 * error + 1e-9)
+    assert noise.isotropic_cosine(np.array([float(n)]), d)[0] == pytest.approx(cosine.mean(), abs=4 * error + 1e-9)
 
 
 def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):

@@ -7,9 +7,10 @@ from oracles.entropy import of_text, raw_of_text, unit_of_text
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 
+from reporter.geometry.entropy import entropies_of
 from reporter.metrics import entropy
 from reporter.observables.bootstrap import poisson_weights
-from reporter.observables.text_entropy import TextEntropy, entropies_of, measured
+from reporter.observables.text_entropy import TextEntropy, measured
 from reporter.texts.duplicates import originals
 
 

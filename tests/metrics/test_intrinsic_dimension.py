@@ -7,10 +7,9 @@ from oracles.twonn import twonn as reference
 from scipy.spatial.distance import cdist
 
 from reporter.forward.halves import FEW_HALVES, groups_of
-from reporter.metrics._gride import gride
-from reporter.metrics._intervals import half_sample_interval
-from reporter.metrics._ratios import batch_of, estimate, scales_read, twonn, twonn_ml
-from reporter.metrics._ratios import log_ratios as log_ratios_at_all_scales
+from reporter.geometry.dimension import batch_of, estimate, gride_of, scales_read, twonn_ml_of, twonn_of
+from reporter.geometry.dimension import log_ratios as log_ratios_at_all_scales
+from reporter.geometry.intervals import half_sample_interval
 
 
 def log_ratios(x):
@@ -31,24 +30,24 @@ def test_a_linear_subspace_reads_its_dimension(dimension, within, kind):
     rng = np.random.default_rng(dimension)
     x = rng.random((2500, dimension)) if kind == "cube" else rng.standard_normal((2500, dimension))
     logs = log_ratios(in_space(x, 100))
-    assert twonn(logs) == pytest.approx(dimension, rel=within)
-    assert twonn_ml(logs) == pytest.approx(dimension, rel=within)
+    assert twonn_of(logs) == pytest.approx(dimension, rel=within)
+    assert twonn_ml_of(logs) == pytest.approx(dimension, rel=within)
 
 
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_a_sphere_reads_its_dimension(dimension):
     x = np.random.default_rng(0).standard_normal((2500, dimension + 1))
     logs = log_ratios(in_space(x / np.linalg.norm(x, axis=1, keepdims=True), 40))
-    assert twonn(logs) == pytest.approx(dimension, rel=0.07)
+    assert twonn_of(logs) == pytest.approx(dimension, rel=0.07)
 
 
 @pytest.mark.parametrize("count", [10, 11, 19, 20, 101, 1000])
 def test_scikit_dimension_agrees(count):
     x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
     logs = log_ratios(x)
-    assert twonn(logs) == pytest.approx(scikit_dimension(x), rel=1e-6)
-    assert twonn(logs) == pytest.approx(reference(x), rel=1e-6)
-    assert twonn_ml(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
+    assert twonn_of(logs) == pytest.approx(scikit_dimension(x), rel=1e-6)
+    assert twonn_of(logs) == pytest.approx(reference(x), rel=1e-6)
+    assert twonn_ml_of(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
 
 
 @pytest.mark.parametrize("discard", [0.0, 0.3, 0.8, 0.9])
@@ -59,16 +58,16 @@ def test_any_share_can_be_discarded(count, discard):
     logs = log_ratios(x)
     if discard == 0:  # the last point, at F = 1, has no log: scikit-dimension returns infinity
         f = np.arange(1, count) / count
-        assert twonn(logs, 0) == pytest.approx(-logs[:-1] @ np.log(1 - f) / (logs[:-1] @ logs[:-1]), rel=1e-9)
+        assert twonn_of(logs, 0) == pytest.approx(-logs[:-1] @ np.log(1 - f) / (logs[:-1] @ logs[:-1]), rel=1e-9)
         return
-    assert twonn(logs, discard) == pytest.approx(scikit_dimension(x, discard=discard), rel=1e-6)
-    assert twonn(logs, discard) == pytest.approx(reference(x, round(10 - 10 * discard)), rel=1e-6)
+    assert twonn_of(logs, discard) == pytest.approx(scikit_dimension(x, discard=discard), rel=1e-6)
+    assert twonn_of(logs, discard) == pytest.approx(reference(x, round(10 - 10 * discard)), rel=1e-6)
 
 
 def test_a_fifth_of_a_multiple_of_five_is_a_fifth():
     logs = np.linspace(0.1, 2, 4095)
     f = np.arange(1, 820) / 4095
-    assert twonn(logs, 0.8) == pytest.approx(-logs[:819] @ np.log(1 - f) / (logs[:819] @ logs[:819]), rel=1e-12)
+    assert twonn_of(logs, 0.8) == pytest.approx(-logs[:819] @ np.log(1 - f) / (logs[:819] @ logs[:819]), rel=1e-12)
 
 
 def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
@@ -90,22 +89,22 @@ def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
 
 def test_fifty_dimensions_read_about_33_at_4096():
     x = np.random.default_rng(0).standard_normal((4096, 50))
-    assert twonn(log_ratios(x)) == pytest.approx(33, abs=1.5)
+    assert twonn_of(log_ratios(x)) == pytest.approx(33, abs=1.5)
 
 
 def test_scale_offset_and_order_do_not_matter():
     rng = np.random.default_rng(1)
     x = rng.standard_normal((500, 8))
-    expected = twonn(log_ratios(x))
+    expected = twonn_of(log_ratios(x))
     for other in (x * 1e6, x * 1e-6, x + 1e4, x[rng.permutation(500)], x[:, ::-1].copy()):
-        assert twonn(log_ratios(other)) == pytest.approx(expected, rel=1e-6)
+        assert twonn_of(log_ratios(other)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_equal_rows_are_dropped_before_n_is_taken():
     x = np.random.default_rng(2).standard_normal((300, 6)).astype(np.float32)
     twice = np.concatenate([x, x[:40]])
     assert len(log_ratios(twice)) == 300
-    assert twonn(log_ratios(twice)) == pytest.approx(twonn(log_ratios(x)), rel=1e-12)
+    assert twonn_of(log_ratios(twice)) == pytest.approx(twonn_of(log_ratios(x)), rel=1e-12)
     assert len(log_ratios(np.ones((30, 4)))) == 0
     np.testing.assert_allclose(log_ratios_at_all_scales(twice), log_ratios_at_all_scales(x), rtol=1e-9)
 
@@ -121,10 +120,10 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     for half in range(2):
         distances = np.sort(cdist(x[held[half]], x[held[half]]), axis=1)
         alone = log_ratios_at_all_scales(x[held[half]])
-        assert found.halves["twonn"][half] == pytest.approx(twonn(alone[:, 0]), rel=1e-4)
-        assert found.halves["twonn_ml"][half] == pytest.approx(twonn_ml(alone[:, 0]), rel=1e-4)
+        assert found.halves["twonn"][half] == pytest.approx(twonn_of(alone[:, 0]), rel=1e-4)
+        assert found.halves["twonn_ml"][half] == pytest.approx(twonn_ml_of(alone[:, 0]), rel=1e-4)
         for scale, m in read.items():
-            expected = gride(np.log(distances[:, 2 * m] / distances[:, m]), m)
+            expected = gride_of(np.log(distances[:, 2 * m] / distances[:, m]), m)
             assert found.halves[f"gride_{scale}"][half] == pytest.approx(expected, rel=1e-4)
 
 

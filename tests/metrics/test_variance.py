@@ -5,9 +5,11 @@ import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from scipy.stats import spearmanr
 
+from reporter.geometry import noise
+from reporter.geometry.correlation import correlation
 from reporter.metrics.base import TokenType
 from reporter.metrics.registry import catalogue
-from reporter.metrics.variance import VarianceOptions, _fisher_interval, between_share_floor, spearman
+from reporter.metrics.variance import ROUNDING, VarianceOptions
 from reporter.observables.observed import Observed
 
 
@@ -15,28 +17,6 @@ def types_of(observables, view="words", **options):
     seen = Observed(observables, observables["type_moments"].layout, 80, view, 0)
     found = catalogue()["variance"].compute(seen, VarianceOptions(**options))
     return [row for row in found if isinstance(row, TokenType)]
-
-
-@pytest.mark.parametrize("offset", [0, 3])
-def test_spearman_with_ties(offset):
-    rng = np.random.default_rng(offset)
-    x, y = rng.integers(0, 6, (2, 50)).astype(float) + offset
-    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic, rel=1e-12)
-    assert spearman(np.ones(9), x[:9]) is None
-    assert spearman(x, x) == pytest.approx(1) and spearman(x, -x) == pytest.approx(-1)
-
-
-def test_the_interval_of_a_rank_correlation_covers_the_truth():
-    """Normal pairs of correlation 0.6, whose Spearman correlation is 6/π·arcsin(0.3)."""
-    truth, hits = 6 / np.pi * np.arcsin(0.3), 0
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        x = rng.standard_normal(40)
-        y = 0.6 * x + 0.8 * rng.standard_normal(40)
-        low, high = _fisher_interval(spearman(x, y), 40)
-        hits += low <= truth <= high
-    assert 0.92 <= hits / 400 <= 0.98
-    assert _fisher_interval(1.0, 40) == (None, None)
 
 
 @pytest.mark.parametrize(("n", "types", "d"), [(60, 6, 5), (40, 39, 3), (12, 2, 1)])
@@ -49,11 +29,11 @@ def test_the_floor_is_that_of_types_that_mean_nothing(n, types, d):
         x -= x.mean(axis=0)
         between = sum((which == t).sum() * np.square(x[which == t].mean(axis=0)).sum() for t in range(types))
         direct.append(between / np.square(x).sum())
-    drawn = [between_share_floor(n, types, d, seed) for seed in range(300)]
+    drawn = [noise.between_share(n, types, d, seed) for seed in range(300)]
     error = np.hypot(np.std(direct), np.std(drawn)) / np.sqrt(300)
     assert abs(np.mean(drawn) - np.mean(direct)) < 4 * error
     assert np.mean(drawn) == pytest.approx((types - 1) / (n - 1), abs=4 * error)
-    assert between_share_floor(n, 1, d, 0) == 0 and between_share_floor(n, n, d, 0) == 1
+    assert noise.between_share(n, 1, d, 0) == 0 and noise.between_share(n, n, d, 0) == 1
 
 
 def test_shares_and_identities(observe, values):
@@ -126,5 +106,5 @@ def test_rounding_decides_no_rank():
     variances = np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0, 0.5, 3.0])
     noisy = variances * (1 + 1e-8 * np.arange(8))
     expected = spearmanr(norms, variances).statistic
-    assert spearman(norms, variances) == pytest.approx(expected)
-    assert spearman(norms, noisy) == pytest.approx(expected)
+    assert correlation(norms, variances, "spearman", ROUNDING) == pytest.approx(expected)
+    assert correlation(norms, noisy, "spearman", ROUNDING) == pytest.approx(expected)

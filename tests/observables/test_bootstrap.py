@@ -5,7 +5,7 @@ import pytest
 from oracles import bootstrap
 
 from reporter.forward.places import Layout
-from reporter.metrics._intervals import percentile_interval
+from reporter.geometry.intervals import percentile_interval
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
 from reporter.observables.text_sums import QUANTITIES, TextSums
 

@@ -9,7 +9,7 @@ from oracles.motion import cosine
 from oracles.tokens import all_tokens
 
 from reporter.forward.halves import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
-from reporter.metrics._intervals import half_sample_interval
+from reporter.geometry.intervals import half_sample_interval
 from reporter.observables.observed import Observed
 from reporter.texts.duplicates import originals
 

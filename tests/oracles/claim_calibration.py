@@ -17,7 +17,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from reporter.claims.correlation import by_chance, correlation, effective_points, fisher
 from reporter.claims.differ_claims import _decide
 from reporter.claims.groups import Group, difference
 from reporter.claims.numbers import Number
@@ -25,6 +24,7 @@ from reporter.claims.points import Points
 from reporter.claims.relation_claims import _finding, _Related
 from reporter.claims.shapes import rule
 from reporter.claims.value_claims import _above, _between
+from reporter.geometry.correlation import by_chance, correlation, effective_points, fisher
 
 K = 13
 X = np.linspace(0, 1, K)

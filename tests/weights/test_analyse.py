@@ -175,12 +175,13 @@ def test_memory_does_not_hold_a_matrix_of_all_pairs() -> None:
     code = """
 import resource, numpy as np, torch
 from reporter.weights.tables import norms
-from reporter.weights.tiles import Rows, pairs_within
+from reporter.geometry.rows import Rows
+from reporter.geometry.pairs import pairs_within
 from reporter.weights.distributions import PairHistograms
 from reporter.weights.extremes import PairExtremes
 x = torch.randn(12_000, 8)
 n = norms(x)
-rows = Rows.of(x, n, np.arange(len(x)))
+rows = Rows(x, np.arange(len(x)), n)
 pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))], first=1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 pairs_within(rows, [PairHistograms(n, n), PairExtremes(5, len(x))])

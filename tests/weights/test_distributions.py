@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from reporter.errors import ReporterError
-from reporter.weights import tiles
+from reporter.geometry import pairs
+from reporter.geometry.histograms import MOST_BINS, QUANTILES, Histogram
+from reporter.geometry.noise import cosine_above
+from reporter.geometry.pairs import Workspace, pairs_between, pairs_within
+from reporter.geometry.rows import Rows
 from reporter.weights.distributions import Distribution, PairHistograms, between, of_norms, within
-from reporter.weights.extremes import OutlierPairs, PairExtremes, above_by_chance, ranked
-from reporter.weights.histograms import MOST_BINS, QUANTILES, Histogram
+from reporter.weights.extremes import OutlierPairs, PairExtremes, ranked
 from reporter.weights.tables import mean, norms, repeats, to_point
-from reporter.weights.tiles import Rows, Workspace, pairs_between, pairs_within
 
 
 def vectors(n: int, d: int, seed: int = 0, shift: float = 0.5) -> np.ndarray:
@@ -25,7 +27,7 @@ def vectors(n: int, d: int, seed: int = 0, shift: float = 0.5) -> np.ndarray:
 
 def rows_of(x: np.ndarray) -> Rows:
     table = torch.from_numpy(x)
-    return Rows.of(table, norms(table), np.arange(len(x)))
+    return Rows(table, np.arange(len(x)), norms(table))
 
 
 def full(x: np.ndarray, y: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -67,8 +69,8 @@ def agrees(found: Distribution, values: np.ndarray) -> None:
 @pytest.fixture(params=[1024, 7, 64])
 def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     size: int = request.param
-    walk = tiles._walk
-    monkeypatch.setattr(tiles, "_walk", lambda *args, **more: walk(*args, **{"size": size} | more))
+    walk = pairs._walk
+    monkeypatch.setattr(pairs, "_walk", lambda *args, **more: walk(*args, **{"size": size} | more))
     return size
 
 
@@ -134,7 +136,7 @@ def test_half_precision_tables() -> None:
     x = torch.from_numpy(vectors(200, 32))
     for dtype in (torch.float16, torch.bfloat16):
         table = x.to(dtype)
-        rows = Rows.of(table, norms(table), np.arange(200))
+        rows = Rows(table, np.arange(200), norms(table))
         values = full(table.float().numpy())
         for distribution in within("token", rows, None, 0):
             agrees(distribution, values[distribution.measure])
@@ -252,9 +254,9 @@ def test_outliers_of_tokens_and_positions(tile_size: int) -> None:
 
 
 def test_cosines_by_chance() -> None:
-    assert above_by_chance(0.5, 2) == pytest.approx(2 / 3)  # angles below 60° or above 120°
-    assert above_by_chance(0.5, 3) == pytest.approx(0.5)  # Archimedes: cosines are uniform
-    assert (above_by_chance(1.0, 5), above_by_chance(0.3, 1), above_by_chance(0.0, 5)) == (0, 1, pytest.approx(1))
+    assert cosine_above(0.5, 2) == pytest.approx(2 / 3)  # angles below 60° or above 120°
+    assert cosine_above(0.5, 3) == pytest.approx(0.5)  # Archimedes: cosines are uniform
+    assert (cosine_above(1.0, 5), cosine_above(0.3, 1), cosine_above(0.0, 5)) == (0, 1, pytest.approx(1))
 
 
 def test_distance_and_cosine_to_the_mean() -> None:

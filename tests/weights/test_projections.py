@@ -10,9 +10,10 @@ import torch
 from sklearn.decomposition import PCA
 
 from reporter.errors import ReporterError
+from reporter.geometry.components import principal_axes
 from reporter.weights import projections
 from reporter.weights.projections import of_components, of_neighbours, sample
-from reporter.weights.spectra import principal_axes, spectrum
+from reporter.weights.spectra import spectrum
 
 
 def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:

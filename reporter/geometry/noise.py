@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reporter.geometry.arrays import Floats
+from reporter.geometry.spectra import mean_cosine_of, top_share_of
 
 
 def gaussian(n: int, d: int, seed: int) -> Floats:
@@ -42,8 +42,7 @@ def eigenvalues(n: int, d: int, seed: int) -> Floats:
 @lru_cache(maxsize=256)
 def top_variance_share(n: int, d: int, seed: int) -> float:
     """Return λ1/Σλ of the covariance of n isotropic Gaussian vectors in d dimensions."""
-    spectrum = eigenvalues(n, d, seed)
-    return float(spectrum[0] / spectrum.sum())
+    return top_share_of(eigenvalues(n, d, seed))
 
 
 @lru_cache(maxsize=256)
@@ -57,7 +56,7 @@ def mean_cosine(n: int, d: int, seed: int) -> float:
         total = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
     else:
         total = np.random.default_rng([seed, n, d]).standard_normal(d) * np.sqrt(n / d)
-    return float((total @ total - n) / (n * (n - 1)))
+    return mean_cosine_of(total, n)
 
 
 @lru_cache(maxsize=256)
@@ -83,3 +82,52 @@ def step_angle(n: int, d: int, seed: int) -> float:
     first, second = b - a, c - b
     cosine = (first * second).sum(axis=1) / (np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1))
     return float(np.arccos(np.clip(cosine, -1, 1)).mean())
+
+
+def cosine_above(threshold: float, d: int) -> float:
+    """Return P(|cosine| > t) of a direction drawn evenly from the sphere in d dimensions.
+
+    cos² has a Beta(1/2, (d − 1)/2) distribution.
+    """
+    from scipy.special import betainc
+
+    if threshold >= 1:
+        return 0.0
+    return 1.0 if d == 1 else float(betainc((d - 1) / 2, 0.5, 1 - threshold**2))
+
+
+def isotropic_cosine(n: Floats, d: int) -> Floats:
+    """Return E cos(x_1, x_1 + … + x_n) of n isotropic Gaussian vectors in d dimensions.
+
+    It is the mean of an uncentred sample correlation of d pairs with ρ = 1/√n:
+    E r = ρ·(2/d)·(Γ((d + 1)/2)/Γ(d/2))²·₂F₁(½, ½; d/2 + 1; ρ²) (Muirhead 1982, section 5.1).
+    """
+    from scipy.special import gammaln, hyp2f1
+
+    found, which = np.unique(n, return_inverse=True)
+    rho = 1 / np.sqrt(np.maximum(found, 1))
+    factor = 2 / d * np.exp(2 * (gammaln((d + 1) / 2) - gammaln(d / 2)))
+    return np.asarray((rho * factor * hyp2f1(0.5, 0.5, d / 2 + 1, rho**2))[which].reshape(n.shape))
+
+
+@lru_cache(maxsize=256)
+def self_similarity(sizes: tuple[int, ...], d: int, seed: int) -> float:
+    """Return the mean over types of the mean cosine of m isotropic Gaussian vectors each.
+
+    The cosines of pairs are uncorrelated with mean 0 and variance 1/d; the mean over types is drawn from its normal
+    limit.
+    """
+    m = np.array(sizes)
+    error = np.sqrt((2 / (m * (m - 1) * d)).sum()) / len(m)
+    return float(np.clip(error * np.random.default_rng([seed, d, *sizes]).standard_normal(), -1, 1))
+
+
+@lru_cache(maxsize=256)
+def between_share(n: int, types: int, d: int, seed: int) -> float:
+    """Return V_B/V of n isotropic Gaussian states in d dimensions to which T types mean nothing.
+
+    V_B/V ~ Beta(d(T − 1)/2, d(n − T)/2), whatever the counts; its mean is (T − 1)/(n − 1).
+    """
+    if types <= 1 or types >= n:
+        return float(types > 1)
+    return float(np.random.default_rng([seed, n, types, d]).beta(d * (types - 1) / 2, d * (n - types) / 2))

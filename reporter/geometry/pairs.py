@@ -1,54 +1,24 @@
-"""All pairs of rows, tile by tile: products in float32, never a matrix of rows × rows."""
+"""All pairs of rows, tile by tile: products in float32, never a matrix of rows × rows.
+
+Whoever wants to know something of all pairs takes in the tiles as they pass: a histogram, or :class:`Top`, which keeps
+the pairs at one end and measures them again in float64.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from reporter.weights.tables import Floats, Ints, Progress, silent
+from reporter.geometry.arrays import Floats, Ints, Progress, silent
+from reporter.geometry.rows import UNIT32, Measure, Rows, measured, roundings
 
-Measure = Literal["cosine", "distance", "dot"]
 MEASURES: tuple[Measure, ...] = ("cosine", "distance", "dot")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a table in a chosen order.
-
-    Args:
-        table: (rows of the table, d), anywhere, in any precision.
-        order: the chosen rows, none of them zero, (n,).
-        norms: their Euclidean norms, (n,).
-    """
-
-    table: Tensor
-    order: Ints
-    norms: Floats
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    @classmethod
-    def of(cls, table: Tensor, norms: Floats, order: Ints) -> Rows:
-        """Choose rows.
-
-        Args:
-            table: (rows of the table, d).
-            norms: of all of them.
-            order: the chosen ones.
-        """
-        return cls(table, order, norms[order])
-
-    def block(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
-        """Return the chosen rows from start to stop, (n, d), and their norms, (n,), both in float32."""
-        order = torch.from_numpy(self.order[start:stop]).to(self.table.device)
-        sizes = torch.from_numpy(self.norms[start:stop]).float().to(self.table.device)
-        return self.table[order].float(), sizes
 
 
 class Workspace:
@@ -188,3 +158,111 @@ def _columns(i: int, i_stop: int, count: int, size: int, same: bool) -> list[tup
     """Return where the tiles of a block of rows begin and end; within one table, from the diagonal on."""
     begins = [(i, i_stop)] if same else []
     return begins + [(j, min(j + size, count)) for j in range(i_stop if same else 0, count, size)]
+
+
+@dataclass(frozen=True)
+class Best:
+    """Pairs, the first one best.
+
+    Args:
+        rows: places in the order of the rows, (k,).
+        columns: places in the order of the columns, (k,).
+        values: their measure in float64, (k,).
+        certain: whether no other pair can belong here, float32 having left it out; False where more pairs than
+            were kept lie within rounding of the last one.
+    """
+
+    rows: Ints
+    columns: Ints
+    values: Floats
+    certain: bool
+
+
+class Top:
+    """Keeps the k best pairs and a margin of others, whose order float32 may have confused.
+
+    Args:
+        measure: what they are compared by.
+        largest: whether the largest values are best, or the smallest.
+        k: how many are wanted.
+        rows: the first so many rows take part,
+        columns: and the first so many columns.
+        absolute: whether the sign of a value counts for nothing.
+    """
+
+    def __init__(
+        self, measure: Measure, largest: bool, k: int, rows: int, columns: int, absolute: bool = False
+    ) -> None:
+        self.measure, self.largest, self.k = measure, largest, k
+        self._absolute = absolute
+        self._limits = rows, columns
+        self._kept = 4 * k + 64
+        self._scores = torch.empty(0)  # the larger the better
+        self._places = torch.empty((0, 2), dtype=torch.long)
+        self._left_out = -math.inf  # the best score that was not kept
+
+    def take(self, tile: Tile) -> None:
+        """Take in one tile."""
+        scores = tile.matrix(self.measure)[
+            : max(0, self._limits[0] - tile.row), : max(0, self._limits[1] - tile.column)
+        ]
+        if scores.numel() == 0 or (tile.diagonal and scores.numel() == 1):
+            return
+        if len(self._scores) == self._kept and not tile.diagonal and self._best(scores) <= self._scores[-1]:
+            self._left_out = max(self._left_out, self._best(scores))
+            return
+        scores = scores.abs() if self._absolute else scores if self.largest else -scores
+        if tile.diagonal:
+            below = torch.ones(scores.shape, dtype=torch.bool, device=scores.device).tril()
+            scores = scores.masked_fill(below, -math.inf)
+        self._add(scores, tile)
+
+    def _best(self, scores: Tensor) -> float:
+        low, high = (float(v) for v in torch.aminmax(scores))
+        if self._absolute:
+            return max(-low, high)
+        return high if self.largest else -low
+
+    def _add(self, scores: Tensor, tile: Tile) -> None:
+        values, flat = scores.reshape(-1).topk(min(self._kept + 1, scores.numel()))
+        values, flat = values.cpu(), flat.cpu()
+        places = torch.stack([flat // scores.shape[1] + tile.row, flat % scores.shape[1] + tile.column], dim=1)
+        places, values = places[values > -math.inf], values[values > -math.inf]
+        everything, order = torch.cat([self._scores, values]).sort(descending=True, stable=True)
+        if len(everything) > self._kept:
+            self._left_out = max(self._left_out, float(everything[self._kept]))
+        self._scores = everything[: self._kept]
+        self._places = torch.cat([self._places, places])[order[: self._kept]]
+
+    def best(self, rows: Rows, columns: Rows) -> Best:
+        """Measure what was kept again, in float64, and return the k best.
+
+        Args:
+            rows: those whose pairs were taken in.
+            columns: on the other side; the same ones within a kind.
+        """
+        i, j = self._places[:, 0].numpy(), self._places[:, 1].numpy()
+        values = self._measured(rows.pick(i), columns.pick(j))
+        scores = np.abs(values) if self._absolute else values if self.largest else -values
+        order = np.lexsort((columns.ids(j), rows.ids(i), -scores))[: self.k]
+        certain = bool(not len(order) or self._left_out < scores[order[-1]] - self._rounding(rows, columns, scores))
+        return Best(i[order], j[order], values[order], certain or self._left_out == -math.inf)
+
+    def _rounding(self, rows: Rows, columns: Rows, scores: Floats) -> float:
+        """Return how far a value in float32 may be from the true one."""
+        most = len(self._scores) and float(rows.norms.max() * columns.norms.max())
+        unit = UNIT32 * roundings(rows.table.shape[1])
+        if self.measure == "cosine":
+            return unit
+        if self.measure == "dot":
+            return unit * most
+        last = abs(float(np.sort(scores)[::-1][: self.k][-1]))
+        return math.sqrt(last**2 + 2 * unit * most) - last  # of the square root of a sum with that rounding
+
+    def _measured(self, rows: Rows, columns: Rows) -> Floats:
+        """Return the measure of single pairs in float64, from the vectors themselves, (pairs,)."""
+        found = [np.zeros(0)]
+        for start in range(0, len(rows), 1024):
+            places = torch.arange(start, min(start + 1024, len(rows)))
+            found.append(measured(self.measure, rows.wide(places), columns.wide(places)).cpu().numpy())
+        return np.concatenate(found)

@@ -9,7 +9,8 @@ from oracles.gride import gride
 from oracles.motion import cosine
 from oracles.twonn import twonn, twonn_ml
 
-from reporter.metrics import _floors, intrinsic_dimension
+from reporter.geometry import noise
+from reporter.metrics import intrinsic_dimension
 
 
 def assert_same_mean(fast, direct):
@@ -26,7 +27,7 @@ def test_top_variance_share(n, d):
     rng = np.random.default_rng(9)
     rounds = 1500 if n < 5 else 200  # few numbers show best whether the degrees of freedom are right
     direct = [top_variance_share(rng.standard_normal((n, d))) for _ in range(rounds)]
-    fast = [_floors.top_variance_share(n, d, seed) for seed in range(rounds)]
+    fast = [noise.top_variance_share(n, d, seed) for seed in range(rounds)]
     if d == 1 or n == 2:
         assert fast == pytest.approx([1.0] * rounds) and direct == pytest.approx([1.0] * rounds)
     else:
@@ -36,7 +37,7 @@ def test_top_variance_share(n, d):
 @pytest.mark.parametrize(("n", "d"), [(200, 10), (11, 10), (10, 10), (4, 10), (2, 5), (30, 1), (2, 1)])
 def test_the_whole_spectrum(n, d):
     rng = np.random.default_rng(9)
-    found = [_floors.eigenvalues(n, d, seed) for seed in range(200)]
+    found = [noise.eigenvalues(n, d, seed) for seed in range(200)]
     assert all(len(spectrum) == min(d, n - 1) and (np.diff(spectrum) <= 0).all() for spectrum in found)
     with pytest.raises(ValueError, match="read-only"):
         found[0][0] = 1.0
@@ -54,13 +55,13 @@ def test_mean_cosine(n, d):
     rng = np.random.default_rng(9)
     rounds = 12 if n > 1000 else 200
     direct = [mean_cosine(rng.standard_normal((n, d))) for _ in range(rounds)]
-    assert_same_mean([_floors.mean_cosine(n, d, seed) for seed in range(200)], direct)
+    assert_same_mean([noise.mean_cosine(n, d, seed) for seed in range(200)], direct)
 
 
 def test_the_limit_for_many_vectors_meets_the_exact_draw():
     """Either side of 4096 vectors, where one gives way to the other."""
-    below = [_floors.mean_cosine(4096, 5, seed) for seed in range(300)]
-    above = [_floors.mean_cosine(4097, 5, seed) for seed in range(300)]
+    below = [noise.mean_cosine(4096, 5, seed) for seed in range(300)]
+    above = [noise.mean_cosine(4097, 5, seed) for seed in range(300)]
     assert_same_mean(below, above)
 
 
@@ -69,7 +70,7 @@ def test_pair_cosine(d):
     rng = np.random.default_rng(9)
     n = 100
     direct = [cosine(rng.standard_normal((n, d)), rng.standard_normal((n, d))).mean() for _ in range(200)]
-    assert_same_mean([_floors.pair_cosine(n, d, seed) for seed in range(200)], direct)
+    assert_same_mean([noise.pair_cosine(n, d, seed) for seed in range(200)], direct)
 
 
 @pytest.mark.parametrize("d", [1, 2, 10, 300])
@@ -80,11 +81,11 @@ def test_step_angle(d):
         a, b, c = rng.standard_normal((3, 100, d))
         direct.append(np.arccos(np.clip(cosine(b - a, c - b), -1, 1)).mean())
     # Seeds three apart: a floor draws its three states with the seeds s, s + 1, s + 2.
-    assert_same_mean([_floors.step_angle(100, d, 3 * seed) for seed in range(60)], direct)
+    assert_same_mean([noise.step_angle(100, d, 3 * seed) for seed in range(60)], direct)
 
 
 def test_step_angle_of_wide_states():
-    assert _floors.step_angle(10_000, 500, 0) == pytest.approx(2 * np.pi / 3, abs=0.01)
+    assert noise.step_angle(10_000, 500, 0) == pytest.approx(2 * np.pi / 3, abs=0.01)
 
 
 def test_dimension():
@@ -100,7 +101,7 @@ def test_dimension():
 
 
 def test_floors_are_reproducible_and_seeded():
-    for floor in (_floors.top_variance_share, _floors.mean_cosine, _floors.pair_cosine, _floors.step_angle):
+    for floor in (noise.top_variance_share, noise.mean_cosine, noise.pair_cosine, noise.step_angle):
         first = floor(50, 7, 3)
         floor.cache_clear()
         assert floor(50, 7, 3) == first != floor(50, 7, 4)

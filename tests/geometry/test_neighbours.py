@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracles.twonn import neighbour_distances
 
-from reporter.metrics import _neighbours
-from reporter.metrics._neighbours import nearest_distances
+from reporter.geometry import neighbours
+from reporter.geometry.neighbours import nearest
 
 RNG = np.random.default_rng
 
@@ -69,7 +69,7 @@ NASTY = [
 @pytest.mark.parametrize("make", NASTY)
 def test_nasty_data(make, kind):
     x = make(RNG(0)).astype(kind)
-    found = nearest_distances(x, 2)
+    found = nearest(x, 2).distances
     expected = neighbour_distances(x.astype(np.float64), 2)
     assert found.shape == (len(x), 2) and found.dtype == np.float64
     # Centring moves a coordinate by a rounding of its size: what that allows at 1e5 is the absolute part.
@@ -80,7 +80,7 @@ def test_nasty_data(make, kind):
 def test_further_ranks_of_nasty_data(make):
     x = make(RNG(0))
     ranks = [4, 16, 128]
-    found = nearest_distances(x, 2, ranks)
+    found = nearest(x, 2, ranks).distances
     expected = neighbour_distances(x, 128)[:, [0, 1, 3, 15, 127]]
     np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-9, atol=1e-14 * np.abs(x).max())
     np.testing.assert_allclose(found[:, 2:], expected[:, 2:], rtol=5e-4, atol=1e-14 * np.abs(x).max())
@@ -88,39 +88,28 @@ def test_further_ranks_of_nasty_data(make):
 
 def test_further_ranks_of_plain_data_are_exact_but_for_a_few_swaps():
     x = RNG(3).standard_normal((1500, 20))
-    found, expected = nearest_distances(x, 1, [5, 64, 200]), neighbour_distances(x, 200)[:, [0, 4, 63, 199]]
+    found, expected = nearest(x, 1, [5, 64, 200]).distances, neighbour_distances(x, 200)[:, [0, 4, 63, 199]]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert (np.abs(found / expected - 1) < 1e-12).mean() > 0.99
-
-
-@pytest.mark.parametrize("count", [17, 18, 19, 64, 65, 66, 67, 1026])
-@pytest.mark.parametrize("columns", [1, 3, 8])
-def test_the_smallest_of_a_row_by_groups(count, columns):
-    import torch
-
-    x = torch.from_numpy(RNG(count).integers(0, 50, (30, count))).float()
-    values, at = _neighbours._smallest(x, columns)
-    assert torch.equal(values, x.sort(dim=1).values[:, :columns]) and torch.equal(x.gather(1, at), values)
-    assert all(len(set(row)) == columns for row in at.tolist())
 
 
 @pytest.mark.parametrize("count", [3, 4, 8, 9, 10, 11, 1023, 1024, 1025, 2050])
 def test_sizes_around_the_block_and_the_spare_candidates(count):
     x = RNG(count).standard_normal((count, 4))
-    np.testing.assert_allclose(nearest_distances(x, 2), neighbour_distances(x, 2), rtol=1e-9)
+    np.testing.assert_allclose(nearest(x, 2).distances, neighbour_distances(x, 2), rtol=1e-9)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 9])
 def test_more_neighbours(k):
     x = RNG(1).standard_normal((10, 3))
-    np.testing.assert_allclose(nearest_distances(x, k), neighbour_distances(x, k), rtol=1e-9)
+    np.testing.assert_allclose(nearest(x, k).distances, neighbour_distances(x, k), rtol=1e-9)
 
 
 def test_one_dimension_and_equal_rows():
     np.testing.assert_allclose(
-        nearest_distances(np.array([[0.0], [1.0], [3.0], [7.0]]), 2), [[1, 3], [1, 2], [2, 3], [4, 6]]
+        nearest(np.array([[0.0], [1.0], [3.0], [7.0]]), 2).distances, [[1, 3], [1, 2], [2, 3], [4, 6]]
     )
-    assert (nearest_distances(np.ones((20, 3)), 2) == 0).all()
+    assert (nearest(np.ones((20, 3)), 2).distances == 0).all()
 
 
 def test_the_second_look_is_needed_and_taken(monkeypatch):
@@ -128,6 +117,6 @@ def test_the_second_look_is_needed_and_taken(monkeypatch):
     x = tighter_clusters(RNG(0))
     expected = neighbour_distances(x, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(_neighbours.np, "finfo", lambda kind: type("Eps", (), {"eps": -1.0}))
-        careless = nearest_distances(x, 2)
+        patch.setattr(neighbours.np, "finfo", lambda kind: type("Eps", (), {"eps": -1.0}))
+        careless = nearest(x, 2).distances
     assert np.abs(careless / expected - 1).max() > 0.01

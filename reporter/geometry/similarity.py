@@ -1,4 +1,7 @@
-"""Debiased linear CKA of many pairs of layers at once, and how it moves when a group of texts is left out."""
+"""How alike two arrangements of the same rows are: debiased linear CKA and shared neighbours.
+
+Of many pairs of layers at once, and without each group of rows, or in each.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from reporter.geometry.arrays import Floats, Ints
+
 Grams = NDArray[np.float32]
 
 
@@ -81,8 +85,40 @@ def own_hsic(a: Grams, groups: Sequence[slice]) -> Floats:
     return np.stack([hsic(layer[None], layer[None], groups)[:, 0, 0] for layer in a], axis=1)
 
 
-def cka(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
+def cka_of(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
     """Return HSIC(a, b) / √(HSIC(a, a)·HSIC(b, b)), shape (1 + G, A, B); NaN where a layer does not vary."""
     scale = np.sqrt(np.maximum(hsic_aa, 0)[:, :, None] * np.maximum(hsic_bb, 0)[:, None, :])
     ratio: Floats = np.divide(hsic_ab, scale, out=np.full_like(hsic_ab, np.nan), where=scale > 0)
     return ratio.clip(-1, 1)
+
+
+def by_cosine(x: Floats, k: int) -> Ints:
+    """Return the k nearest other rows of each row by cosine distance, in no order, shape (n, k).
+
+    Args:
+        x: shape (n, d), n > k; no row is zero.
+        k: neighbours.
+    """
+    units = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    distance = -(units @ units.T)
+    np.fill_diagonal(distance, np.inf)
+    return np.argpartition(distance, k - 1, axis=1)[:, :k]
+
+
+def overlaps(a: Ints, b: Ints, groups: Sequence[slice]) -> Floats:
+    """Return the mean of |A ∩ B| / k over the texts of each group, for each pair of layers, shape (G, A, B).
+
+    Args:
+        a: neighbours in the layers of one side, shape (A, n, k).
+        b: in those of the other, shape (B, n, k).
+        groups: consecutive slices that cover the texts.
+    """
+    n, k = a.shape[1:]
+
+    def marked(found: Ints) -> NDArray[np.float32]:
+        marks = np.zeros((*found.shape[:2], n), dtype=np.float32)
+        np.put_along_axis(marks, found, 1, axis=2)
+        return marks.reshape(len(found), -1)
+
+    counts = [marked(a[:, g]) @ marked(b[:, g]).T / (k * (g.stop - g.start)) for g in groups]
+    return np.stack(counts).astype(np.float64)

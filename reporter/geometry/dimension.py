@@ -1,18 +1,29 @@
-"""Dimension from the ratios of distances to neighbours: of a batch of states, and of every half-sample of its texts."""
+"""Dimension from the ratios of distances to neighbours: TwoNN (Facco et al. 2017) and GRIDE (Denti et al. 2022).
+
+Of a batch of states, and of every half-sample of its texts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.metrics._gride import RANKS, SCALES, gride
-from reporter.metrics._neighbours import Neighbours, nearest
+from reporter.geometry.arrays import Floats
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from torch import Tensor
 
+    from reporter.geometry.neighbours import Neighbours
+
+SCALES = (1, 2, 4, 8, 16, 32, 64)
+RANKS = (*SCALES, 2 * SCALES[-1])  # the neighbours whose distances are needed
+
+_STEPS = 50  # of Newton's method; five or six are usual
+_ENOUGH = 1e-8  # relative: the error left after a step is about its square
 FEWEST = 10  # distinct states below which a slope means nothing
 EQUAL = 1e-9  # a log ratio below it is none
 NAMES = ("twonn", "twonn_published", "twonn_ml", *(f"gride_{scale}" for scale in SCALES))
@@ -35,11 +46,11 @@ class Batch:
 def estimate(name: str, logs: Floats, discard: float) -> float:
     """Return the estimate called ``name`` from log ratios at all scales, ascending in the first column."""
     if name in ("twonn", "twonn_published"):
-        return twonn(logs[:, 0], discard if name == "twonn" else PUBLISHED)
+        return twonn_of(logs[:, 0], discard if name == "twonn" else PUBLISHED)
     if name == "twonn_ml":
-        return twonn_ml(logs[:, 0])
+        return twonn_ml_of(logs[:, 0])
     scale = int(name.removeprefix("gride_"))
-    return gride(logs[:, SCALES.index(scale)], scale)
+    return gride_of(logs[:, SCALES.index(scale)], scale)
 
 
 def batch_of(x: NDArray[np.floating], held: NDArray[np.bool_], discard: float = 0.1) -> Batch:
@@ -118,20 +129,20 @@ def half_estimates(
         logs = np.log(far[near > 0] / near[near > 0])
         if len(logs) < FEWEST or logs.mean() < EQUAL:
             continue
-        estimates[f"gride_{scale}"] = start[scale] = gride(logs, here, start.get(scale, 0.0))
+        estimates[f"gride_{scale}"] = start[scale] = gride_of(logs, here, start.get(scale, 0.0))
         if scale == 1:
             logs.sort()
             estimates |= {
-                name: twonn(logs, share)
+                name: twonn_of(logs, share)
                 for name, share in {"twonn": discard, "twonn_published": PUBLISHED}.items()
                 if logs[kept_of(len(logs), share) - 1] >= EQUAL
             }
             if logs[kept_of(len(logs), 0.1) - 1] >= EQUAL:
-                estimates["twonn_ml"] = twonn_ml(logs)
+                estimates["twonn_ml"] = twonn_ml_of(logs)
     return estimates
 
 
-def log_ratios(x: NDArray[np.floating]) -> Floats:
+def log_ratios(x: NDArray[np.floating] | Tensor) -> Floats:
     """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
 
     Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
@@ -139,7 +150,7 @@ def log_ratios(x: NDArray[np.floating]) -> Floats:
     """
     found = neighbours(x, listed=0)
     if (found.distances[:, 0] == 0).any():
-        found = neighbours(np.unique(x, axis=0), listed=0)
+        found = neighbours(np.unique(x if isinstance(x, np.ndarray) else x.cpu().numpy(), axis=0), listed=0)
     return _logs(found.distances)
 
 
@@ -154,8 +165,10 @@ _MOVED = 16  # from this scale on half-samples are read at another one
 _LISTED = 240  # more than the 128 that the largest scale needs, since a half may hold few of the nearest
 
 
-def neighbours(x: NDArray[np.floating], listed: int = _LISTED) -> Neighbours:
+def neighbours(x: NDArray[np.floating] | Tensor, listed: int = _LISTED) -> Neighbours:
     """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list."""
+    from reporter.geometry.neighbours import Neighbours, nearest
+
     if len(x) < 3:
         return Neighbours(np.zeros((0, 1)), np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
     return nearest(x, 2, [rank for rank in RANKS[2:] if rank < len(x)], listed)
@@ -166,7 +179,7 @@ def kept_of(n: int, discard: float) -> int:
     return min(int((1 - discard) * n + 1e-9), n - 1)  # 1 − 0.8 is a little less than 0.2
 
 
-def twonn(logs: Floats, discard: float = 0.1) -> float:
+def twonn_of(logs: Floats, discard: float = 0.1) -> float:
     """Return the slope through the origin of −log(1 − F) on log μ over the smallest μ.
 
     Args:
@@ -179,6 +192,38 @@ def twonn(logs: Floats, discard: float = 0.1) -> float:
     return float(kept @ empirical / (kept @ kept))
 
 
-def twonn_ml(logs: Floats) -> float:
+def twonn_ml_of(logs: Floats) -> float:
     """Return (N − 1) / Σ log μ."""
     return float((len(logs) - 1) / logs.sum())
+
+
+def gride_of(logs: Floats, n: int, start: float = 0.0) -> float:
+    """Return the maximum-likelihood dimension from the ratios of the distances to neighbours 2n and n.
+
+    The ratio μ has the density d·(μ^d − 1)^(n−1) / (B(n, n)·μ^((2n−1)d+1)), so d is the only root of
+
+        N/d − (2n − 1)·Σ log μ + (n − 1)·Σ log μ / (1 − μ^−d)
+
+    which falls and is convex: from anywhere Newton's method comes to the left of the root in one step, and from there
+    climbs to it. From 1 + x/2 ≤ x/(1 − e^−x) ≤ 1 + x the root is at least 2n·N / ((3n − 1)·Σ log μ).
+
+    Args:
+        logs: log μ ≥ 0, not all of them 0, shape (N,).
+        n: the scale.
+        start: a dimension near the one sought, if one is known.
+    """
+    count, total = len(logs), float(logs.sum())
+    if n == 1:
+        return count / total
+    least = 2 * n / (3 * n - 1) * count / total
+    d = max(start, least)
+    for _ in range(_STEPS):
+        x = d * logs
+        falls = np.expm1(-x)
+        ratio = np.divide(x, -falls, out=np.ones_like(x), where=x > 0)
+        slope = count - (2 * n - 1) * d * total + (n - 1) * float(ratio.sum())  # times d
+        step = slope / (count + (n - 1) * float(np.square(ratio) @ (1 + falls)))  # relative to d
+        d = max(d * (1 + step), least)
+        if abs(step) < _ENOUGH:
+            break
+    return float(d)

@@ -7,8 +7,9 @@ import pytest
 import torch
 from oracles.closeness import brute_force
 
-from reporter.forward import closeness
-from reporter.forward.closeness import BOTH, Vectors, against, compare
+from reporter.geometry import neighbours
+from reporter.geometry.neighbours import BOTH, against, compare
+from reporter.geometry.rows import Rows
 
 
 def made_up(states=40, vocabulary=700, width=24, mean=0.0, size=1.0, seed=0):
@@ -20,7 +21,7 @@ def made_up(states=40, vocabulary=700, width=24, mean=0.0, size=1.0, seed=0):
 
 
 def assert_found(x, own, table, nearest=20, shift=None):
-    found = compare(x, own, Vectors(table, shift), nearest=nearest)
+    found = compare(x, own, Rows(table, shift=shift), nearest=nearest)
     moved = table.double().numpy() + (0 if shift is None else shift.double().numpy())
     expected = brute_force(x.double().numpy(), moved, own, nearest)
     np.testing.assert_allclose(found.cosine, expected["cosine"], rtol=1e-9, atol=1e-12)
@@ -33,8 +34,8 @@ def assert_found(x, own, table, nearest=20, shift=None):
 @pytest.mark.parametrize("mean", [0.0, 3.0, 300.0])
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e4])
 def test_against_brute_force_in_blocks(mean, size, monkeypatch):
-    monkeypatch.setattr(closeness, "BLOCK", 64)
-    monkeypatch.setattr(closeness, "STATES", 16)
+    monkeypatch.setattr(neighbours, "VECTORS", 64)
+    monkeypatch.setattr(neighbours, "STATES", 16)
     assert_found(*made_up(mean=mean, size=size))
     assert_found(*made_up(mean=mean, size=size), shift=torch.randn(24, generator=torch.Generator().manual_seed(1)))
 
@@ -54,12 +55,12 @@ def test_vectors_that_float32_cannot_tell_apart():
 def test_equal_vectors_are_not_nearer_and_come_in_the_order_of_their_ids():
     x, own, table = made_up()
     doubled = torch.cat([table, table, table])
-    found, plain = compare(x, own, Vectors(doubled), nearest=9), compare(x, own, Vectors(table), nearest=3)
+    found, plain = compare(x, own, Rows(doubled), nearest=9), compare(x, own, Rows(table), nearest=3)
     for measure in BOTH:
         np.testing.assert_array_equal(found.ranks[measure], 3 * plain.ranks[measure])
         thrice = plain.nearest[measure][:, :, None] + np.arange(3) * len(table)
         np.testing.assert_array_equal(found.nearest[measure], thrice.reshape(len(x), 9))
-    scaled = compare(x, own, Vectors(torch.cat([table, 2 * table])))  # the same direction is no nearer by cosine
+    scaled = compare(x, own, Rows(torch.cat([table, 2 * table])))  # the same direction is no nearer by cosine
     np.testing.assert_array_equal(scaled.ranks["cosine"], 2 * plain.ranks["cosine"])
 
 
@@ -77,7 +78,7 @@ def test_zeros_have_no_cosine():
     x[0] = 0
     own[0], own[1] = 5, 3
     table[3:28] = 0
-    found = compare(x, own, Vectors(table), nearest=10)
+    found = compare(x, own, Rows(table), nearest=10)
     assert np.isnan(found.cosine[:2]).all() and (found.ranks["cosine"][:2] == -1).all()
     assert (found.nearest["cosine"][0] == -1).all()
     assert (found.ranks["cosine"][2:] >= -1).all()
@@ -94,15 +95,15 @@ def test_a_table_in_half_precision_is_taken_as_it_is(dtype):
 
 def test_fewer_vectors_than_neighbours_and_no_state():
     x, own, table = made_up(vocabulary=5)
-    assert compare(x, own, Vectors(table), nearest=100).nearest["cosine"].shape == (40, 5)
-    none = compare(x[:0], own[:0], Vectors(table), nearest=3)
+    assert compare(x, own, Rows(table), nearest=100).nearest["cosine"].shape == (40, 5)
+    none = compare(x[:0], own[:0], Rows(table), nearest=3)
     assert none.ranks["distance"].shape == (0,) and none.nearest["distance"].shape == (0, 3)
 
 
 def test_one_measure_without_neighbours():
     x, own, table = made_up()
-    found = compare(x, own, Vectors(table), ("cosine",))
+    found = compare(x, own, Rows(table), ("cosine",))
     assert set(found.ranks) == {"cosine"} and not found.nearest
-    cosines, distances = against(x, own[:, None], Vectors(table))
+    cosines, distances = against(x, own[:, None], Rows(table))
     np.testing.assert_array_equal(found.cosine, cosines[:, 0])
     np.testing.assert_allclose(distances[:, 0], (x - table[own]).norm(dim=1), rtol=1e-5)

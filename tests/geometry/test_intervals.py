@@ -8,8 +8,16 @@ from oracles import influence
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from oracles.tokens import all_tokens
 
-from reporter.metrics import _delta
-from reporter.metrics._delta import Error, error_over_texts, interval
+from reporter.geometry.intervals import (
+    Error,
+    below,
+    error_over_texts,
+    interval,
+    quantile,
+    reciprocal,
+    standard_error,
+    wilson,
+)
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
 READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens")
@@ -127,4 +135,22 @@ def test_bounds_themselves_are_numbers_too():
     assert interval(1.0, Error(0.1, 10), "logit", (0, 1))[1] == 1
     assert interval(0.0, Error(0.1, 10), "log", (0, np.inf))[0] == 0
     assert interval(1.0, Error(0.1, 10), "fisher", (-1, 1))[1] == 1
-    assert _delta.reciprocal((0.25, 0.5)) == (2.0, 4.0)
+    assert reciprocal((0.25, 0.5)) == (2.0, 4.0)
+
+
+@pytest.mark.parametrize(("right", "n"), [(0, 10), (7, 10), (10, 10), (333, 1000)])
+def test_wilson_solves_its_equation(right, n):
+    """The ends are the shares p at which (share − p)² = z²·p(1 − p)/n."""
+    share, ends = right / n, wilson(right, n)
+    roots = np.roots([1 + 1.959963984540054**2 / n, -(2 * share + 1.959963984540054**2 / n), share**2])
+    assert ends == pytest.approx(sorted(roots.real), abs=1e-9) and ends[0] <= share <= ends[1]
+
+
+def test_quantiles_and_tails_are_of_one_distribution():
+    assert quantile(0.975) == pytest.approx(1.959964, abs=1e-6) and quantile(0.975, 4) == pytest.approx(
+        2.776445, abs=1e-6
+    )
+    for df in (1.0, 7.5, np.inf):
+        assert below(quantile(0.9, df), df) == pytest.approx(0.9, abs=1e-12)
+    assert standard_error(1.0, 1.0 - 1.959964, 1.1) == pytest.approx(1, rel=1e-6)
+    assert standard_error(1.0, None, None) is None

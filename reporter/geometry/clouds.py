@@ -1,16 +1,42 @@
-"""How far texts of a group lie from each other and from those of other groups."""
+"""How points of several groups lie to each other: distances within and between, silhouettes, and who neighbours whom.
+
+Distances are Euclidean, of all points to all, a block of rows at a time, in float64.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from reporter.analyses.distances import distance_blocks
+from reporter.geometry.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+ROUNDING = 1e-5
+"""What is shorter than this share of the vectors' norm is rounding, not meaning: states are in float32."""
+ROWS = 512  # whose distances to all others are in memory at once
+NEIGHBOURS = 10
+
+
+def rounding(x: Floats) -> float:
+    """Return the largest distance that is rounding: 1e-5 of the root mean square norm of the vectors, (n, d)."""
+    return ROUNDING * float(np.sqrt(np.square(x).sum(axis=1).mean()))
+
+
+def distance_blocks(x: Floats) -> Iterator[Floats]:
+    """Yield the distances of ``ROWS`` vectors to all of them, (rows, n), block by block; those of rounding are 0.
+
+    Args:
+        x: vectors, (n, d).
+    """
+    nothing = rounding(x)
+    x = x - x.mean(axis=0)  # so that squares do not cancel
+    squares = np.square(x).sum(axis=1)
+    for start in range(0, len(x), ROWS):
+        block = slice(start, start + ROWS)
+        distances = np.sqrt(np.maximum(squares[block, None] + squares - 2 * x[block] @ x.T, 0.0))
+        distances[distances <= nothing] = 0.0
+        yield distances
 
 
 @dataclass(frozen=True)
@@ -82,3 +108,28 @@ def _silhouettes(sums: Floats, group: Ints, sizes: Ints) -> Floats:
     b = means.min(axis=1)
     larger = np.maximum(a, b)
     return np.asarray(np.divide(b - a, larger, out=np.zeros(len(sums)), where=larger > 0))
+
+
+def overlap(x: Floats, cloud: Ints) -> Floats:
+    """Return for each point how many of its nearest neighbours are of other clouds, over what mixing would give, (n,).
+
+    The share of other clouds among the 10 nearest points (all others, where there are fewer), over their share among
+    all other points. Of points that are as far as the tenth one, each counts in part.
+
+    Args:
+        x: vectors, (n, d).
+        cloud: of each, 0 … clouds − 1; there are two or more, (n,).
+    """
+    n, nothing = len(x), rounding(x)
+    k = min(NEIGHBOURS, n - 1)
+    expected = (n - np.bincount(cloud)[cloud]) / (n - 1)
+    found = []
+    for block, distances in enumerate(distance_blocks(x)):
+        own = np.arange(len(distances))
+        distances[own, own + block * ROWS] = np.inf
+        farthest = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+        closer, level = distances < farthest - nothing, np.abs(distances - farthest) <= nothing
+        other = cloud != cloud[own + block * ROWS, None]
+        of_level = (level & other).sum(axis=1) / level.sum(axis=1)
+        found.append(((closer & other).sum(axis=1) + (k - closer.sum(axis=1)) * of_level) / k)
+    return np.asarray(np.concatenate(found) / expected)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from oracles import pairs
 
-from reporter.metrics._cka import cka, gram, hsic, own_hsic
-from reporter.metrics._jackknife import GROUPS, jackknife_interval, mean_interval
-from reporter.metrics._overlap import neighbours, overlaps
-from reporter.metrics.layer_pairs import _groups
+from reporter.geometry.intervals import jackknife_interval, mean_interval
+from reporter.geometry.similarity import by_cosine, cka_of, gram, hsic, overlaps, own_hsic
+from reporter.metrics.layer_pairs import GROUPS, _groups
 
 RNG = np.random.default_rng
 
@@ -19,7 +18,7 @@ def ours(xs, ys=None):
     a = np.stack([gram(x) for x in xs])
     b = a if ys is None else np.stack([gram(y) for y in ys])
     groups = _groups(a.shape[1])
-    return cka(hsic(a, b, groups), own_hsic(a, groups), own_hsic(b, groups))
+    return cka_of(hsic(a, b, groups), own_hsic(a, groups), own_hsic(b, groups))
 
 
 def layers(n, widths, seed=0):
@@ -87,7 +86,7 @@ def test_equal_rows_have_none():
 def test_scikit_learn_finds_the_same_neighbours(k):
     xs, ys = layers(90, (5, 60)), layers(90, (9,), seed=1)
     groups = _groups(90)
-    found = overlaps(np.stack([neighbours(x, k) for x in xs]), np.stack([neighbours(y, k) for y in ys]), groups)
+    found = overlaps(np.stack([by_cosine(x, k) for x in xs]), np.stack([by_cosine(y, k) for y in ys]), groups)
     assert found.shape == (GROUPS, 2, 1)
     for i in range(2):
         assert found[:, i, 0].mean() == pytest.approx(pairs.knn(xs[i], ys[0], k), abs=1e-6)
@@ -95,13 +94,13 @@ def test_scikit_learn_finds_the_same_neighbours(k):
 
 def test_overlap_has_its_limits():
     x = layers(40, (6,))[0]
-    near = neighbours(x, 10)
+    near = by_cosine(x, 10)
     assert all(i not in row for i, row in enumerate(near))
-    same = np.stack([near, neighbours(3 * x, 10), neighbours(-x, 10), near[:, ::-1]])
+    same = np.stack([near, by_cosine(3 * x, 10), by_cosine(-x, 10), near[:, ::-1]])
     assert (overlaps(near[None], same, _groups(40)) == 1).all()
     rng = RNG(1)
     chance = [
-        overlaps(*(neighbours(rng.standard_normal((60, 30)), 10)[None] for _ in range(2)), _groups(60)).mean()
+        overlaps(*(by_cosine(rng.standard_normal((60, 30)), 10)[None] for _ in range(2)), _groups(60)).mean()
         for _ in range(40)
     ]
     assert np.mean(chance) == pytest.approx(10 / 59, abs=4 * np.std(chance) / np.sqrt(40))

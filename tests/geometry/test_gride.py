@@ -8,13 +8,13 @@ from oracles.gride import gride as reference
 from oracles.gride import gride_of_ratios, log_density
 from scipy.integrate import quad
 
-from reporter.metrics._gride import RANKS, SCALES, gride
+from reporter.geometry.dimension import RANKS, SCALES, gride_of
 from reporter.metrics.intrinsic_dimension import log_ratios
 
 
 def curve(x):
     logs = log_ratios(x)
-    return {n: gride(logs[:, at], n) for at, n in enumerate(SCALES[: logs.shape[1]])}
+    return {n: gride_of(logs[:, at], n) for at, n in enumerate(SCALES[: logs.shape[1]])}
 
 
 @pytest.mark.parametrize("d", [0.7, 3, 20])
@@ -35,21 +35,21 @@ def test_scipy_finds_the_same_maximum(n):
 def test_ratios_drawn_from_the_model_give_its_dimension(n, d):
     """μ^−d is the share of a ball's content at which neighbour n of 2n − 1 lies: Beta(n, n)."""
     logs = -np.log(np.random.default_rng(n).beta(n, n, 20_000)) / d
-    assert gride(logs, n) == pytest.approx(d, rel=0.03)
+    assert gride_of(logs, n) == pytest.approx(d, rel=0.03)
     if d == 7:
-        assert gride(logs, n) == pytest.approx(gride_of_ratios(np.exp(logs), n), rel=1e-5)
+        assert gride_of(logs, n) == pytest.approx(gride_of_ratios(np.exp(logs), n), rel=1e-5)
 
 
 def test_scale_1_is_the_first_ratio_alone():
     logs = log_ratios(np.random.default_rng(0).standard_normal((300, 6)))
-    assert gride(logs[:, 0], 1) == pytest.approx(300 / logs[:, 0].sum(), rel=1e-12)
+    assert gride_of(logs[:, 0], 1) == pytest.approx(300 / logs[:, 0].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("n", SCALES)
 def test_hard_ratios(n):
     """One ratio, ratios that are all but one, and ratios of every size."""
     for logs in (np.array([0.3]), np.array([0.0, 0.0, 1e-9]), np.geomspace(1e-12, 1e6, 50)):
-        found = gride(logs, n)
+        found = gride_of(logs, n)
         assert 0 < found < np.inf
         if n > 1:  # the slope of the likelihood changes its sign there
 

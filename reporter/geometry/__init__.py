@@ -1,0 +1,395 @@
+"""The mathematics of states: arrays in, numbers out; it knows nothing of models, texts or studies.
+
+The functions here take states x of shape (n, d), one state to a row: a NumPy array or a torch tensor, in any precision
+and on any device. They are computed in float64 and return a float (an array where they say so). What cannot be computed
+is a ``ValueError`` that says why. Metrics of the same names call the same code::
+
+    import numpy as np
+    from reporter import geometry
+
+    x = np.random.default_rng(0).standard_normal((1000, 5))
+    geometry.twonn(x), geometry.isoscore(x), geometry.cka(x, x[:, :3])
+
+The modules of this room hold what these are made of, for whole layers and corpora: :mod:`.rows`, :mod:`.neighbours` and
+:mod:`.pairs` (exact, at the price of float32 products), :mod:`.dimension`, :mod:`.spectra`, :mod:`.components`,
+:mod:`.similarity`, :mod:`.clouds`, :mod:`.entropy`, :mod:`.explained`, :mod:`.histograms`, :mod:`.correlation`,
+:mod:`.intervals` and :mod:`.noise` (what a number reads on nothing).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reporter.geometry import dimension, similarity, spectra
+from reporter.geometry.arrays import Floats, Ints, states
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    States: TypeAlias = NDArray[np.floating] | Tensor
+
+__all__ = [
+    "cka",
+    "decay",
+    "effective_rank",
+    "effective_rank_singular",
+    "eigenvalues",
+    "gride",
+    "isoscore",
+    "matrix_entropy",
+    "mean_cosine",
+    "mutual_knn",
+    "nearest_neighbours",
+    "participation_ratio",
+    "principal_components",
+    "rankme",
+    "stable_rank",
+    "top_variance_share",
+    "twonn",
+    "twonn_ml",
+]
+
+
+def twonn(x: States, discard: float = 0.1) -> float:
+    """Return the intrinsic dimension by TwoNN (Facco et al. 2017).
+
+    With μ_i = r2/r1 the ratio of the distances of state i to its second and first nearest neighbour and F_i = i/N over
+    the smallest μ, sorted: the slope through the origin of −log(1 − F) on log μ. Of equal states one counts.
+
+    Args:
+        x: states, (n, d).
+        discard: share of the largest μ that are left out, 0 to 0.9; 0.1 in the paper.
+
+    Raises:
+        ValueError: for fewer than 10 distinct states, and where first and second neighbours are equally far.
+    """
+    if not 0 <= discard <= 0.9:
+        raise ValueError(f"discard is {discard:g}; it is a share from 0 to 0.9")
+    return dimension.twonn_of(_first_ratios(x, discard), discard)
+
+
+def twonn_ml(x: States) -> float:
+    """Return the intrinsic dimension by the maximum-likelihood form of TwoNN, (N − 1) / Σ log μ (Denti et al. 2022).
+
+    Args:
+        x: states, (n, d); μ as in :func:`twonn`.
+
+    Raises:
+        ValueError: as for :func:`twonn`.
+    """
+    return dimension.twonn_ml_of(_first_ratios(x, 0.1))
+
+
+def gride(x: States, scale: int = 1) -> float:
+    """Return the intrinsic dimension at a scale by GRIDE (Denti et al. 2022).
+
+    With μ_i the ratio of the distances of state i to its neighbours 2n and n, the d that maximises the likelihood
+    Π d·(μ^d − 1)^(n − 1) / μ^((2n − 1)·d + 1).
+
+    Args:
+        x: states, (N, d).
+        scale: n, a power of two from 1 to 64.
+
+    Raises:
+        ValueError: for another scale, for no more than 2n distinct states or fewer than 10, and where both neighbours
+            are equally far from every state.
+    """
+    if scale not in dimension.SCALES:
+        raise ValueError(f"scale is {scale}; it is one of {', '.join(map(str, dimension.SCALES))}")
+    logs, column = _log_ratios(x), dimension.SCALES.index(scale)
+    if logs.shape[1] <= column:
+        raise ValueError(f"{len(logs)} distinct states; scale {scale} needs more than {2 * scale}")
+    if logs[:, column].mean() < dimension.EQUAL:
+        raise ValueError(f"neighbours {scale} and {2 * scale} are equally far from every state")
+    return dimension.gride_of(logs[:, column], scale)
+
+
+def eigenvalues(x: States) -> Floats:
+    """Return the eigenvalues λ of the covariance (1/n) that are not zero, largest first, (≤ min(d, n − 1),).
+
+    Those up to 1e-12 of Σλ are what rounding leaves of zero.
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    found, _ = _spectra(x)
+    return found
+
+
+def top_variance_share(x: States) -> float:
+    """Return λ1 / Σλ, the share of the variance on the first axis (the anisotropy of Razzhigaev et al. 2024).
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    return spectra.top_share_of(eigenvalues(x))
+
+
+def isoscore(x: States) -> float:
+    """Return IsoScore (Rudman et al. 2022), ((Σλ)²/Σλ² − 1) / (d − 1): 1 where every direction varies alike.
+
+    Args:
+        x: states, (n, d), d ≥ 2.
+
+    Raises:
+        ValueError: where all states are equal, or have one dimension.
+    """
+    found = eigenvalues(x)
+    if x.shape[1] < 2:
+        raise ValueError("IsoScore needs states of two dimensions or more")
+    return spectra.isoscore_of(found, x.shape[1])
+
+
+def participation_ratio(x: States) -> float:
+    """Return (Σλ)² / Σλ² (Gao et al. 2017), from 1 to min(d, n − 1).
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    return max(1.0, spectra.participation_ratio_of(eigenvalues(x)))
+
+
+def effective_rank(x: States) -> float:
+    """Return exp(−Σ p log p), p = λ/Σλ with λ the eigenvalues of the covariance (after Roy & Vetterli 2007).
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    return max(1.0, spectra.effective_rank_of(eigenvalues(x)))
+
+
+def effective_rank_singular(x: States) -> float:
+    """Return exp(−Σ p log p), p = σ/Σσ with σ the singular values of the centred matrix (Roy & Vetterli 2007).
+
+    Eigenvalues σ²/n up to 1e-8 of their sum count as zero.
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    found = eigenvalues(x)
+    return max(1.0, spectra.effective_rank_of(np.sqrt(found[found > spectra.ROOTS_ZERO * found.sum()])))
+
+
+def rankme(x: States) -> float:
+    """Return RankMe (Garrido et al. 2023), exp(−Σ p log p), p = σ/Σσ with σ the singular values of the matrix as it is.
+
+    Values σ²/n up to 1e-8 of the total variance count as zero.
+
+    Args:
+        x: states, (n, d); they are not centred.
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    centred, uncentred = _spectra(x)
+    return max(1.0, spectra.effective_rank_of(np.sqrt(uncentred[uncentred > spectra.ROOTS_ZERO * centred.sum()])))
+
+
+def stable_rank(x: States) -> float:
+    """Return Σλ / λ1 (Rudelson & Vershynin 2007), from 1 to min(d, n − 1).
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal.
+    """
+    return max(1.0, spectra.stable_rank_of(eigenvalues(x)))
+
+
+def decay(x: States) -> float:
+    """Return α of λ_i ∝ i^−α (Stringer et al. 2019), fitted over i = 1…⌊min(d, n − 1)/2⌋ with weights 1/i.
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
+    """
+    found = spectra.decay_of(eigenvalues(x), min(x.shape[1], len(x) - 1))
+    if found is None:
+        raise ValueError("fewer than three eigenvalues to fit")
+    return found
+
+
+def mean_cosine(x: States) -> float:
+    """Return the mean cosine of all pairs of different states (Ethayarajh 2019), exactly: (‖Σu‖² − n) / (n(n − 1)).
+
+    u = x/‖x‖; states that are zero have no direction and are left out.
+
+    Args:
+        x: states, (n, d).
+
+    Raises:
+        ValueError: for fewer than two states that are not zero.
+    """
+    of = states(x)
+    norms = of.norm(dim=1)
+    units = of[norms > 0] / norms[norms > 0, None]
+    if len(units) < 2:
+        raise ValueError("fewer than two states that are not zero")
+    return spectra.mean_cosine_of(units.sum(dim=0).cpu().numpy(), len(units))
+
+
+def matrix_entropy(x: States, form: str = "centred") -> float:
+    """Return −Σ p log p in nats, p = λ/Σλ, λ the eigenvalues of the Gram matrix of a few states (Giraldo et al. 2014).
+
+    Args:
+        x: states, such as those of one text, (n, d), n ≥ 3.
+        form: ``centred`` of the states minus their mean; ``raw`` as they are (Skean et al. 2025); ``unit`` minus their
+            mean, each scaled to length 1, negative products taken as 0 (what the code of Skean et al. does).
+
+    Raises:
+        ValueError: for another form, and where all states are equal.
+    """
+    from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
+
+    if form not in FORMS:
+        raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
+    of = states(x, FEWEST)
+    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)]
+    if np.isnan(found):
+        raise ValueError("all states are equal")
+    return float(found)
+
+
+def cka(x: States, y: States) -> float:
+    """Return the similarity of two arrangements of the same rows: linear CKA (Kornblith et al. 2019), debiased.
+
+    HSIC₁(K, L) / √(HSIC₁(K, K)·HSIC₁(L, L)), with K = XXᵀ and L = YYᵀ without their diagonals and HSIC₁ of Song et al.
+    2012: about 0 for independent rows, where the biased form is not. Memory: two n × n matrices in float32, to which
+    the number is exact within about 1e-6.
+
+    Args:
+        x: states, (n, d), n ≥ 4.
+        y: other states of the same n rows, (n, e).
+
+    Raises:
+        ValueError: where all rows of a side, or all but one, are equal.
+    """
+    a, b = _same_rows(x, y, 4)
+    gram_x, gram_y = similarity.gram(a)[None], similarity.gram(b)[None]
+    for name, gram in (("x", gram_x), ("y", gram_y)):
+        if not gram.any():
+            raise ValueError(f"all rows of {name}, or all but one, are equal")
+    every = [slice(0, len(a))]
+    own_x, own_y = similarity.own_hsic(gram_x, every), similarity.own_hsic(gram_y, every)
+    return float(similarity.cka_of(similarity.hsic(gram_x, gram_y, every), own_x, own_y)[0, 0, 0])
+
+
+def mutual_knn(x: States, y: States, k: int = 10) -> float:
+    """Return the share of its k nearest rows, by cosine, that a row has in common in both (Huh et al. 2024), 0 to 1.
+
+    Args:
+        x: states, (n, d), n > k; none of them zero.
+        y: other states of the same n rows, (n, e).
+        k: neighbours.
+
+    Raises:
+        ValueError: for no more rows than neighbours, and where a row is zero.
+    """
+    if k < 1:
+        raise ValueError(f"k is {k}; it is 1 or more")
+    sides = _same_rows(x, y, k + 1)
+    for name, side in zip("xy", sides, strict=True):
+        norms = np.linalg.norm(side, axis=1)
+        if norms.min() <= 1e-6 * norms.max():
+            raise ValueError(f"row {int(norms.argmin())} of {name} is zero: it has no cosine")
+    a, b = (similarity.by_cosine(side, k)[None] for side in sides)
+    return float(similarity.overlaps(a, b, [slice(0, a.shape[1])])[0, 0, 0])
+
+
+def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
+    """Return the Euclidean distances to the k nearest other rows and which rows these are, nearest first, each (n, k).
+
+    Exact: candidates come from products in float32, distances from differences in float64.
+
+    Args:
+        x: states, (n, d), n > k.
+        k: neighbours.
+
+    Raises:
+        ValueError: for no more rows than neighbours.
+    """
+    from reporter.geometry.neighbours import nearest
+
+    if k < 1:
+        raise ValueError(f"k is {k}; it is 1 or more")
+    found = nearest(states(x, fewest=k + 1), k, listed=k)
+    return found.distances, found.places
+
+
+def principal_components(x: States, most: int = 2) -> Floats:
+    """Return the coordinates of states on their first principal components, largest variance first, (n, ≤ most).
+
+    Of both directions of an axis the one is chosen in which the state farthest out is positive.
+
+    Args:
+        x: states, (n, d).
+        most: components, of which there are no more than rows or dimensions.
+
+    Raises:
+        ValueError: for states that are no matrix of finite numbers.
+    """
+    from reporter.geometry.components import components
+
+    return components(states(x).cpu().numpy(), most).coordinates
+
+
+def _log_ratios(x: States) -> Floats:
+    found = dimension.log_ratios(states(x))
+    if len(found) < dimension.FEWEST:
+        raise ValueError(f"{len(found)} distinct states that have neighbours; dimension needs {dimension.FEWEST}")
+    return found
+
+
+def _first_ratios(x: States, discard: float) -> Floats:
+    """Return log μ, ascending, of which the fitted ones are not all zero."""
+    found = _log_ratios(x)[:, 0]
+    if found[dimension.kept_of(len(found), discard) - 1] < dimension.EQUAL:
+        raise ValueError("the first and the second neighbour are equally far from these states")
+    return found
+
+
+def _spectra(x: States) -> tuple[Floats, Floats]:
+    """Return the eigenvalues of the covariance that are not zero, and of E xxᵀ, each largest first."""
+    import torch
+
+    of = states(x)
+    n = len(of)
+    centred = of - of.mean(dim=0)
+
+    def squared_singular(matrix: Tensor) -> Floats:
+        square = matrix.T @ matrix if len(matrix) > matrix.shape[1] else matrix @ matrix.T
+        found: Floats = torch.linalg.eigvalsh(square / n).flip(0).clamp_min(0).cpu().numpy()
+        return found
+
+    if not float(centred.square().sum()) > spectra.EQUAL * float(of.square().sum()):
+        raise ValueError("all states are equal")
+    found = squared_singular(centred)[: n - 1]
+    return found[found > spectra.ZERO * found.sum()], squared_singular(of)
+
+
+def _same_rows(x: States, y: States, fewest: int) -> tuple[Floats, Floats]:
+    a, b = (states(side, fewest, name).cpu().numpy() for name, side in zip("xy", (x, y), strict=True))
+    if len(a) != len(b):
+        raise ValueError(f"x has {len(a)} rows and y {len(b)}; they are two arrangements of the same rows")
+    return a, b

@@ -1,0 +1,158 @@
+"""Principal components: of tables, reading the rows block by block, and of a few hundred or thousand vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reporter.geometry.arrays import Floats, Progress, blocks, silent
+from reporter.geometry.spectra import EQUAL, ZERO
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The principal axes of the rows of some tables.
+
+    Args:
+        n: rows.
+        mean: their mean, (d,).
+        eigenvalues: of the covariance (1/n), largest first, min(d, n − 1) of them.
+        directions: the first principal axes, orthonormal, (≤ 3, d). The largest entry of each is positive, so
+            that a picture is the same on every machine.
+    """
+
+    n: int
+    mean: Floats
+    eigenvalues: Floats
+    directions: Floats
+
+    def coordinates(self, table: Tensor) -> Floats:
+        """Return the coordinates of rows along the first axes, (rows, 3); zeros where there are fewer axes."""
+        import torch
+
+        found = np.zeros((len(table), 3))
+        for start, block in blocks(table):
+            x = block - torch.from_numpy(self.mean).to(block.device)
+            along = x @ torch.from_numpy(self.directions.T.copy()).to(block.device)
+            found[start : start + len(block), : len(self.directions)] = along.cpu().numpy()
+        return found
+
+
+def principal_axes(tables: Sequence[Tensor], what: str = "components", progress: Progress = silent) -> Axes | None:
+    """Return the principal axes of all rows together, exactly; None where they do not vary.
+
+    Rows are centred with a mean in float64, block products are in float32 and their sum in float64, so that
+    eigenvalues below about 1e-7 of the largest are rounding.
+
+    Args:
+        tables: with the same width d; a d × d matrix is kept.
+        what: what this is called.
+        progress: told of each block.
+    """
+    n, d = sum(map(len, tables)), tables[0].shape[1]
+    if n < 2:
+        return None
+    mean = sum((block.sum(dim=0).cpu().numpy() for t in tables for _, block in blocks(t)), np.zeros(d)) / n
+    if n <= d:
+        values, vectors = _of_few(np.concatenate([_centred(t, mean) for t in tables]))
+    else:
+        values, vectors = _of_many(tables, mean, n, what, progress)
+    scale = mean @ mean + values.sum()
+    if values.sum() <= EQUAL * scale:
+        return None
+    directions = vectors[: min(3, int((values > ZERO * values.sum()).sum()))]
+    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    return Axes(n, mean, values, directions * signs[:, None])
+
+
+def _centred(table: Tensor, mean: Floats) -> Floats:
+    return np.concatenate([block.cpu().numpy() - mean for _, block in blocks(table)])
+
+
+def _of_few(x: Floats) -> tuple[Floats, Floats]:
+    _, singular, vectors = np.linalg.svd(x, full_matrices=False)
+    count = min(x.shape[1], len(x) - 1)
+    return (singular**2 / len(x))[:count], vectors[:count]
+
+
+def _of_many(tables: Sequence[Tensor], mean: Floats, n: int, what: str, progress: Progress) -> tuple[Floats, Floats]:
+    import torch
+
+    d = len(mean)
+    total = torch.zeros((d, d), dtype=torch.float64)
+    done = 0
+    for table in tables:
+        for _, block in blocks(table):
+            x = (block - torch.from_numpy(mean).to(block.device)).float().to(table.device)
+            total += (x.T @ x).cpu()
+            done += len(block)
+            progress(what, done, n)
+    values, vectors = torch.linalg.eigh(total / n)
+    return values.flip(0).clamp_min(0).numpy(), vectors.T.flip(0)[:3].numpy()
+
+
+@dataclass(frozen=True)
+class Components:
+    """The first principal components of n vectors.
+
+    Args:
+        coordinates: of each vector on each component, (n, k), the one with the largest variance first. Of both
+            directions of an axis the one is chosen in which the vector farthest out is positive.
+        shares: share of the total variance that each holds, (k,); NaN where there is none.
+    """
+
+    coordinates: Floats
+    shares: Floats
+
+
+def components(x: Floats, most: int, centred: bool = True) -> Components:
+    """Return the first components, at most ``most`` and no more than vectors or dimensions, exactly.
+
+    Args:
+        x: vectors, (n, d) in float64.
+        most: components that are wanted.
+        centred: whether the mean is taken off first, as in PCA; if not, the origin stays where it is.
+    """
+    x = x - x.mean(axis=0) if centred else x
+    total = float(np.square(x).sum())
+    values, at = largest_components(x, most)
+    farthest = np.abs(at).argmax(axis=0)
+    at = at * np.where(at[farthest, np.arange(at.shape[1])] < 0, -1.0, 1.0)
+    return Components(at, values / total if total > 0 else np.full(len(values), np.nan))
+
+
+def coordinates(x: Floats, dimensions: int, centred: bool = True) -> Floats:
+    """Return vectors on their first components, (n, dimensions); 0 where there are fewer components than that.
+
+    Args:
+        x: vectors, (n, d) in float64.
+        dimensions: of the picture.
+        centred: see :func:`components`.
+    """
+    at = components(x, dimensions, centred).coordinates
+    return np.pad(at, ((0, 0), (0, dimensions - at.shape[1])))
+
+
+def largest_components(x: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues of XᵀX, (k,), and each row's coordinate on their vectors, (n, k); signs are open.
+
+    From the smaller of XᵀX and XXᵀ, which have the same eigenvalues that are not zero.
+
+    Args:
+        x: (n, d) in float64.
+        most: how many, of min(n, d).
+    """
+    from scipy.linalg import eigh
+
+    wide = x.shape[1] > x.shape[0]
+    square = x @ x.T if wide else x.T @ x
+    wanted = [len(square) - min(most, *x.shape), len(square) - 1]
+    values, vectors = eigh(square, subset_by_index=wanted, check_finite=False)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    return values, vectors * np.sqrt(values) if wide else x @ vectors

@@ -1,0 +1,104 @@
+"""The eigenvalues of a covariance, the numbers that sum up how they fall, and how each number moves with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reporter.geometry.arrays import Floats, Ints
+
+ZERO = 1e-12  # of Σλ: an eigenvalue up to it is what rounding leaves of zero
+ROOTS_ZERO = 1e-8
+"""Of Σλ, where roots are taken: a LayerNorm leaves a direction without variance, float32 products some 1e-9 there, and
+the root of that would count as an axis."""
+EQUAL = 1e-12
+"""Of the mean square of the states: a variance up to it is what rounding leaves of equal float32 states."""
+
+
+def top_share_of(spectrum: Floats) -> float:
+    """Return λ1 / Σλ."""
+    return float(spectrum[0] / spectrum.sum())
+
+
+def effective_rank_of(spectrum: Floats) -> float:
+    """Return exp(−Σ p log p), p = λ/Σλ; of singular values where they are given instead."""
+    p = spectrum / spectrum.sum()
+    p = p[p > 0]
+    return float(np.exp(-(p @ np.log(p))))
+
+
+def participation_ratio_of(spectrum: Floats) -> float:
+    """Return (Σλ)² / Σλ²."""
+    p = spectrum / spectrum.sum()
+    return float(1 / (p @ p))
+
+
+def stable_rank_of(spectrum: Floats) -> float:
+    """Return Σλ / λ1."""
+    return float(spectrum.sum() / spectrum[0])
+
+
+def isoscore_of(spectrum: Floats, d: int) -> float:
+    """Return IsoScore in d ≥ 2 dimensions: the participation ratio, 1…d, stretched to 0…1.
+
+    With Σ̂ = √d·λ/‖λ‖ the paper's isotropy defect is δ = ‖Σ̂ − 1‖ / √(2(d − √d)), its φ = (d − δ²(d − √d))² / d² and
+    its score (dφ − 1)/(d − 1). Since ‖Σ̂ − 1‖² = 2d − 2√d·Σλ/‖λ‖, dφ = (Σλ)²/Σλ².
+    """
+    return float(np.clip((participation_ratio_of(spectrum) - 1) / (d - 1), 0.0, 1.0))
+
+
+def decay_of(spectrum: Floats, most: int) -> float | None:
+    """Return α of λ_i ∝ i^−α: minus the slope of log λ on log i over i = 1…⌊most/2⌋, each weighted by 1/i.
+
+    None for fewer than three eigenvalues.
+
+    Args:
+        spectrum: the eigenvalues that are not zero, largest first.
+        most: how many there can be, min(d, n − 1).
+    """
+    found = spectrum[: most // 2]
+    if len(found) < 3:
+        return None
+    rank = np.arange(1, len(found) + 1)
+    weight, x, y = 1 / rank, np.log(rank), np.log(found)
+    x = x - weight @ x / weight.sum()
+    return max(0.0, float(-(weight * x) @ y / (weight @ x**2)))  # a sorted spectrum never rises
+
+
+def mean_cosine_of(total: Floats, n: int) -> float:
+    """Return the mean cosine over pairs of n vectors from the sum of their unit vectors: (‖Σu‖² − n) / (n(n − 1))."""
+    return float((total @ total - n) / (n * (n - 1)))
+
+
+def thinned(count: int) -> Ints:
+    """Return which ranks of ``count`` eigenvalues make the curve: all up to 512; else 1…64, then evenly in log."""
+    if count <= 512:
+        return np.arange(1, count + 1)
+    beyond = np.rint(np.geomspace(64, count, 193)).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, 65), beyond]))
+
+
+def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
+    """Return the derivative of each number by each eigenvalue, each of shape (eigenvalues,).
+
+    Args:
+        spectrum: the eigenvalues that are not zero, largest first.
+        most: how many there can be.
+    """
+    total, squares = spectrum.sum(), spectrum @ spectrum
+    p = spectrum / total
+    share = -p[0] * np.ones_like(p)
+    share[0] += 1
+    participation = total**2 / squares
+    entropy = -(p @ np.log(p))
+    decay, fitted = np.zeros_like(p), spectrum[: most // 2]
+    if len(fitted) >= 3:
+        rank = np.arange(1, len(fitted) + 1)
+        weight, x = 1 / rank, np.log(rank)
+        x = x - weight @ x / weight.sum()
+        decay[: len(fitted)] = -weight * x / (weight @ x**2) / fitted
+    return {
+        "top_variance_share": share / total,
+        "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
+        "effective_rank": -np.exp(entropy) * (np.log(p) + entropy) / total,
+        "decay": decay,
+    }

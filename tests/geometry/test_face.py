@@ -1,0 +1,148 @@
+"""The public functions: equal to the metrics on the same states, to oracles, and refusing in words what cannot be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from oracles import anisotropy, entropy, pairs
+from oracles import gride as by_likelihood
+from oracles import spectrum as by_singular_values
+from oracles import twonn as by_tree
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter import geometry
+
+ALONE = sorted(set(geometry.__all__) - {"cka", "mutual_knn", "nearest_neighbours", "principal_components"})
+
+
+@pytest.fixture(scope="module")
+def x():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 12)) * np.geomspace(1, 0.05, 12) @ rng.standard_normal((12, 12)) + 0.5
+
+
+def test_what_is_public_is_there_and_nothing_heavy_comes_with_it():
+    assert geometry.__all__ == sorted(geometry.__all__)
+    assert all(callable(getattr(geometry, name)) and getattr(geometry, name).__doc__ for name in geometry.__all__)
+    code = "import sys, reporter.geometry; print(*{'torch', 'scipy', 'sklearn', 'pandas'} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() == []
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_they_are_what_the_metrics_say(observe, values, role):
+    model = FakeModel(role=role, layers=1, width=8, sinks=False)
+    texts = FakeTexts(list(dict.fromkeys(made_up_texts(80, shortest=6, longest=16))))
+    names = ("moments", "gram", "tokens", "contexts")
+    observables, _ = observe(model, texts, names=names, sites=())
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
+    found = values(model, observables, len(texts), "words", ("anisotropy", "spectrum", "intrinsic_dimension"))
+    states = tokens.view("words").states[1].astype(np.float32)
+    for name in ("top_variance_share", "isoscore", "mean_cosine"):
+        assert getattr(geometry, name)(states) == pytest.approx(found[f"anisotropy.{name}", 1].value, rel=1e-5), name
+    ranks = ("participation_ratio", "effective_rank", "effective_rank_singular", "rankme", "stable_rank", "decay")
+    for name in ranks:
+        assert getattr(geometry, name)(states) == pytest.approx(found[f"spectrum.{name}", 1].value, rel=1e-5), name
+    distinct = np.unique(states, axis=0)
+    assert len(distinct) == found["intrinsic_dimension.twonn", 1].n
+    for name in ("twonn", "twonn_ml"):
+        assert getattr(geometry, name)(states) == pytest.approx(found[f"intrinsic_dimension.{name}", 1].value, rel=1e-5)
+    assert geometry.twonn(states, 0.8) == pytest.approx(found["intrinsic_dimension.twonn_published", 1].value, rel=1e-5)
+    for scale in (1, 8, 64):
+        assert geometry.gride(states, scale) == pytest.approx(
+            found[f"intrinsic_dimension.gride_{scale}", 1].value, rel=1e-5
+        )
+
+
+def test_they_are_what_the_definitions_say(x):
+    expected = {
+        **{name: value for name, value in by_singular_values.spectrum(x).items() if name in ALONE},
+        "top_variance_share": anisotropy.top_variance_share(x),
+        "isoscore": anisotropy.isoscore(x),
+        "mean_cosine": anisotropy.mean_cosine(x),
+        "twonn": by_tree.twonn(x),
+        "twonn_ml": by_tree.twonn_ml(x),
+        "matrix_entropy": entropy.of_text(x),
+    }
+    assert set(ALONE) == {*expected, "eigenvalues", "gride"}
+    for name, value in expected.items():
+        assert getattr(geometry, name)(x) == pytest.approx(value, rel=1e-9), name
+    assert geometry.gride(x, 8) == pytest.approx(by_likelihood.gride(x, 8), rel=1e-5)
+    assert geometry.matrix_entropy(x, "raw") == pytest.approx(entropy.raw_of_text(x), rel=1e-9)
+    assert geometry.matrix_entropy(x[:9], "unit") == pytest.approx(entropy.unit_of_text(x[:9]), rel=1e-9)
+    np.testing.assert_allclose(geometry.eigenvalues(x), by_singular_values.eigenvalues(x), rtol=1e-9)
+    y = x[:, :5] + np.random.default_rng(1).standard_normal((300, 5))
+    assert geometry.cka(x, y) == pytest.approx(pairs.cka(x, y), abs=2e-5)
+    assert geometry.mutual_knn(x, y, 7) == pytest.approx(pairs.knn(x, y, 7), rel=1e-6)
+    distances, places = geometry.nearest_neighbours(x, 3)
+    np.testing.assert_allclose(distances, by_tree.neighbour_distances(x, 3), rtol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(x[places[:, 2]] - x, axis=1), distances[:, 2], rtol=1e-9)
+    at = geometry.principal_components(x, 3)
+    np.testing.assert_allclose(at.T @ at / len(x), np.diag(geometry.eigenvalues(x)[:3]), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.float32, torch.float64, torch.bfloat16, "wide"])
+def test_arrays_of_every_kind(x, kind):
+    if kind == "wide":  # fewer states than dimensions
+        x = np.pad(x[:20], ((0, 0), (0, 40)))
+        as_given, same = x, torch.from_numpy(x).clone().requires_grad_()
+    elif isinstance(kind, torch.dtype):
+        as_given = torch.from_numpy(x).to(kind)
+        same = as_given.double().numpy()
+    else:
+        as_given = x.astype(kind)
+        same = as_given.astype(np.float64)
+    for name in ALONE:
+        np.testing.assert_allclose(getattr(geometry, name)(as_given), getattr(geometry, name)(same), rtol=1e-9)
+    assert geometry.cka(as_given, same) == pytest.approx(1, abs=1e-6) and geometry.mutual_knn(as_given, same) == 1.0
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (np.ones((1, 4)), "1 rows; this needs [23]"),
+        (np.zeros((0, 4)), "0 rows"),
+        (np.ones(7), "shape .7,.; states are a matrix"),
+        (np.ones((3, 4, 5)), "states are a matrix"),
+        (np.ones((9, 0)), "states are a matrix"),
+        (np.full((30, 4), np.nan), "30 rows of x are not finite, the first is row 0"),
+        (np.array([["a", "b"]] * 20), "not real numbers"),
+        (torch.ones(20, 3, dtype=torch.complex64), "not real numbers"),
+    ],
+)
+def test_what_is_no_matrix_of_states_is_refused(name, bad, says):
+    with pytest.raises(ValueError, match=says):
+        getattr(geometry, name)(bad)
+
+
+def test_what_has_no_answer_is_refused(x):
+    same = np.ones((30, 4))
+    for name in sorted(set(ALONE) - {"mean_cosine"}):
+        with pytest.raises(ValueError, match=r"equal|distinct"):
+            getattr(geometry, name)(same)
+    grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 2), axis=-1).reshape(-1, 2)
+    for call, says in (
+        (lambda: geometry.mean_cosine(np.zeros((5, 3))), "fewer than two states that are not zero"),
+        (lambda: geometry.isoscore(x[:, :1]), "two dimensions"),
+        (lambda: geometry.decay(x[:, :4]), "fewer than three"),
+        (lambda: geometry.twonn(x[:9]), "9 distinct states"),
+        (lambda: geometry.twonn(grid), "equally far"),
+        (lambda: geometry.twonn(x, 0.95), "share from 0 to 0.9"),
+        (lambda: geometry.gride(x, 3), "one of 1, 2, 4"),
+        (lambda: geometry.gride(x[:20], 16), "scale 16 needs more than 32"),
+        (lambda: geometry.matrix_entropy(x, "round"), "one of centred, raw, unit"),
+        (lambda: geometry.cka(x, x[:-1]), "x has 300 rows and y 299"),
+        (lambda: geometry.cka(x, np.ones((300, 2))), "rows of y"),
+        (lambda: geometry.cka(x[:3], x[:3]), "needs 4"),
+        (lambda: geometry.mutual_knn(x[:10], x[:10]), "needs 11"),
+        (lambda: geometry.mutual_knn(x, x * (np.arange(300) != 7)[:, None]), "row 7 of y is zero"),
+        (lambda: geometry.nearest_neighbours(x[:3], 3), "needs 4"),
+        (lambda: geometry.nearest_neighbours(x, 0), "k is 0"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            call()
