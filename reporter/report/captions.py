@@ -92,7 +92,7 @@ def of_cuts(frame: pd.DataFrame, statistic: Statistic, scene: Scene) -> dict[str
         text = "the cut changes nothing"
         if spread.max() > 0:
             text = f"largest change {short(spread.max(), 2)} at layer {int(str(spread.idxmax()))}"
-        shares = f"leaves out {short(100 * left_out.min(), 2)} % to {short(100 * left_out.max(), 2)} % of the tokens"
+        shares = f"leaves out {span((100 * left_out).tolist())} % of the tokens"
         for number, moment in enumerate(scene.moments):
             if moment.shown.get(model) == checkpoint:
                 state = states.setdefault(f"{number}|{corpus}|{rule}|{name}", Shown({}, reach[name]))

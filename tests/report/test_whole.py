@@ -189,7 +189,7 @@ def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) 
     cuts = figure(whole, "outliers.cuts")
     assert {pick.name for pick in cuts.picks} == {"statistic", "rule", "corpus"}
     state = cuts.states["1|nested|factor|anisotropy.top_variance_share"]
-    assert state.readings["gpt2"] == "largest change 0.05 at layer 6 · leaves out 2 % to 3 % of the tokens"
+    assert state.readings["gpt2"] == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
     assert "changes nothing" in cuts.states["1|nested|dominance|anisotropy.mean_cosine"].readings["gpt2"]
     assert len(rows(store, fq.CUTS, metric="outliers")) == len(store.frame("FROM sink_cuts"))
 
