@@ -97,6 +97,7 @@ def of_neighbours(
     _require(method)
     x = x - x.mean(axis=0)
     if min(x.shape) > _COMPONENTS:
+        # Maps start from these coordinates, and the sign of an axis is enough for another map: the signs are the SVD's.
         u, s, _ = np.linalg.svd(x, full_matrices=False)
         x = u[:, :_COMPONENTS] * s[:_COMPONENTS]
     with warnings.catch_warnings():
