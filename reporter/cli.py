@@ -127,7 +127,7 @@ def validate(specs: Specs) -> None:
 @app.command()
 def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
     """Show what would run, what is cached, and why."""
-    from reporter.run.planner import plan_study
+    from reporter.runs.planner import plan_study
     from reporter.spec import load_study
 
     for line in plan_study(load_study(spec, *_known()), out=out, offline=offline).lines():
@@ -158,7 +158,7 @@ def run(
 
     files = load_studies(specs, *_known())
 
-    from reporter.run.runner import run_studies
+    from reporter.runs.runner import run_studies
 
     outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict)
     raise typer.Exit(outcome.exit_code)

@@ -17,7 +17,7 @@ from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
 if TYPE_CHECKING:
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
 
 Known = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
 

@@ -18,9 +18,9 @@ from reporter.models.checkpoint import FINAL
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.run.analysis_cells import AnalysisGrid
-from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
-from reporter.run.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
+from reporter.runs.analysis_cells import AnalysisGrid
+from reporter.runs.fingerprint import cell_inputs, difference, digest, pass_inputs
+from reporter.runs.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 

@@ -11,16 +11,16 @@ from reporter.analyses.analysis import Analysis, Context, Corpus, default_poolin
 from reporter.errors import ReporterError
 from reporter.metrics.base import Value
 from reporter.models.checkpoint import FINAL
-from reporter.run.cells import Computed
-from reporter.run.fingerprint import analysis_inputs, digest
-from reporter.run.plan import Asked, Baseline, Cell, CellKey, State, or_raise
-from reporter.run.rows import Row, Rows, quiet, where
+from reporter.runs.cells import Computed
+from reporter.runs.fingerprint import analysis_inputs, digest
+from reporter.runs.plan import Asked, Baseline, Cell, CellKey, State, or_raise
+from reporter.runs.rows import Row, Rows, quiet, where
 
 if TYPE_CHECKING:
     from reporter.analyses.results import Finding
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
     from reporter.spec import Study, StudyFile
     from reporter.texts import Texts
 

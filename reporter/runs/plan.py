@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from reporter.run.estimate import estimate
+from reporter.runs.estimate import estimate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from reporter.forward.measure import Counts
 from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
-from reporter.run.fingerprint import digest
+from reporter.runs.fingerprint import digest
 
 Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 from reporter.errors import ReporterError
 from reporter.metrics.base import Metric
 from reporter.observables.observed import Observed
-from reporter.run.rows import Row, Rows, quiet
-from reporter.run.versions import versions
+from reporter.runs.rows import Row, Rows, quiet
+from reporter.runs.versions import versions
 from reporter.store import joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.passes import Measured
-    from reporter.run.plan import Cell
+    from reporter.runs.passes import Measured
+    from reporter.runs.plan import Cell
 
 
 @dataclass(frozen=True)

@@ -20,15 +20,15 @@ from reporter.models.head import load_head
 from reporter.observables.kinds import KINDS
 from reporter.observables.setting import Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.run.kept import Kept, PassFacts, Wanted
+from reporter.runs.kept import Kept, PassFacts, Wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from reporter.models.load import LoadedModel
     from reporter.observables.observable import Observable
-    from reporter.run.plan import Side
-    from reporter.run.progress import Progress
+    from reporter.runs.plan import Side
+    from reporter.runs.progress import Progress
     from reporter.spec.run import RunSpec
     from reporter.spec.sinks import SinkSpec
     from reporter.texts import Texts

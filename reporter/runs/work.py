@@ -15,18 +15,18 @@ from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.observables.kinds import KINDS
-from reporter.run.analysis_cells import analyse, model_columns
-from reporter.run.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
-from reporter.run.machine import pick_device
-from reporter.run.passes import Measured, measured, sink_rule
-from reporter.run.plan import FORCED, or_raise
+from reporter.runs.analysis_cells import analyse, model_columns
+from reporter.runs.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
+from reporter.runs.machine import pick_device
+from reporter.runs.passes import Measured, measured, sink_rule
+from reporter.runs.plan import FORCED, or_raise
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.plan import Cell, Plan, Side
-    from reporter.run.progress import Progress
+    from reporter.runs.plan import Cell, Plan, Side
+    from reporter.runs.progress import Progress
     from reporter.store import Store
     from reporter.texts import Texts
 
