@@ -17,13 +17,8 @@ from typer.core import TyperGroup
 from reporter.errors import ReporterError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import BaseModel
-
     from reporter.metrics.base import Definition
     from reporter.spec import Problem
-    from reporter.spec.claim_parts import Fixed
 
 
 class _Verbs(TyperGroup):
@@ -102,13 +97,14 @@ def init(
 @app.command()
 def validate(specs: Specs) -> None:
     """Check studies; exit code 2 if anything is wrong."""
-    from reporter.spec import SpecError, load_study
+    from reporter.runs.studies import read_study
+    from reporter.spec import SpecError
     from reporter.spec.problems import one_line
 
     problems: list[Problem] = []
     for path in specs:
         try:
-            study = load_study(path, *_known()).study
+            study = read_study(path).study
         except SpecError as error:
             problems += error.problems
             continue
@@ -128,9 +124,9 @@ def validate(specs: Specs) -> None:
 def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
     """Show what would run, what is cached, and why."""
     from reporter.runs.planner import plan_study
-    from reporter.spec import load_study
+    from reporter.runs.studies import read_study
 
-    for line in plan_study(load_study(spec, *_known()), out=out, offline=offline).lines():
+    for line in plan_study(read_study(spec), out=out, offline=offline).lines():
         typer.echo(line)
 
 
@@ -154,9 +150,9 @@ def run(
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
     was given.
     """
-    from reporter.spec import load_studies
+    from reporter.runs.studies import read_studies
 
-    files = load_studies(specs, *_known())
+    files = read_studies(specs)
 
     from reporter.runs.runner import run_studies
 
@@ -241,10 +237,11 @@ def verify(
     not verified. Exit code: 0 all agree, 1 something deviates beyond its
     tolerance or could not be measured again.
     """
+    from reporter.runs.studies import known
     from reporter.verify import Asked, show
     from reporter.verify import verify as measure_again
 
-    found = measure_again(study, out, _known(), Asked(cells, texts, model, corpus), offline=offline)
+    found = measure_again(study, out, known(), Asked(cells, texts, model, corpus), offline=offline)
     typer.echo(show(found, format))
     if not found.passed:
         raise typer.Exit(1)
@@ -278,15 +275,10 @@ def schema() -> None:
     """Print the JSON Schema of a study, for editors."""
     import json
 
+    from reporter.runs.studies import known
     from reporter.spec import study_schema
 
-    typer.echo(json.dumps(study_schema(_metric_options()), indent=2, ensure_ascii=False))
-
-
-def _metric_options() -> dict[str, type[BaseModel]]:
-    from reporter.metrics.registry import catalogue
-
-    return {name: metric.options for name, metric in catalogue().items()}
+    typer.echo(json.dumps(study_schema(known()[0]), indent=2, ensure_ascii=False))
 
 
 _ITEMS = {
@@ -296,15 +288,6 @@ _ITEMS = {
     "clouds": ("cloud", "clouds"),
     "probes": ("probe", "probes"),
 }
-
-
-def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]], Fixed]:
-    """Return what a study may ask for: options of metrics, statistics of metrics and analyses, and fixed ends."""
-    from reporter.analyses.known import KnownStatistics
-    from reporter.metrics.registry import catalogue, statistics
-
-    fixed = {f"{m.name}.{s.name}": s.fixed for m in catalogue().values() for s in m.statistics if s.fixed}
-    return _metric_options(), KnownStatistics(statistics()), fixed
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -148,6 +148,7 @@ class _Grid:
             [side.of_pass for side in sides],
             metric=metric.name,
             version=metric.version,
+            code=metric.code,
             options=options.model_dump(mode="json"),
             views=study.views,
         )
