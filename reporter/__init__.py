@@ -16,6 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reporter.door.measuring import Measured as Measured
+    from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
     from reporter.door.results import open_results as open
     from reporter.door.results import run as run
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from reporter.metrics.base import Statistic as Statistic
     from reporter.metrics.base import Value as Value
     from reporter.metrics.registry import metric as metric
+    from reporter.models.states import save_states as save_states
     from reporter.observables.observed import Observed as Observed
     from reporter.spec.problems import SpecError as SpecError
     from reporter.spec.study import StudyFile as StudyFile
@@ -42,6 +45,7 @@ _HOMES = {
     "Between": "reporter.metrics.base:Between",
     "Difference": "reporter.metrics.base:Difference",
     "Eigenvalue": "reporter.metrics.base:Eigenvalue",
+    "Measured": "reporter.door.measuring:Measured",
     "Observed": "reporter.observables.observed:Observed",
     "Options": "reporter.metrics.base:Options",
     "PairValue": "reporter.metrics.base:PairValue",
@@ -54,15 +58,18 @@ _HOMES = {
     "StudyFile": "reporter.spec.study:StudyFile",
     "UsageError": "reporter.errors:UsageError",
     "Value": "reporter.metrics.base:Value",
+    "measure": "reporter.door.measuring:measure",
     "metric": "reporter.metrics.registry:metric",
     "open": "reporter.door.results:open_results",
     "run": "reporter.door.results:run",
+    "save_states": "reporter.models.states:save_states",
     "validate": "reporter.door.results:validate",
 }
 __all__ = [
     "Between",
     "Difference",
     "Eigenvalue",
+    "Measured",
     "Observed",
     "Options",
     "PairValue",
@@ -75,9 +82,11 @@ __all__ = [
     "StudyFile",
     "UsageError",
     "Value",
+    "measure",
     "metric",
     "open",
     "run",
+    "save_states",
     "validate",
 ]
 

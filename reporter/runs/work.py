@@ -14,11 +14,10 @@ import numpy as np
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
-from reporter.observables.kinds import KINDS
 from reporter.runs.analysis_cells import analyse, model_columns
 from reporter.runs.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
 from reporter.runs.machine import pick_device
-from reporter.runs.passes import Measured, measured, sink_rule
+from reporter.runs.passes import Measured, measured, sink_rule, wanted_by
 from reporter.runs.plan import FORCED, or_raise
 
 if TYPE_CHECKING:
@@ -193,14 +192,10 @@ class _Worker:
         return {name for name, metric in self.plan.metrics.items() if any(s.per == "pair" for s in metric.statistics)}
 
     def _measure(self, side: Side, cells: list[Cell], model: Callable[[], LoadedModel]) -> Measured:
-        wanted: dict[str, int] = {}
-        for cell in cells:
-            for name in self.plan.metrics[cell.key.metric].needs:
-                size = cell.options.size_of(name) if cell.options and KINDS[name].bounded != "no" else 0
-                wanted[name] = max(wanted.get(name, 0), size)
+        chosen = [(self.plan.metrics[cell.key.metric], cell.options) for cell in cells if cell.options is not None]
         return measured(
             side,
-            wanted,
+            wanted_by(chosen),
             model,
             or_raise(self.plan.texts[side.corpus]),
             self.study.run,

@@ -13,6 +13,7 @@ OFFERED = {
     "Between",
     "Difference",
     "Eigenvalue",
+    "Measured",
     "Observed",
     "Options",
     "PairValue",
@@ -25,9 +26,11 @@ OFFERED = {
     "StudyFile",
     "UsageError",
     "Value",
+    "measure",
     "metric",
     "open",
     "run",
+    "save_states",
     "validate",
 }
 
