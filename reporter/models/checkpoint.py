@@ -102,10 +102,6 @@ class Checkpoint:
         """Return the identity of what makes its states on a corpus: the weights, or the file of these states."""
         return self.states[corpus][1] if self.states else self.fingerprint
 
-    def measures(self, corpus: str) -> bool:
-        """Tell whether it can be measured on a corpus: a model that is given by its states only where it has some."""
-        return not self.states or corpus in self.states
-
     @property
     def label(self) -> str:
         """How messages call it: ``model 'bert'``, with its checkpoint where there are several."""

@@ -228,6 +228,7 @@ def save_states(
     special: ArrayLike | None = None,
     final: Any = None,
     role: Role | None = None,
+    names: Sequence[str] | None = None,
 ) -> Path:
     """Write hidden states to a safetensors file, for a study that says ``models: {big: {states: {wiki: FILE}}}``.
 
@@ -241,6 +242,7 @@ def save_states(
         special: for each token whether it is not the text's own ([CLS], a BOS).
         final: the last state after the closing norm or projection, (tokens, final width).
         role: ``encoder`` or ``decoder``; where it is left out it is told from texts that begin alike.
+        names: how the token ids 0, 1, … are written, for tables and pages.
 
     Returns:
         the path.
@@ -258,7 +260,7 @@ def save_states(
     tensors |= {"text": torch.from_numpy(given.text), "special": torch.from_numpy(given.special)}
     tensors |= {} if given.final is None else {"final": given.final}
     tensors |= {} if given.token_ids is None else {"token_ids": torch.from_numpy(given.token_ids)}
-    metadata = {"role": given.measured_role, "names": json.dumps(given.names)}
+    metadata = {"role": given.measured_role, "names": json.dumps(list(names or given.names), ensure_ascii=False)}
     path = Path(path)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

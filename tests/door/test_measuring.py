@@ -4,56 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from door.conftest import MODEL
+from door.conftest import OWN
 
 import reporter
-from reporter.runs.studies import study_of
-from reporter.texts.tokens import Shard, tokenise
-
-BERT = {"recipe": MODEL["recipe"] | {"architecture": "bert"}}
-STUDY = {
-    "study": "own",
-    "models": {"decoder": MODEL, "encoder": BERT},
-    "corpora": {"c": {"generate": "grammar", "texts": 40, "words": [5, 12]}},
-    "metrics": ["convergence", "contextuality", "intrinsic_dimension", "outliers", "variance", "layer_pairs"],
-    "views": ["no-sinks"],
-    "run": {"precision": "float32"},
-}
-
-
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    """Return a run's results, and the arguments of ``measure`` for the states of each of its models."""
-    from reporter.models.load import load
-    from reporter.runs.planner import plan_study
-
-    out = tmp_path_factory.mktemp("own")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.runs.runner._report", lambda *_: ())
-        results = reporter.run(STUDY, out)
-    plan = plan_study(study_of(STUDY), out)
-    texts = plan.texts["c"]
-    states = {}
-    for name, (checkpoint,) in plan.checkpoints.items():
-        model = load(checkpoint, "cpu", offline=True)
-        tokens = tokenise(texts, Shard(0, 0, len(texts)), model.tokenizer, 256)
-        with torch.inference_mode():
-            runs = [model.run(torch.tensor(t.ids)[None], torch.ones(1, len(t), dtype=torch.int64)) for t in tokens]
-        states[name] = {
-            "states": [torch.cat([run.path[layer][0] for run in runs]) for layer in range(3)],
-            "texts": np.concatenate([np.full(len(t), t.index) for t in tokens]),
-            "tokens": np.concatenate([t.ids for t in tokens]),
-            "special": np.concatenate([t.special for t in tokens]),
-            "final": None if runs[0].final is None else torch.cat([run.final[0] for run in runs]),
-        }
-    return results, states
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
 def test_it_measures_what_a_run_measures(measured, name):
     results, states = measured
-    found = reporter.measure(**states[name], metrics=STUDY["metrics"], view="no-sinks")
+    found = reporter.measure(**states[name], metrics=OWN["metrics"], view="no-sinks")
     key = ["metric", "statistic", "site", "layer"]
     run = results.layer_metrics.query("model == @name")
     both = run.merge(found.layer_metrics, on=key, suffixes=("_run", ""), how="outer", validate="1:1")
