@@ -124,7 +124,7 @@ class States:
             return self.role
         begins = self.starts[:-1][np.diff(self.starts) > 0]
         first: dict[int, tuple[int, bytes]] = {}
-        pairs = []
+        pairs: list[tuple[int, int]] = []
         for row in begins.tolist():
             whole = self.token_ids[row : self.starts[self.text[row] + 1]].tobytes()
             other, said = first.setdefault(int(self.token_ids[row]), (row, whole))
@@ -378,4 +378,5 @@ def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str
 def _moved(x: torch.Tensor, pairs: Sequence[tuple[int, int]]) -> torch.Tensor:
     """Return by how much the states of each pair of tokens differ, relative to the first, shape (pairs,)."""
     a, b = (x[torch.tensor(rows)].float() for rows in zip(*pairs, strict=True))
-    return (a - b).norm(dim=1) / a.norm(dim=1).clamp_min(1e-30)
+    moved: torch.Tensor = (a - b).norm(dim=1) / a.norm(dim=1).clamp_min(1e-30)
+    return moved

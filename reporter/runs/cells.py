@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
-from reporter.metrics.base import Metric, Result
+from reporter.metrics.base import Metric, PairValue, Result, Value
 from reporter.observables.observed import Observed
 from reporter.runs.rows import Row, Rows, quiet
 from reporter.runs.versions import versions
@@ -98,8 +98,9 @@ def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tup
 def _explained(results: Iterable[Result], unfed: str) -> Iterator[Result]:
     """Add to the reason of a number that is missing what its metric could not see."""
     for result in results:
-        missing = unfed and getattr(result, "reason", "")
-        yield replace(result, reason=f"{missing} ({unfed})") if missing else result  # type: ignore[call-arg]
+        if unfed and isinstance(result, Value | PairValue) and result.reason:
+            result = replace(result, reason=f"{result.reason} ({unfed})")
+        yield result
 
 
 def _names(metric: str, sides: Sequence[Measurement]) -> dict[str, Row]:

@@ -132,8 +132,8 @@ class _Grid:
         }
         for choice in self._choices:
             between = self.metrics[choice.name].between
-            for kind, found in pairs.items():
-                for sides in found if between and kind in between.of else ():
+            for kind, compared in pairs.items():
+                for sides in compared if between and kind in between.of else ():
                     if all(self._reads(model, on) for model, on in sides):
                         yield self._cell(choice, [(model, last[model], on) for model, on in sides])
 
