@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _NAME = "states"
 _NAMES = ["model", "checkpoint", "step", "role", "corpus", "model_a", "checkpoint_a", "model_b", "checkpoint_b"]
 """Columns that name a cell of a study; here there is none."""
+_FIRST = ["metric", "statistic", "view", "site", "layer", "depth", "value", "ci_low", "ci_high", "n"]
+"""Columns in the order of the table ``layer_metrics``."""
 
 
 class _Asked(Part):
@@ -120,8 +122,6 @@ def measure(
 
 
 def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
-    import pandas as pd
-
     texts = _texts(model.states, folder / "texts")
     chosen = [(catalogue()[choice.name], cast("Options", choice.options)) for choice in asked.metrics]
     result = measured(
@@ -147,7 +147,17 @@ def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
             row["reason"] = None if row["value"] is not None else why.get((row["statistic"], row["layer"]))
         for table, found in done.tables.items():
             rows.setdefault(table, []).extend(found)
-    return Measured({table: pd.DataFrame(found).drop(columns=_NAMES, errors="ignore") for table, found in rows.items()})
+    return Measured({table: _frame(found) for table, found in rows.items()})
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows).drop(columns=_NAMES, errors="ignore")
+    for name in {"value", "ci_low", "ci_high"} & set(frame):  # where all are missing they would be objects
+        frame[name] = frame[name].astype(float)
+    first = [name for name in _FIRST if name in frame]
+    return frame[first + [name for name in frame if name not in first]]
 
 
 def _texts(states: States, folder: Path) -> Texts:

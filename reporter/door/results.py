@@ -155,7 +155,11 @@ def run(
 
     # A notebook shows what goes to standard error as if it were one.
     progress = Progress(sys.stdout if "ipykernel" in sys.modules else sys.stderr)
-    run_studies([file], Path(out), only=tuple(only), force=force, offline=offline, progress=progress)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="IProgress not found"
+        )  # of libraries that would show bars of their own
+        run_studies([file], Path(out), only=tuple(only), force=force, offline=offline, progress=progress)
     return Results(Path(out), [file.study.study])
 
 
