@@ -17,13 +17,8 @@ from typer.core import TyperGroup
 from reporter.errors import ReporterError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pydantic import BaseModel
-
     from reporter.metrics.base import Definition
     from reporter.spec import Problem
-    from reporter.spec.claim_parts import Fixed
 
 
 class _Verbs(TyperGroup):
@@ -102,13 +97,14 @@ def init(
 @app.command()
 def validate(specs: Specs) -> None:
     """Check studies; exit code 2 if anything is wrong."""
-    from reporter.spec import SpecError, load_study
+    from reporter.runs.studies import read_study
+    from reporter.spec import SpecError
     from reporter.spec.problems import one_line
 
     problems: list[Problem] = []
     for path in specs:
         try:
-            study = load_study(path, *_known()).study
+            study = read_study(path).study
         except SpecError as error:
             problems += error.problems
             continue
@@ -127,10 +123,10 @@ def validate(specs: Specs) -> None:
 @app.command()
 def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
     """Show what would run, what is cached, and why."""
-    from reporter.run.planner import plan_study
-    from reporter.spec import load_study
+    from reporter.runs.planner import plan_study
+    from reporter.runs.studies import read_study
 
-    for line in plan_study(load_study(spec, *_known()), out=out, offline=offline).lines():
+    for line in plan_study(read_study(spec), out=out, offline=offline).lines():
         typer.echo(line)
 
 
@@ -154,11 +150,11 @@ def run(
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
     was given.
     """
-    from reporter.spec import load_studies
+    from reporter.runs.studies import read_studies
 
-    files = load_studies(specs, *_known())
+    files = read_studies(specs)
 
-    from reporter.run.runner import run_studies
+    from reporter.runs.runner import run_studies
 
     outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict)
     raise typer.Exit(outcome.exit_code)
@@ -241,10 +237,13 @@ def verify(
     not verified. Exit code: 0 all agree, 1 something deviates beyond its
     tolerance or could not be measured again.
     """
+    from reporter.runs.studies import known, read_study
     from reporter.verify import Asked, show
     from reporter.verify import verify as measure_again
 
-    found = measure_again(study, out, _known(), Asked(cells, texts, model, corpus), offline=offline)
+    file = read_study(Path(study)) if Path(study).is_file() else None
+    plugins = [file.folder / plugin for plugin in file.study.plugins] if file else []
+    found = measure_again(study, out, known(plugins), Asked(cells, texts, model, corpus), offline=offline)
     typer.echo(show(found, format))
     if not found.passed:
         raise typer.Exit(1)
@@ -278,15 +277,10 @@ def schema() -> None:
     """Print the JSON Schema of a study, for editors."""
     import json
 
+    from reporter.runs.studies import known
     from reporter.spec import study_schema
 
-    typer.echo(json.dumps(study_schema(_metric_options()), indent=2, ensure_ascii=False))
-
-
-def _metric_options() -> dict[str, type[BaseModel]]:
-    from reporter.metrics.registry import catalogue
-
-    return {name: metric.options for name, metric in catalogue().items()}
+    typer.echo(json.dumps(study_schema(known()[0]), indent=2, ensure_ascii=False))
 
 
 _ITEMS = {
@@ -296,15 +290,6 @@ _ITEMS = {
     "clouds": ("cloud", "clouds"),
     "probes": ("probe", "probes"),
 }
-
-
-def _known() -> tuple[dict[str, type[BaseModel]], Mapping[str, Mapping[str, str]], Fixed]:
-    """Return what a study may ask for: options of metrics, statistics of metrics and analyses, and fixed ends."""
-    from reporter.analyses.known import KnownStatistics
-    from reporter.metrics.registry import catalogue, statistics
-
-    fixed = {f"{m.name}.{s.name}": s.fixed for m in catalogue().values() for s in m.statistics if s.fixed}
-    return _metric_options(), KnownStatistics(statistics()), fixed
 
 
 def _count(number: int, one: str, many: str) -> str:

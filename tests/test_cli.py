@@ -120,7 +120,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         asked.update(options, files=[file.study.study for file in files])
         return SimpleNamespace(exit_code=1)
 
-    replace("reporter.run.runner", run_studies=run_studies)
+    replace("reporter.runs.runner", run_studies=run_studies)
     result = call("run", "good.yaml", "--only", "m", "--only", "c", "--force", "--offline", "--out", "there")
     assert result.exit_code == 1
     assert asked == {
@@ -143,7 +143,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
 
 
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
-    replace("reporter.run.runner", run_studies=lambda *_, **__: pytest.fail("a broken study was run"))
+    replace("reporter.runs.runner", run_studies=lambda *_, **__: pytest.fail("a broken study was run"))
     result = call("run", "good.yaml", "bad.yaml")
     assert result.exit_code == 2
     assert result.stderr == "bad.yaml:2:25: models.m.dtyp: unknown key; did you mean 'dtype'?\n"
@@ -154,7 +154,7 @@ def test_plan_prints_the_plan(call: Call, replace: Callable[..., None]) -> None:
     def plan_study(file: Any, out: Path, offline: bool) -> SimpleNamespace:
         return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
 
-    replace("reporter.run.planner", plan_study=plan_study)
+    replace("reporter.runs.planner", plan_study=plan_study)
     assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\n"
 
 
@@ -306,7 +306,7 @@ def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
         "import signal, sys, time, types\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def wait(*_, **__):\n    print('waiting', flush=True)\n    time.sleep(60)\n"
-        "sys.modules['reporter.run.runner'] = types.SimpleNamespace(run_studies=wait)\n"
+        "sys.modules['reporter.runs.runner'] = types.SimpleNamespace(run_studies=wait)\n"
         "from reporter.cli import main\nmain()\n"
     )
     with subprocess.Popen(

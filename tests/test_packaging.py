@@ -74,4 +74,5 @@ def test_a_wheel_carries_templates_and_lists(tmp_path):
     assert {f"reporter/report/templates/{name}" for name in templates} <= names
     lists = {path.name for path in (ROOT / "reporter/analyses/lists").iterdir()}
     assert {f"reporter/analyses/lists/{name}" for name in lists} <= names
+    assert "reporter/py.typed" in names
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

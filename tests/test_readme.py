@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,27 @@ def test_the_studies_are_valid(tmp_path):
         path = tmp_path / "study.yaml"
         path.write_text(text, "utf-8")
         assert load_study(path, options()).study.models
+
+
+def test_the_python_block_runs(tmp_path, monkeypatch):
+    text = """
+        study: small
+        models: {small: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: c, steps: 0}}}
+        corpora: {c: {generate: grammar, texts: 40, words: [5, 12]}}
+        metrics: [intrinsic_dimension]
+        claims:
+          a: {says: It has one., value: {metric: intrinsic_dimension.twonn, model: small, layer: last}, above: 1}
+    """
+    (tmp_path / "study.yaml").write_text(textwrap.dedent(text), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    found = {"__name__": "__main__"}
+    try:
+        exec(compile(blocks("python")[0], "README.md", "exec"), found)
+    finally:
+        registry._found.pop("centre", None)
+    assert list(found["results"].claims["verdict"].unique()) == ["supported"]
+    numbers = found["measured"].layer_metrics.query("statistic == 'twonn'")
+    assert list(numbers["layer"]) == [0, 1, 2, 3] and numbers["value"].between(10, 40).all()
 
 
 def test_the_error_is_the_one_that_is_shown(tmp_path):

@@ -17,6 +17,7 @@ from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
 from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks, strata
+from reporter.models.states import SavedStates
 from reporter.texts.duplicates import originals
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
@@ -101,14 +102,16 @@ class Settings:
     sinks: SinkRule = DEFAULT_RULE
 
 
-def longest(max_tokens: int, model: LoadedModel) -> int:
+def longest(max_tokens: int, model: LoadedModel | SavedStates) -> int:
     """Return where texts are cut: the study's limit or the model's own, whichever is smaller."""
     own = model.anatomy.max_tokens
     return max_tokens if own is None else min(max_tokens, own)
 
 
-def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens: int) -> Chosen:
+def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> Chosen:
     """Choose the precision of a pass by trying it on the first few texts of the corpus."""
+    if isinstance(model, SavedStates):
+        return Chosen("float32", None)
     few = Shard(0, 0, min(4, len(texts)))
     tokens = tokenise(texts, few, model.tokenizer, min(128, longest(max_tokens, model)))
     if not tokens:
@@ -117,7 +120,7 @@ def settle_precision(asked: Asked, model: LoadedModel, texts: Texts, max_tokens:
 
 
 def measure(
-    model: LoadedModel,
+    model: LoadedModel | SavedStates,
     texts: Texts,
     watchers: Sequence[Watcher],
     settings: Settings,
@@ -129,7 +132,7 @@ def measure(
     After each shard it yields, so that the caller can save what the watchers hold before going on.
 
     Args:
-        model: a loaded model.
+        model: a loaded model, or states that take its place.
         texts: the corpus.
         watchers: observables; they see every batch of every shard from ``first_shard`` on.
         settings: limits, batch size, precision.
@@ -181,7 +184,7 @@ def _counts(
     )
 
 
-def pad_id(model: LoadedModel) -> int:
+def pad_id(model: LoadedModel | SavedStates) -> int:
     """Return any valid token id: padding is masked, so which one does not matter, and no embedding is resized."""
     for token in (model.tokenizer.pad_token_id, model.tokenizer.eos_token_id):
         if token is not None and 0 <= token < model.anatomy.vocabulary_size:
@@ -190,13 +193,16 @@ def pad_id(model: LoadedModel) -> int:
 
 
 def _forward(
-    model: LoadedModel, batch: TokenBatch, settings: Settings, corpus: str, first_of: NDArray[np.int64]
+    model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str, first_of: NDArray[np.int64]
 ) -> HiddenBatch:
-    causal = model.anatomy.role == "decoder"
-    ids = torch.as_tensor(batch.ids, device=model.device)
-    mask = torch.as_tensor(batch.mask, device=model.device)
+    causal, seen = model.anatomy.role == "decoder", batch.ids
     with torch.inference_mode(), autocast(model.device, settings.precision):
-        captured = model.run(ids, mask, attention=settings.layout.attention)
+        if isinstance(model, SavedStates):
+            captured, seen = model.captured(batch), model.seen(batch, first_of)
+        else:
+            ids = torch.as_tensor(batch.ids, device=model.device)
+            mask = torch.as_tensor(batch.mask, device=model.device)
+            captured = model.run(ids, mask, attention=settings.layout.attention)
         losses = None
         if settings.losses and settings.readout is not None and not settings.readout.loss_problem:
             losses = settings.readout.token_losses(batch, captured.last, settings.seed)
@@ -222,8 +228,11 @@ def _forward(
         losses = None if losses is None else losses.flatten()[flat]
 
     lengths = batch.mask.sum(axis=1)
-    contexts = context_keys(batch.ids, lengths, causal, settings.seed)
-    embedded = embedding_keys(batch.ids, model.anatomy.positions == "added")
+    contexts = context_keys(seen, lengths, causal, settings.seed)
+    if isinstance(model, SavedStates) and model.states.begins_mixed:
+        embedded = contexts
+    else:
+        embedded = embedding_keys(seen, model.anatomy.positions == "added")
     return HiddenBatch(
         layout=settings.layout,
         states=states,

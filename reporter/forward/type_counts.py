@@ -15,6 +15,7 @@ from reporter.texts.tokens import shards, tokenise
 
 if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
+    from reporter.models.states import SavedStates
     from reporter.texts.texts import Texts
 
 
@@ -53,7 +54,7 @@ class TypeCounts:
         return {int(i): int(self.counts[i]) for i in ids[order]}
 
 
-def count_types(model: LoadedModel, texts: Texts, max_tokens: int, seed: int) -> TypeCounts:
+def count_types(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int, seed: int) -> TypeCounts:
     """Tokenise a corpus and count its token types, in all of it and in its half-samples.
 
     Memory: 512 bytes for each token id of the vocabulary.

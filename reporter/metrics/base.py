@@ -330,12 +330,15 @@ class Metric(Definition):
         needs: names of the observables it reads.
         compute: the decorated function.
         between: how it compares two models or two corpora; None where it does not.
+        code: hash of the file or notebook cell that defines it, so that an edited one is computed again; empty for the
+            metrics of reporter, whose ``version`` says as much.
     """
 
     options: type[Options] = Options
     needs: tuple[str, ...]
     compute: Compute = field(repr=False)
     between: Between | None = None
+    code: str = ""
 
     @property
     def optional(self) -> bool:

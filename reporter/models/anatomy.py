@@ -30,7 +30,7 @@ class Anatomy:
     """What was measured of a loaded model.
 
     Args:
-        family: transformers' ``model_type``.
+        family: transformers' ``model_type``; ``states`` where only the states are there.
         role: ``decoder`` where no token sees a later one, ``encoder`` where tokens do.
         layers: number of blocks L, counted while they ran.
         width: dimension d of the states.
@@ -48,22 +48,24 @@ class Anatomy:
             what enters the block; ``none``: what attention adds was not found.
         first_token: what stands at position 0 of its input: ``word``, or the token that its tokenizer puts there.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
+
+    Where only the states of a model are there, parameters, norm placement and self-test are None.
     """
 
     family: str
     role: Role
     layers: int
     width: int
-    parameters: int
+    parameters: int | None
     vocabulary_size: int
     max_tokens: int | None
     positions: Literal["added", "not-added"]
-    norm_placement: NormPlacement
+    norm_placement: NormPlacement | None
     last_hidden_state: Literal["block", "final"]
     final_width: int | None
     attention: AttentionPlacement
     first_token: str
-    self_test: float
+    self_test: float | None
 
 
 @dataclass(frozen=True)

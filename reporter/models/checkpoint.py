@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
-Source = Literal["hub", "path", "recipe"]
+Source = Literal["hub", "path", "recipe", "states"]
 Bos = Literal["add", "none", "as-is"]
 
 FINAL = "final"
@@ -68,6 +69,8 @@ class Checkpoint:
         tokenizer: where a hub model's tokenizer comes from, if not from its own repository.
         bos: whether a BOS is put before each text, left out, or neither: the tokenizer's own way. It changes what the
             model reads, not the model, so it is no part of the fingerprint.
+        states: of a model that is given by its states, by corpus, their file and its hash; empty for any other.
+        role: of such a model, where the study says it.
     """
 
     model: str
@@ -92,6 +95,12 @@ class Checkpoint:
     initialised: int | None = None
     tokenizer: Borrowed | None = None
     bos: Bos = "as-is"
+    states: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
+    role: Literal["encoder", "decoder"] | None = None
+
+    def weights_on(self, corpus: str) -> str:
+        """Return the identity of what makes its states on a corpus: the weights, or the file of these states."""
+        return self.states[corpus][1] if self.states else self.fingerprint
 
     @property
     def label(self) -> str:

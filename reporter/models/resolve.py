@@ -17,7 +17,7 @@ from reporter.models.model_folder import (
     tokenizer_folder,
     weight_files,
 )
-from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel
+from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, StatesModel
 from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def resolve(
         ReporterError: if files are missing, or a hub model cannot be found.
     """
     found = _resolve(name, spec, folder, cache, texts, offline, models)
-    return tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+    return found if isinstance(spec, StatesModel) else tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
 
 
 def _resolve(
@@ -68,6 +68,8 @@ def _resolve(
     try:
         if isinstance(spec, PathModel):
             return _of_path(name, spec, folder, cache)
+        if isinstance(spec, StatesModel):
+            return (_of_states(name, spec, folder, cache),)
         if isinstance(spec, HubModel):
             from reporter.models.hub import resolve_hub  # its import takes as long as all the rest
 
@@ -108,6 +110,32 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
             )
         )
     return tuple(found)
+
+
+def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Checkpoint:
+    files = {corpus: folder / path for corpus, path in spec.states.items()}
+    # Files of several folders may have one name, so each is hashed by itself.
+    hashes = {
+        corpus: fingerprint({"states": hash_files([file], cache), "role": spec.role}) for corpus, file in files.items()
+    }
+    whole = fingerprint(hashes)
+    return Checkpoint(
+        model=name,
+        name=FINAL,
+        step=None,
+        source="states",
+        location=", ".join(map(str, spec.states.values())),
+        path=None,
+        hub=None,
+        revision=whole,
+        subfolder=None,
+        dtype="auto",
+        trust_remote_code=False,
+        allow_pickle=False,
+        fingerprint=whole,
+        states={corpus: (file, hashes[corpus]) for corpus, file in files.items()},
+        role=spec.role,
+    )
 
 
 def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) -> str:

@@ -85,6 +85,8 @@ def word_tokens(tokenizer: Any, size: int) -> WordTokens:
 
 
 def _folder(checkpoint: Checkpoint) -> Path:
+    if checkpoint.states:
+        raise ReporterError("there are only its states, no tokenizer")
     if checkpoint.recipe is not None:
         from reporter.models.pocket_tokenizer import ensure_tokenizer
 

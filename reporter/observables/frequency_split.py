@@ -38,6 +38,7 @@ class FrequencySplit(PerToken):
     """
 
     name = "frequency_split"
+    reads_types = True
     quantities = ("cosine_frequent", "cosine_rare", "cosine_to_final_frequent", "cosine_to_final_rare")
 
     def __init__(self, layout: Layout, seed: int, splits: NDArray[np.int64] | None = None) -> None:

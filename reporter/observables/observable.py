@@ -33,6 +33,8 @@ class Observable(ABC):
     """Whether it reads states with the model's language-model head, which then must be loaded."""
     reads_vocabulary: ClassVar[bool] = False
     """Whether it compares states with the model's input embedding."""
+    reads_types: ClassVar[bool] = False
+    """Whether it tells tokens apart by their ids."""
 
     @classmethod
     @abstractmethod

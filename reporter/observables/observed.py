@@ -82,6 +82,7 @@ class Observed:
         corpus: name of the corpus; replicates of two sides are paired where it is the same.
         words: words of the corpus; what moves with them is compared between corpora of equal size only.
         head_problem: why the model has no language-model head to read states with; empty where it has one.
+        unfed: observables that saw nothing, each with the reason.
     """
 
     observables: Mapping[str, Observable]
@@ -93,6 +94,7 @@ class Observed:
     corpus: str = ""
     words: int = 0
     head_problem: str = ""
+    unfed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def strata(self) -> tuple[int, ...]:

@@ -45,6 +45,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
+    reads_types = True
     bounded = "at least"
 
     def __init__(self, layout: Layout, types: Sequence[int], tokens: Sequence[str]) -> None:

@@ -39,6 +39,7 @@ class TypeSample(Observable):
     """
 
     name = "type_sample"
+    reads_types = True
     bounded = "at least"
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -33,7 +33,24 @@ def load_study(
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
             of the file.
     """
-    text = _read_text(path)
+    return parse_study(read_text(path), path, metrics, statistics, fixed)
+
+
+def parse_study(
+    text: str, path: Path, metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
+) -> StudyFile:
+    """Check a study like :func:`load_study`, whose text is at hand already.
+
+    Args:
+        text: YAML.
+        path: where it comes from; relative paths start from its folder.
+        metrics: as there.
+        statistics: as there.
+        fixed: as there.
+
+    Raises:
+        SpecError: something is wrong with it.
+    """
     document = read_yaml(text)
     study, complaints = _check(document, metrics, statistics or {}, fixed or {})
     if study is not None:
@@ -48,10 +65,40 @@ def load_study(
     raise SpecError(sorted(problems, key=lambda p: (p.line, p.column, p.where, p.message)))
 
 
-def load_studies(
-    paths: Sequence[Path], metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
-) -> list[StudyFile]:
-    """Read and check several studies, as :func:`load_study` does, all of them before any complaint.
+def plugins_of(text: str, path: Path) -> tuple[Path, ...]:
+    """Return the files that a study names under ``plugins``, before anything else in it is checked.
+
+    Args:
+        text: the study, right or wrong.
+        path: where it comes from.
+
+    Raises:
+        SpecError: a file is not there.
+    """
+    document = read_yaml(text)
+    named = document.data.get("plugins") if isinstance(document.data, dict) else None
+    found: list[Path] = []
+    problems: list[Problem] = []
+    for index, name in enumerate(named if isinstance(named, list) else ()):
+        if not isinstance(name, str):  # which the check of the whole study explains
+            continue
+        file = path.resolve().parent / Path(name).expanduser()
+        if not file.is_file():
+            (line, column), where = document.place(Complaint("", ("plugins", index)))
+            message = f"there is no file '{name}'; it is looked for beside the study"
+            problems.append(Problem(str(path), line, column, where, message))
+        found.append(file)
+    if problems:
+        raise SpecError(problems)
+    return tuple(found)
+
+
+def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> list[StudyFile]:
+    """Read and check several studies, all of them before any complaint.
+
+    Args:
+        paths: the YAML files.
+        load: reads one, as :func:`load_study` does.
 
     Raises:
         SpecError: the problems of all files together; two studies with one id are a problem, too.
@@ -60,7 +107,7 @@ def load_studies(
     problems: list[Problem] = []
     for path in paths:
         try:
-            files.append(load_study(path, metrics, statistics, fixed))
+            files.append(load(path))
         except SpecError as error:
             problems += error.problems
     owners: dict[str, Path] = {}
@@ -92,7 +139,8 @@ def _check(
     return (None if document.problems or complaints else study), complaints
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a study; raise ``SpecError`` if there is no such file, or it is no UTF-8."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Models: from a hub, from a folder, or trained from a recipe."""
+"""Models: from a hub, from a folder, trained from a recipe, or given by states that were computed elsewhere."""
 
 from __future__ import annotations
 
@@ -102,13 +102,8 @@ class _Weights(Part):
 
 
 class _Related(Part):
-    """How a model is related to others of the study, what it reads, and how well it does elsewhere."""
+    """How a model is related to others of the study, and how well it does elsewhere."""
 
-    bos: Literal["as-is", "add", "none"] = Field(
-        "as-is",
-        description="Whether a BOS stands before each text: 'add' one where the tokenizer puts none, 'none' to leave "
-        "out what it puts there, or 'as-is'. Of a decoder it decides which token becomes the sink.",
-    )
     base: Name | None = Field(
         None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
     )
@@ -117,7 +112,17 @@ class _Related(Part):
     )
 
 
-class HubModel(_Weights, _Related):
+class _Reading(_Related):
+    """What models share that read texts here."""
+
+    bos: Literal["as-is", "add", "none"] = Field(
+        "as-is",
+        description="Whether a BOS stands before each text: 'add' one where the tokenizer puts none, 'none' to leave "
+        "out what it puts there, or 'as-is'. Of a decoder it decides which token becomes the sink.",
+    )
+
+
+class HubModel(_Weights, _Reading):
     """A model from a hub."""
 
     hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="A hub id: 'owner/name' or 'name'.")
@@ -138,7 +143,7 @@ class HubModel(_Weights, _Related):
         return self
 
 
-class PathModel(_Weights, _Related):
+class PathModel(_Weights, _Reading):
     """A model in a folder, in the format of ``save_pretrained``."""
 
     path: Annotated[Path, AsPath] = Field(description="The folder, relative to the study file or absolute.")
@@ -156,7 +161,7 @@ class PathModel(_Weights, _Related):
         return self
 
 
-class RecipeModel(_Related):
+class RecipeModel(_Reading):
     """A model that the run trains before it measures it."""
 
     recipe: AnyRecipe = Field(
@@ -170,7 +175,26 @@ class RecipeModel(_Related):
         return self
 
 
-_KINDS: dict[str, type[Part]] = {"hub": HubModel, "path": PathModel, "recipe": RecipeModel}
+def _read_states(value: Any) -> Any:
+    if not isinstance(value, dict):
+        message = f"expected a file for each corpus, such as {{wiki: big-on-wiki.safetensors}}, got {show(value)}"
+        raise failure(Complaint(message))
+    return value
+
+
+class StatesModel(_Related):
+    """A model that ran elsewhere, given by its hidden states; ``reporter.save_states`` writes such files."""
+
+    states: Annotated[dict[Name, Annotated[Path, AsPath]], BeforeValidator(_read_states)] = Field(
+        min_length=1,
+        description="For each corpus the safetensors file of its states, relative to the study file or absolute.",
+    )
+    role: Literal["encoder", "decoder"] | None = Field(
+        None, description="Whether a token saw later ones (encoder) or not (decoder), where the files do not tell."
+    )
+
+
+_KINDS: dict[str, type[Part]] = {"hub": HubModel, "path": PathModel, "recipe": RecipeModel, "states": StatesModel}
 _read_mapping = one_of(_KINDS, "{hub: owner/name}")
 
 
@@ -179,7 +203,7 @@ def _read_model(value: Any, info: ValidationInfo) -> Any:
 
 
 ModelSpec = Annotated[
-    HubModel | PathModel | RecipeModel,
-    BeforeValidator(_read_model, json_schema_input_type=str | HubModel | PathModel | RecipeModel),
+    HubModel | PathModel | RecipeModel | StatesModel,
+    BeforeValidator(_read_model, json_schema_input_type=str | HubModel | PathModel | RecipeModel | StatesModel),
 ]
-"""A hub id as text, or a mapping told apart by its key ``hub``, ``path`` or ``recipe``."""
+"""A hub id as text, or a mapping told apart by its key ``hub``, ``path``, ``recipe`` or ``states``."""

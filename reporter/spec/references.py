@@ -28,6 +28,13 @@ def contradictions(study: Any) -> list[Complaint]:
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
         if problem := wrong_origin(name, models):
             complaints.append(Complaint(problem, ("models", name, "recipe", "from")))
+        for read in _mapping(model, "states"):
+            if read not in corpora:
+                complaints.append(
+                    Complaint(
+                        f"no corpus '{read}'{_hint(read, corpora, 'corpora')}", ("models", name, "states", read), "key"
+                    )
+                )
         base = _get(model, "base")
         if isinstance(base, str) and base != origin_of(model) and (base == name or base not in models):
             message = (

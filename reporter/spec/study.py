@@ -17,7 +17,7 @@ from reporter.spec.journeys import JourneySpec
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
 from reporter.spec.pairs import PairsSpec
-from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
+from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats
 from reporter.spec.probes import ProbeSpec
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, Site, View
@@ -49,6 +49,11 @@ class Study(Part):
     )
     title: str | None = Field(None, description="The report's heading.")
     question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
+    plugins: Annotated[tuple[Annotated[Path, AsPath], ...], AsTuple, AfterValidator(no_repeats)] = Field(
+        (),
+        description="Python files, beside the study, that bring metrics of your own: functions decorated with "
+        "@reporter.metric. They are run when the study is read.",
+    )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
     corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.errors import ReporterError, UsageError
 from reporter.store.connection import opened
@@ -13,7 +14,9 @@ from reporter.store.formats import TABLE_ROWS, Format, Result, write
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas as pd
 
+T = TypeVar("T")
 _MEMORY = "2GB"
 _READS = {"SELECT", "EXPLAIN", "MULTI"}  # DuckDB turns one PIVOT into several statements and calls it MULTI
 _CHUNK_ROWS = 10_000
@@ -35,6 +38,18 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
         UsageError: There are no results yet, or the statement is wrong or not allowed.
         ReporterError: It took too long or too much memory, or the file cannot be read.
     """
+    keep = None if format != "table" else TABLE_ROWS
+    return write(_asked(path, sql, limit_seconds, lambda cursor: _fetched(cursor, keep, limit_seconds)), format)
+
+
+def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFrame:
+    """Runs one reading statement like :func:`query` and returns the rows as a DataFrame, its types those of DuckDB."""
+    frame: pd.DataFrame = _asked(path, sql, limit_seconds, lambda cursor: cursor.df())
+    return frame
+
+
+def _asked(path: Path, sql: str, limit_seconds: float, fetch: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    """Runs one statement in a connection that can read this file and nothing else, and fetches what it returns."""
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
     settings = {
@@ -51,7 +66,7 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
 
     with opened(path, read_only=True, config=settings) as connection:
         try:
-            result = _run(connection, sql, None if format != "table" else TABLE_ROWS, limit_seconds)
+            return fetch(_run(connection, sql))
         except duckdb.InterruptException as problem:
             raise _too_slow(limit_seconds) from problem
         except (duckdb.OutOfMemoryException, MemoryError) as problem:
@@ -61,7 +76,6 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
             raise UsageError(message) from problem
         except duckdb.Error as problem:
             raise UsageError(one_line(problem, sql)) from problem
-    return write(result, format)
 
 
 def one_line(problem: Exception, sql: str) -> str:
@@ -90,8 +104,8 @@ def one_line(problem: Exception, sql: str) -> str:
     return f"{text} (line {line}, column {column + 1})"
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str, keep: int | None, limit_seconds: float) -> Result:
-    """Runs the statement; DuckDB's own time limit does not count the time that Python takes to fetch."""
+def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    """Runs the statement, if it is one that reads."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
@@ -101,11 +115,16 @@ def _run(connection: duckdb.DuckDBPyConnection, sql: str, keep: int | None, limi
             f"{kind} is not allowed: a query reads the results "
             "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
         )
-    deadline = time.monotonic() + limit_seconds
     cursor = connection.execute(statements[0])
     for name, type_name, *_ in cursor.description:
         if "TIME ZONE" in str(type_name):
             raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
+    return cursor
+
+
+def _fetched(cursor: duckdb.DuckDBPyConnection, keep: int | None, limit_seconds: float) -> Result:
+    """Fetches rows; DuckDB's own time limit does not count the time that Python takes to do so."""
+    deadline = time.monotonic() + limit_seconds
     rows: list[tuple[Any, ...]] = []
     total = 0
     while chunk := cursor.fetchmany(_CHUNK_ROWS):

@@ -6,9 +6,9 @@ batch size or what was measured before, so that a killed run can go on at the la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,40 @@ class TokenBatch:
     texts: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class GivenTokens:
+    """The tokens of a corpus where they are known already; it stands where a tokenizer stands.
+
+    Args:
+        starts: place of each text's first token and, at the end, the number of tokens, shape (texts + 1,).
+        ids: shape (tokens,).
+        special: True where a token is not the text's own, shape (tokens,).
+        names: how ids are written; an id beyond its end is written as a number.
+    """
+
+    starts: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    special: NDArray[np.bool_]
+    names: tuple[str, ...]
+
+    pad_token_id: ClassVar[int] = 0
+    eos_token_id: ClassVar[None] = None
+
+    def of(self, shard: Shard, max_tokens: int) -> list[TokenisedText]:
+        """Return the texts of a shard that have tokens, cut at ``max_tokens``."""
+        found = []
+        for index in range(shard.start, min(shard.stop, len(self.starts) - 1)):
+            rows = slice(self.starts[index], min(self.starts[index + 1], self.starts[index] + max_tokens))
+            if rows.stop > rows.start:
+                cut = self.starts[index + 1] > rows.stop
+                found.append(TokenisedText(index, self.ids[rows], self.special[rows], bool(cut)))
+        return found
+
+    def convert_ids_to_tokens(self, ids: Sequence[int]) -> list[str]:
+        """Return how ids are written."""
+        return [self.names[i] if i < len(self.names) else str(i) for i in ids]
+
+
 def shards(texts: Texts) -> list[Shard]:
     """Cut a corpus into shards of about ``SHARD_CHARACTERS`` characters and at most ``SHARD_TEXTS`` texts."""
     found: list[Shard] = []
@@ -89,7 +123,9 @@ def shards(texts: Texts) -> list[Shard]:
 
 
 def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> list[TokenisedText]:
-    """Tokenise one shard; see :func:`tokenise_texts`."""
+    """Tokenise one shard; see :func:`tokenise_texts`. Tokens that are given are looked up."""
+    if isinstance(tokenizer, GivenTokens):
+        return tokenizer.of(shard, max_tokens)
     return tokenise_texts(texts.slice(shard.start, shard.stop), tokenizer, max_tokens, shard.start)
 
 

@@ -12,12 +12,13 @@ from pydantic import ValidationError
 
 from reporter.errors import UsageError
 from reporter.spec import Study, StudyFile, load_study
+from reporter.spec.models import StatesModel
 from reporter.spec.problems import hint, one_line
 from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
 if TYPE_CHECKING:
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
 
 Known = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
 
@@ -153,6 +154,9 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
     left_out: dict[str, str] = {}
     for cell in plan.cells:
         if cell.compares or cell.asked is not None:
+            continue
+        if isinstance(plan.file.study.models.get(cell.key.model), StatesModel):
+            left_out[str(cell.key)] = "only its states are there, no model to measure again"
             continue
         if cell.state != "cached":
             why = {"new": "has not run", "forced": "forced"}.get(cell.why, cell.why)

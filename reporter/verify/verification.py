@@ -15,9 +15,9 @@ import torch
 
 from reporter.errors import ReporterError, UsageError
 from reporter.models.pocket import prepare
-from reporter.run.plan import or_raise
-from reporter.run.planner import plan_study
-from reporter.run.progress import Progress
+from reporter.runs.plan import or_raise
+from reporter.runs.planner import plan_study
+from reporter.runs.progress import Progress
 from reporter.store import Store, joined
 from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, variance
 from reporter.verify.by_neighbour import intrinsic_dimension
@@ -33,7 +33,7 @@ from reporter.verify.tokens import Rule
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
 
 Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
 

@@ -180,7 +180,7 @@ def _memory(model: Path, words: int, here: Path) -> None:
 def _run_and_tell_peak(study: Path, out: Path) -> float:
     """Run a study in this process; return its peak memory in MiB."""
     from reporter.metrics.registry import catalogue
-    from reporter.run.runner import run_studies
+    from reporter.runs.runner import run_studies
     from reporter.spec import load_study
 
     run_studies([load_study(study, {name: m.options for name, m in catalogue().items()})], out)

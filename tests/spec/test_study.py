@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, ca
     for path, text in zip(paths, ["study: S\nmodels: {m: gpt2}\n", WITH_TEXTS, "study: t\n"], strict=True):
         path.write_text(text)
     with pytest.raises(SpecError) as caught:
-        load_studies(paths, catalogue)
+        load_studies(paths, partial(load_study, metrics=catalogue))
     assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
 
 
@@ -83,7 +84,7 @@ def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogu
     one.write_text(WITH_TEXTS)
     two.write_text("# again\n" + WITH_TEXTS)
     with pytest.raises(SpecError) as caught:
-        load_studies([one, two], catalogue)
+        load_studies([one, two], partial(load_study, metrics=catalogue))
     assert str(caught.value) == f"{two}:2:8: study: 's' is the id of {one}, too; every study needs its own"
 
 

@@ -11,8 +11,8 @@ from oracles.tiny_hub import fill, words_of
 from typer.testing import CliRunner
 
 from reporter.cli import app
-from reporter.run.progress import Progress
-from reporter.run.runner import run_studies
+from reporter.runs.progress import Progress
+from reporter.runs.runner import run_studies
 from reporter.spec import StudyFile
 from reporter.store import Store
 

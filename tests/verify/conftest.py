@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reporter.metrics.registry import catalogue, statistics
-from reporter.run.progress import Progress
-from reporter.run.runner import run_studies
+from reporter.runs.progress import Progress
+from reporter.runs.runner import run_studies
 from reporter.spec import load_study
 from reporter.texts.grammar import grammar_texts
 from reporter.verify import Asked, Verification, verify
@@ -45,7 +45,7 @@ def known():
 def compute(path: Path, out: Path) -> None:
     """Run a study without its report, which nobody reads here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("reporter.run.runner._report", lambda out, studies, progress: ())
+        patch.setattr("reporter.runs.runner._report", lambda out, studies, progress: ())
         outcome = run_studies([load_study(path, *known())], out, progress=Progress(io.StringIO()))
     assert outcome.failed == 0
 

@@ -9,8 +9,8 @@ from reporter.errors import UsageError
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
-from reporter.run import cells as cells_module
-from reporter.run import passes
+from reporter.runs import cells as cells_module
+from reporter.runs import passes
 
 NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
 
@@ -138,7 +138,7 @@ def _broken(kind: str) -> Metric:
 
 @pytest.mark.parametrize("kind", ["raises", "is not a number"])
 def test_a_metric_that_breaks_leaves_the_others_alone(study, run, store, monkeypatch, kind):
-    from reporter.run import planner
+    from reporter.runs import planner
 
     known = {**registry.catalogue(), "motion": _broken(kind)}
     monkeypatch.setattr(planner, "catalogue", lambda: known)

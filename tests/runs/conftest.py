@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reporter.metrics.registry import catalogue
-from reporter.run.progress import Progress
-from reporter.run.runner import Outcome, run_studies
+from reporter.runs.progress import Progress
+from reporter.runs.runner import Outcome, run_studies
 from reporter.spec import StudyFile, load_study
 from reporter.store import Store
 

@@ -46,7 +46,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
     )
     found = {**registry.analyses(), "journeys": analysis}
     for module in ("planner", "analysis_cells"):
-        monkeypatch.setattr(f"reporter.run.{module}.analyses", lambda: found, raising=False)
+        monkeypatch.setattr(f"reporter.runs.{module}.analyses", lambda: found, raising=False)
     return analysis
 
 

@@ -6,23 +6,23 @@ import json
 import sysconfig
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
-from reporter.metrics.base import Metric
+from reporter.metrics.base import Metric, PairValue, Result, Value
 from reporter.observables.observed import Observed
-from reporter.run.rows import Row, Rows, quiet
-from reporter.run.versions import versions
+from reporter.runs.rows import Row, Rows, quiet
+from reporter.runs.versions import versions
 from reporter.store import joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.passes import Measured
-    from reporter.run.plan import Cell
+    from reporter.runs.passes import Measured
+    from reporter.runs.plan import Cell
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Measurement:
             self.corpus,
             self.words,
             facts.head_problem,
+            facts.unfed,
         )
 
 
@@ -89,8 +90,17 @@ def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tup
         else:
             assert metric.between is not None  # the planner compares for no other metric
             results = metric.between.compare(seen[0], seen[1], options)
-        rows.add(quiet(results), view, layers)
+        unfed = dict.fromkeys(side.unfed[name] for side in seen for name in metric.needs if name in side.unfed)
+        rows.add(_explained(quiet(results), "; ".join(unfed)), view, layers)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
+
+
+def _explained(results: Iterable[Result], unfed: str) -> Iterator[Result]:
+    """Add to the reason of a number that is missing what its metric could not see."""
+    for result in results:
+        if unfed and isinstance(result, Value | PairValue) and result.reason:
+            result = replace(result, reason=f"{result.reason} ({unfed})")
+        yield result
 
 
 def _names(metric: str, sides: Sequence[Measurement]) -> dict[str, Row]:

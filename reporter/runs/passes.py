@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
@@ -17,18 +17,20 @@ from reporter.forward.strata import SinkRule
 from reporter.forward.type_counts import count_types
 from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
+from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
 from reporter.observables.setting import Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.run.kept import Kept, PassFacts, Wanted
+from reporter.runs.kept import Kept, PassFacts, Wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reporter.metrics.base import Metric, Options
     from reporter.models.load import LoadedModel
     from reporter.observables.observable import Observable
-    from reporter.run.plan import Side
-    from reporter.run.progress import Progress
+    from reporter.runs.plan import Side
+    from reporter.runs.progress import Progress
     from reporter.spec.run import RunSpec
     from reporter.spec.sinks import SinkSpec
     from reporter.texts import Texts
@@ -52,7 +54,7 @@ class Measured:
 def measured(
     side: Side,
     wanted: Wanted,
-    model: Callable[[], LoadedModel],
+    model: Callable[[], LoadedModel | SavedStates],
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
@@ -93,7 +95,7 @@ def _pass(
     kept: Kept,
     wanted: Wanted,
     side: Side,
-    model: LoadedModel,
+    model: LoadedModel | SavedStates,
     texts: Texts,
     run: RunSpec,
     max_tokens: int,
@@ -122,6 +124,7 @@ def _pass(
         progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
     before = counts
     readout, problem = _readout(model, wanted, offline)
+    unfed = _unfed(model)
     known = kept.facts()
     if known is not None and not any(KINDS[name].reads_head for name in wanted):
         problem = known.head_problem  # of an earlier pass, whose observables are still read
@@ -135,21 +138,32 @@ def _pass(
         shuffled=bool(side.of_pass["shuffled"]),
         readout=readout,
         losses="losses" in wanted,
-        vocabulary=Vocabulary.of(model) if any(KINDS[name].reads_vocabulary for name in wanted) else None,
+        vocabulary=_vocabulary(model, wanted),
         sinks=sinks,
     )
     saver = _Saver(kept, wanted)
     name = f"{side.model} {side.checkpoint} × {side.corpus}"
     with progress.step(name, len(texts), "texts") as step:
         step.advance(counts.texts)
-        for shard, more in measure(model, texts, list(observables.values()), settings, first, step.advance):
+        fed = [observable for name, observable in observables.items() if name not in unfed]
+        for shard, more in measure(model, texts, fed, settings, first, step.advance):
             counts = counts + more
             if shard.stop < len(texts):
                 saver.save(observables, counts, shard.index + 1)
         device = str(model.device)
-        facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem)
+        facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
+    """Return the observables that some metrics need, each of the size that the most demanding one asks for."""
+    wanted: dict[str, int] = {}
+    for metric, options in chosen:
+        for name in metric.needs:
+            size = options.size_of(name) if KINDS[name].bounded != "no" else 0
+            wanted[name] = max(wanted.get(name, 0), size)
+    return wanted
 
 
 def sink_rule(spec: SinkSpec) -> SinkRule:
@@ -159,9 +173,23 @@ def sink_rule(spec: SinkSpec) -> SinkRule:
     return SinkRule(spec.dominance, spec.factor)
 
 
-def _readout(model: LoadedModel, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
+def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:
+    """Return which observables cannot see anything of this model, and why: of some there are only states."""
+    if not isinstance(model, SavedStates):
+        return {}
+    typed = {name: model.unfed for name, kind in KINDS.items() if kind.reads_types and model.unfed}
+    return typed | {name: NO_MODEL for name, kind in KINDS.items() if kind.reads_head or kind.reads_vocabulary}
+
+
+def _vocabulary(model: LoadedModel | SavedStates, wanted: Wanted) -> Vocabulary | None:
+    if isinstance(model, SavedStates) or not any(KINDS[name].reads_vocabulary for name in wanted):
+        return None
+    return Vocabulary.of(model)
+
+
+def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
     """Return the model with its head where an observable reads it, or why it has none."""
-    if not any(KINDS[name].reads_head for name in wanted):
+    if isinstance(model, SavedStates) or not any(KINDS[name].reads_head for name in wanted):
         return None, ""
     try:
         readout = Readout(model, load_head(model.checkpoint, model, offline))

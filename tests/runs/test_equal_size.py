@@ -21,7 +21,7 @@ run:"""
 @pytest.fixture
 def comparing(study, monkeypatch):
     """Return a function that writes a study that compares a corpus with a small one."""
-    monkeypatch.setattr("reporter.run.runner._report", lambda *_: ())
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
 
     def write(with_: str, more: str = ""):
         light = ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[convergence, spectrum]")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reporter.claims import Verdict
     from reporter.metrics.base import Definition, Statistic
-    from reporter.run.plan import Plan
-    from reporter.run.progress import Progress
+    from reporter.runs.plan import Plan
+    from reporter.runs.progress import Progress
     from reporter.spec import Study
     from reporter.store import Store
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
 
 FLOPS = 100e9  # what a few CPU cores do in float32; a GPU does a thousand times that
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from reporter.run.estimate import estimate
+from reporter.runs.estimate import estimate
+from reporter.spec.models import StatesModel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,12 +173,26 @@ class Plan:
         return [head, *body, *self._thinned(), *self.hints(), *self._to_train(), estimate(self).line()]
 
     def hints(self) -> list[str]:
-        """Say which claims compare corpora of different size on numbers that move with it, and what to write."""
+        """Say what is left out of models of which only states are there.
+
+        And which claims compare corpora of different size on numbers that move with it, and what to write.
+        """
         if not self.file.study.claims:
-            return []
+            return self._left_out()
         from reporter.claims.sizes import foreseen
 
-        return list(foreseen(self.file.study, self._words()))
+        return [*self._left_out(), *foreseen(self.file.study, self._words())]
+
+    def _left_out(self) -> list[str]:
+        study, said = self.file.study, []
+        for name in self.checkpoints:
+            spec = study.models.get(name)
+            if isinstance(spec, StatesModel):
+                without = [f"corpus {corpus}" for corpus in study.corpora if corpus not in spec.states]
+                without += [analysis.name for analysis in self.analyses.values() if analysis.items(study)]
+                without += study.baselines
+                said += [f"model {name}: only its states are there, so without {', '.join(without)}"] if without else []
+        return said
 
     def _words(self) -> dict[str, int]:
         return {name: texts.words for name, texts in self.texts.items() if not isinstance(texts, Exception)}

@@ -60,6 +60,7 @@ def cell_inputs(
     *,
     metric: str,
     version: int,
+    code: str,
     options: Mapping[str, Any],
     views: tuple[str, ...],
 ) -> dict[str, Any]:
@@ -70,6 +71,7 @@ def cell_inputs(
         **{f"{part} of the second": value for of_pass in second for part, value in of_pass.items()},
         "metric": metric,
         "metric version": version,
+        **({"metric code": code} if code else {}),
         "options": dict(options),
         "views": sorted(views),
     }
@@ -120,7 +122,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if part in ("texts", "item", "weights", "texts of the second", "weights of the second"):
+        if part in ("texts", "item", "weights", "texts of the second", "weights of the second", "metric code"):
             said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
         elif isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]

@@ -11,16 +11,17 @@ from reporter.analyses.analysis import Analysis, Context, Corpus, default_poolin
 from reporter.errors import ReporterError
 from reporter.metrics.base import Value
 from reporter.models.checkpoint import FINAL
-from reporter.run.cells import Computed
-from reporter.run.fingerprint import analysis_inputs, digest
-from reporter.run.plan import Asked, Baseline, Cell, CellKey, State, or_raise
-from reporter.run.rows import Row, Rows, quiet, where
+from reporter.runs.cells import Computed
+from reporter.runs.fingerprint import analysis_inputs, digest
+from reporter.runs.plan import Asked, Baseline, Cell, CellKey, State, or_raise
+from reporter.runs.rows import Row, Rows, quiet, where
+from reporter.spec.models import StatesModel
 
 if TYPE_CHECKING:
     from reporter.analyses.results import Finding
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
-    from reporter.run.plan import Plan
+    from reporter.runs.plan import Plan
     from reporter.spec import Study, StudyFile
     from reporter.texts import Texts
 
@@ -71,7 +72,8 @@ class AnalysisGrid:
     def _looked_at(self, analysis: Analysis, model: str) -> bool:
         baseline = self.baselines.get(model)
         if baseline is None:
-            return model in analysis.models(self.file.study)
+            given = isinstance(self.file.study.models[model], StatesModel)  # an analysis needs the model itself
+            return not given and model in analysis.models(self.file.study)
         return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, baseline.base)
 
     def _cell(self, analysis: Analysis, name: str, item: Any, model: str, checkpoint: Checkpoint | Exception) -> Cell:

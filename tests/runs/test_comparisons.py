@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.run.correlations import correlate
+from reporter.runs.correlations import correlate
 
 TUNED = "  dec: {"
 BASED = "  dec: {base: enc, scores: {glue: 0.5}, "

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.run.claims import judge_claims
-from reporter.run.correlations import write_correlations
-from reporter.run.kept import make_room
-from reporter.run.plan import Plan
-from reporter.run.planner import plan_study
-from reporter.run.progress import Progress
-from reporter.run.versions import versions
+from reporter.runs.claims import judge_claims
+from reporter.runs.correlations import write_correlations
+from reporter.runs.kept import make_room
+from reporter.runs.plan import Plan
+from reporter.runs.planner import plan_study
+from reporter.runs.progress import Progress
+from reporter.runs.versions import versions
 from reporter.store import Store
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
         progress.note(f"  {hint}")
     _put_study(plan, store, started=_now(), finished=None)
 
-    from reporter.run.work import work  # brings torch: not needed where everything is done
+    from reporter.runs.work import work  # brings torch: not needed where everything is done
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:

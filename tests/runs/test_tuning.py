@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reporter.run.planner import plan_study
+from reporter.runs.planner import plan_study
 
 MODELS = (
     "corpora:\n  nested",

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reporter.cli import app
-from reporter.run.runner import Outcome
+from reporter.runs.runner import Outcome
 
 CLAIMS = """claims:
   ends-at-one: {says: It ends., value: {metric: convergence.similarity, model: enc, corpus: nested, layer: 2},
@@ -23,7 +23,7 @@ ONLY = ["enc", "nested"]
 @pytest.fixture
 def claiming(study, monkeypatch):
     """Return a function that writes the tiny study with claims; its report is somebody else's business."""
-    monkeypatch.setattr("reporter.run.runner._report", lambda *_: ())
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
     light = (
         ("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[convergence]"),
         ("views: [words, all]", "views: [words]"),

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from reporter.forward.measure import Counts
 from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
-from reporter.run.fingerprint import digest
+from reporter.runs.fingerprint import digest
 
 Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
 
@@ -36,6 +36,7 @@ class PassFacts:
         deviation: of mixed from float32, None where it was not tried.
         head_problem: why there is no language-model head to read states with; empty where there is one, or where
             nobody asked.
+        unfed: observables that the pass could not feed, each with the reason.
     """
 
     anatomy: dict[str, Any]
@@ -45,6 +46,7 @@ class PassFacts:
     precision: str
     deviation: float | None
     head_problem: str = ""
+    unfed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

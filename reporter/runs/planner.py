@@ -18,9 +18,10 @@ from reporter.models.checkpoint import FINAL
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.run.analysis_cells import AnalysisGrid
-from reporter.run.fingerprint import cell_inputs, difference, digest, pass_inputs
-from reporter.run.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
+from reporter.runs.analysis_cells import AnalysisGrid
+from reporter.runs.fingerprint import cell_inputs, difference, digest, pass_inputs
+from reporter.runs.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
+from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 
@@ -56,7 +57,8 @@ def plan_study(
     read = wanted.read_besides(study)
     texts = {name: inputs.texts(name) for name in study.corpora if wanted.corpus(name) or name in read}
     checkpoints = {name: inputs.checkpoints(name) for name in models}
-    baselines = [Baseline(name, kind) for name in models for kind in study.baselines]
+    loaded = [name for name in models if not isinstance(study.models[name], StatesModel)]
+    baselines = [Baseline(name, kind) for name in loaded for kind in study.baselines]
     checkpoints |= {baseline.name: _of_baseline(baseline, checkpoints, study) for baseline in baselines}
     known = catalogue()
     metrics = {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)}
@@ -106,7 +108,7 @@ class _Grid:
         """Yield each metric of each checkpoint on each corpus."""
         for model, found in self.checkpoints.items():
             for corpus in self.texts:
-                for choice in self._choices:
+                for choice in self._choices if self._reads(model, corpus) else ():
                     for checkpoint in found if isinstance(found, tuple) else (found,):
                         yield self._cell(choice, [(model, checkpoint, corpus)])
 
@@ -119,20 +121,26 @@ class _Grid:
         for model in models:
             found = self.checkpoints[model]
             last[model] = found[-1] if isinstance(found, tuple) else found
+        pairs: dict[str, list[tuple[tuple[str, str], tuple[str, str]]]] = {
+            "models": [((a, on), (b, on)) for (a, b), on in product(combinations(models, 2), self.texts)],
+            "corpora": [((model, a), (model, b)) for model, (a, b) in product(models, combinations(self.texts, 2))],
+            "base": [
+                ((model, on), (base, on))
+                for model, on in product(models, self.texts)
+                if (base := self.file.study.models[model].base) in last
+            ],
+        }
         for choice in self._choices:
             between = self.metrics[choice.name].between
-            of = between.of if between else ()
-            if "models" in of:
-                for (a, b), corpus in product(combinations(models, 2), self.texts):
-                    yield self._cell(choice, [(a, last[a], corpus), (b, last[b], corpus)])
-            if "corpora" in of:
-                for model, (a, b) in product(models, combinations(self.texts, 2)):
-                    yield self._cell(choice, [(model, last[model], a), (model, last[model], b)])
-            if "base" in of:
-                for model, corpus in product(models, self.texts):
-                    base = self.file.study.models[model].base
-                    if base in last:
-                        yield self._cell(choice, [(model, last[model], corpus), (base, last[base], corpus)])
+            for kind, compared in pairs.items():
+                for sides in compared if between and kind in between.of else ():
+                    if all(self._reads(model, on) for model, on in sides):
+                        yield self._cell(choice, [(model, last[model], on) for model, on in sides])
+
+    def _reads(self, model: str, corpus: str) -> bool:
+        """Tell whether a model can be measured on a corpus: where only its states are there, on those they are of."""
+        spec = self.file.study.models.get(model)
+        return not isinstance(spec, StatesModel) or corpus in spec.states
 
     def _cell(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
         study, options = self.file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
@@ -148,6 +156,7 @@ class _Grid:
             [side.of_pass for side in sides],
             metric=metric.name,
             version=metric.version,
+            code=metric.code,
             options=options.model_dump(mode="json"),
             views=study.views,
         )
@@ -158,7 +167,7 @@ class _Grid:
     def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> dict[str, Any]:
         study, texts = self.file.study, or_raise(self.texts[corpus])
         return pass_inputs(
-            weights=or_raise(checkpoint).fingerprint,
+            weights=or_raise(checkpoint).weights_on(corpus),
             bos=or_raise(checkpoint).bos,
             sinks=study.sinks.model_dump(mode="json"),
             texts=texts.hash,

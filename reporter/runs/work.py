@@ -14,19 +14,19 @@ import numpy as np
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
-from reporter.observables.kinds import KINDS
-from reporter.run.analysis_cells import analyse, model_columns
-from reporter.run.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
-from reporter.run.machine import pick_device
-from reporter.run.passes import Measured, measured, sink_rule
-from reporter.run.plan import FORCED, or_raise
+from reporter.models.states import SavedStates, load_states
+from reporter.runs.analysis_cells import analyse, model_columns
+from reporter.runs.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
+from reporter.runs.machine import pick_device
+from reporter.runs.passes import Measured, measured, sink_rule, wanted_by
+from reporter.runs.plan import FORCED, or_raise
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from reporter.models.checkpoint import Checkpoint
-    from reporter.run.plan import Cell, Plan, Side
-    from reporter.run.progress import Progress
+    from reporter.runs.plan import Cell, Plan, Side
+    from reporter.runs.progress import Progress
     from reporter.store import Store
     from reporter.texts import Texts
 
@@ -127,7 +127,8 @@ class _Worker:
             if not cells:
                 continue
             try:
-                result = self._measure(cells[0].sides[0], cells, lambda: or_raise(model()))
+                of_corpus = self._loading(checkpoint, corpus, lambda: or_raise(model()))
+                result = self._measure(cells[0].sides[0], cells, of_corpus)
             except Exception as error:  # nor must a model that cannot be loaded, or a pass that breaks
                 self._fail(cells, describe(error))
                 continue
@@ -170,7 +171,8 @@ class _Worker:
     def _side(self, side: Side, cell: Cell) -> Measurement:
         checkpoints = or_raise(self.prepared(side.model))
         checkpoint = next(one for one in checkpoints if one.name == side.checkpoint)
-        result = self._measure(side, [cell], lambda: load(checkpoint, self.device, self.offline))
+        loading = self._loading(checkpoint, side.corpus, lambda: load(checkpoint, self.device, self.offline))
+        result = self._measure(side, [cell], loading)
         return Measurement(checkpoint, side.corpus, self._words(side.corpus), result, {})
 
     def _taken_over(self, cell: Cell, checkpoint: Checkpoint) -> bool:
@@ -192,15 +194,25 @@ class _Worker:
         """Metrics whose rows name both sides, and so cannot be taken over."""
         return {name for name, metric in self.plan.metrics.items() if any(s.per == "pair" for s in metric.statistics)}
 
-    def _measure(self, side: Side, cells: list[Cell], model: Callable[[], LoadedModel]) -> Measured:
-        wanted: dict[str, int] = {}
-        for cell in cells:
-            for name in self.plan.metrics[cell.key.metric].needs:
-                size = cell.options.size_of(name) if cell.options and KINDS[name].bounded != "no" else 0
-                wanted[name] = max(wanted.get(name, 0), size)
+    def _loading(self, checkpoint: Checkpoint, corpus: str, loaded: Callable[[], LoadedModel]) -> Loading:
+        """Return what loads a model, or the states on this corpus that take its place."""
+        if not checkpoint.states:
+            return loaded
+
+        def opened() -> SavedStates:
+            try:
+                return load_states(checkpoint, corpus, len(or_raise(self.plan.texts[corpus])))
+            except Exception as error:
+                self._put_failed_model(checkpoint, error)
+                raise
+
+        return opened
+
+    def _measure(self, side: Side, cells: list[Cell], model: Loading) -> Measured:
+        chosen = [(self.plan.metrics[cell.key.metric], cell.options) for cell in cells if cell.options is not None]
         return measured(
             side,
-            wanted,
+            wanted_by(chosen),
             model,
             or_raise(self.plan.texts[side.corpus]),
             self.study.run,
@@ -286,6 +298,7 @@ class _Worker:
         }
 
 
+Loading = Callable[[], LoadedModel | SavedStates]
 _MODEL_KEY = ("study", "model", "checkpoint")
 MEASURED = tuple(field.name for field in fields(Anatomy))  # columns that only a loaded model can fill
 

@@ -14,7 +14,7 @@ RUN = """
 import os, signal, sys
 from pathlib import Path
 from reporter.metrics.registry import catalogue
-from reporter.run import passes, runner
+from reporter.runs import passes, runner
 from reporter.spec import load_study
 from reporter.texts import tokens
 

@@ -1,0 +1,1 @@
+"""What ``import reporter`` offers to a program or a notebook, beside the command line."""

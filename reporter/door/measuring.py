@@ -1,0 +1,177 @@
+"""Hidden states of one's own, measured as a study measures those of a model."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from reporter.door.results import Tables
+from reporter.errors import UsageError
+from reporter.metrics.registry import catalogue
+from reporter.models.checkpoint import FINAL, Checkpoint
+from reporter.models.states import Role, SavedStates, States
+from reporter.runs.cells import Measurement, compute
+from reporter.runs.passes import measured, sink_rule, wanted_by
+from reporter.runs.plan import Cell, CellKey, Side
+from reporter.runs.progress import Progress
+from reporter.spec.metrics import MetricChoice, read_metrics
+from reporter.spec.part import Part, complaints_of
+from reporter.spec.problems import show_location
+from reporter.spec.reading import View
+from reporter.spec.run import RunSpec
+from reporter.spec.sinks import SinkSpec
+from reporter.texts.texts import Texts, open_texts
+from reporter.texts.writer import TextsWriter
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from reporter.metrics.base import Options
+
+_NAME = "states"
+_NAMES = ["model", "checkpoint", "step", "role", "corpus", "model_a", "checkpoint_a", "model_b", "checkpoint_b"]
+"""Columns that name a cell of a study; here there is none."""
+_FIRST = ["metric", "statistic", "view", "site", "layer", "depth", "value", "ci_low", "ci_high", "n"]
+"""Columns in the order of the table ``layer_metrics``."""
+
+
+class _Asked(Part):
+    metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics)]
+    view: View
+    seed: int = Field(ge=0)
+
+
+class Measured(Tables):
+    """What was measured of states; each table that has rows is an attribute, and a notebook shows the first.
+
+    ``layer_metrics`` has the columns of the table of that name, without those that name a study's cell, and ``reason``:
+    why a number could not be computed.
+    """
+
+    def __init__(self, tables: Mapping[str, pd.DataFrame]) -> None:
+        self._tables = dict(tables)
+
+    def _names(self) -> Sequence[str]:
+        return list(self._tables)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        return self._tables[name]
+
+    def __repr__(self) -> str:
+        return repr(self.layer_metrics)
+
+    def _repr_html_(self) -> str:
+        return str(self.layer_metrics.to_html(max_rows=60, na_rep="", float_format="{:.4g}".format))
+
+
+def measure(
+    states: Any,
+    metrics: str | Sequence[str | Mapping[str, Any]] = "all",
+    *,
+    texts: ArrayLike | None = None,
+    tokens: Any = None,
+    special: ArrayLike | None = None,
+    final: Any = None,
+    role: Role | None = None,
+    view: View = "words",
+    seed: int = 0,
+) -> Measured:
+    """Measure hidden states of any model: of text, proteins or images.
+
+    One row is one token (residue, patch). Say which text each belongs to, and intervals are over texts; say which token
+    it is, and numbers of token types are there and states that must be equal count once. Metrics that need the model
+    itself (``loss``, ``lens``, ``journey``) have no number, and a reason.
+
+    Args:
+        states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width), NumPy or torch; layer 0 is what
+            enters the first block, layer l what block l returns.
+        metrics: names, or {name: {option: value}}; ``all`` are those that are not optional.
+        texts: for each token the text that it belongs to, as ascending integers; if left out, each is one by itself.
+        tokens: for each token its id, or the token itself as text.
+        special: for each token whether it is not the text's own ([CLS], a BOS).
+        final: the last state after the closing norm, (tokens, final width).
+        role: ``encoder``, or ``decoder`` where no token saw a later one; if left out it is told from texts that begin
+            alike.
+        view: which tokens count: ``words``, ``all`` or ``no-sinks``.
+        seed: seeds bootstraps, samples and floors.
+
+    Returns:
+        the numbers, as DataFrames.
+
+    Raises:
+        UsageError: the shapes do not fit, or there is no such metric or option.
+        ReporterError: a state is not finite.
+    """
+    known = catalogue()
+    try:
+        context = {"metrics": {name: metric.options for name, metric in known.items()}}
+        asked = _Asked.model_validate({"metrics": metrics, "view": view, "seed": seed}, context=context)
+    except ValidationError as error:
+        said = (f"{show_location(c.location)}: {c.message}" for c in complaints_of(error))
+        raise UsageError("\n".join(said)) from None
+    model = SavedStates(States.of(states, texts, tokens, special, final, role))
+    with tempfile.TemporaryDirectory(prefix="reporter-") as folder:
+        return _measured(model, asked, Path(folder))
+
+
+def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
+    texts = _texts(model.states, folder / "texts")
+    chosen = [(catalogue()[choice.name], cast("Options", choice.options)) for choice in asked.metrics]
+    result = measured(
+        Side(_NAME, FINAL, _NAME, {"shuffled": False}),
+        wanted_by(chosen),
+        lambda: model,
+        texts,
+        RunSpec(seed=asked.seed),
+        len(model.states.text),
+        sink_rule(SinkSpec()),
+        ("final",),
+        folder / "observables",
+        True,
+        Progress(io.StringIO()),
+    )
+    side = Measurement(_checkpoint(), _NAME, texts.words, result, {})
+    rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
+    for metric, options in chosen:
+        cell = Cell(CellKey(_NAME, FINAL, _NAME, metric.name), "run", "", {}, "", (), options)
+        done = compute(cell, metric, [side], (asked.view,), asked.seed)
+        why = {(one["statistic"], layer): one["reason"] for one in done.reasons for layer in one["layers"]}
+        for row in done.tables.get("layer_metrics", ()):
+            row["reason"] = None if row["value"] is not None else why.get((row["statistic"], row["layer"]))
+        for table, found in done.tables.items():
+            rows.setdefault(table, []).extend(found)
+    return Measured({table: _frame(found) for table, found in rows.items()})
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame(rows).drop(columns=_NAMES, errors="ignore")
+    for name in {"value", "ci_low", "ci_high"} & set(frame):  # where all are missing they would be objects
+        frame[name] = frame[name].astype(float)
+    first = [name for name in _FIRST if name in frame]
+    return frame[first + [name for name in frame if name not in first]]
+
+
+def _texts(states: States, folder: Path) -> Texts:
+    """Write texts that are the same where the tokens are, for the states to belong to."""
+    starts, ids = states.starts.tolist(), states.token_ids
+    with TextsWriter(folder, labelled=False) as writer:
+        for text, (start, stop) in enumerate(pairwise(starts)):
+            said = f"text {text}" if ids is None or start == stop else " ".join(map(str, ids[start:stop].tolist()))
+            writer.add(said, stop - start)
+        writer.finish(0)
+    texts = open_texts(folder, _NAME, "inline", "")
+    assert texts is not None  # it was written just now
+    return texts
+
+
+def _checkpoint() -> Checkpoint:
+    return Checkpoint(_NAME, FINAL, None, "states", "", None, None, None, None, "float32", False, False, "")

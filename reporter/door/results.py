@@ -1,0 +1,210 @@
+"""Studies from Python: run one, open what was run, and read its tables as DataFrames."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.errors import UsageError
+from reporter.runs.studies import study_of
+from reporter.spec.problems import hint
+from reporter.spec.study import StudyFile
+from reporter.store import Store, query_frame
+from reporter.store.schema import TABLES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TABLES = tuple(table.name for table in TABLES if table.name != "schema_version")
+DATABASE = "results.duckdb"
+_UNFINISHED = "its last run did not come to its end; run it again, it goes on where it stopped"
+
+
+class Tables:
+    """Tables as attributes: ``results.layer_metrics`` is a DataFrame, and tab completion knows them all."""
+
+    def _names(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def _table(self, name: str) -> pd.DataFrame:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        if name.startswith("_"):  # what Python, pickle and notebooks look for
+            raise AttributeError(name)
+        if name not in self._names():
+            raise AttributeError(f"no table '{name}'{hint(name, list(self._names()), 'there are')}")
+        return self._table(name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._names()})
+
+
+class Results(Tables):
+    """What studies left in a results folder, to be read and never written.
+
+    Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
+    ``results.claims``, ``results.cells``; the README lists them. A notebook shows the verdicts.
+
+    Args:
+        folder: the results folder.
+        ids: the studies whose rows the tables hold.
+    """
+
+    def __init__(self, folder: Path, ids: Sequence[str]) -> None:
+        self.folder = folder
+        self._ids = list(ids)
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """Return what one SQL statement reads from the whole database, which has every study of the folder.
+
+        It can read the results and nothing else on this machine.
+
+        Raises:
+            UsageError: the statement is wrong, or does more than read.
+            ReporterError: it took longer than half a minute, or too much memory.
+        """
+        return query_frame(self._database, query)
+
+    @property
+    def report(self) -> Path:
+        """The report's page: of the study, or the list of studies where there are several.
+
+        Raises:
+            UsageError: it was not written.
+        """
+        page = self.folder.joinpath(*self._ids if len(self._ids) == 1 else (), "index.html").resolve()
+        if not page.is_file():
+            raise UsageError(f"{page}: the report was not written; `reporter report` writes it")
+        return page
+
+    @property
+    def _database(self) -> Path:
+        return self.folder / DATABASE
+
+    def _names(self) -> Sequence[str]:
+        return _TABLES
+
+    def _table(self, name: str) -> pd.DataFrame:
+        marks = ", ".join("?" for _ in self._ids)
+        return Store(self._database).frame(f"SELECT * FROM {name} WHERE study IN ({marks})", self._ids)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{study}: {', '.join(facts)}" for study, facts in self._facts().items())
+
+    def _repr_html_(self) -> str:
+        shown = [f"<p><b>{escape(study)}</b>: {escape(', '.join(facts))}</p>" for study, facts in self._facts().items()]
+        claims = self.claims.query("reading == 1").sort_values(["study", "number"])
+        if len(claims):
+            columns = ["claim", "says", "verdict", "value", "ci_low", "ci_high", "paper"]
+            columns = [*(["study"] if len(self._ids) > 1 else []), *columns]
+            shown.append(claims[columns].to_html(index=False, na_rep="", float_format="{:.4g}".format))
+        return "\n".join(shown)
+
+    def _facts(self) -> dict[str, list[str]]:
+        """Return, by study, what became of its cells and claims, in words."""
+        cells, claims, runs = self.cells, self.claims.query("reading == 1"), self.studies
+        found = {}
+        for study in self._ids:
+            states = cells.loc[cells["study"] == study, "status"].value_counts()
+            verdicts = claims.loc[claims["study"] == study, "verdict"].value_counts()
+            facts = [f"{states.get('done', 0)} cells done"]
+            facts += [f"{states['failed']} failed (.cells says why)"] if "failed" in states else []
+            facts += [f"claims: {', '.join(f'{n} {word}' for word, n in verdicts.items())}"] if len(verdicts) else []
+            facts += [] if _finished(runs, study) else [_UNFINISHED]
+            found[study] = facts
+        return found
+
+
+def run(
+    study: str | Path | Mapping[str, Any] | StudyFile,
+    out: str | Path = "results",
+    *,
+    only: Sequence[str] = (),
+    force: bool = False,
+    offline: bool = False,
+) -> Results:
+    """Run a study as ``reporter run`` does: measure, fill the database, test the claims, write the report.
+
+    What is done already is not computed again. A cell that fails leaves the others alone: its error is in ``cells``.
+
+    Args:
+        study: a YAML file; or what such a file says, as a mapping whose relative paths start from the current folder;
+            or what :func:`validate` returned.
+        out: the results folder.
+        only: names of models, corpora, metrics, analyses or items, to run a part.
+        force: compute what is done, too.
+        offline: never try the network.
+
+    Returns:
+        the results of this study.
+
+    Raises:
+        SpecError: the study is wrong; the text has one line for each problem.
+        UsageError: ``only`` names nothing in it, or a plugin of it cannot be run.
+        ReporterError: results cannot be written.
+    """
+    file = study_of(study)
+
+    from reporter.runs.progress import Progress
+    from reporter.runs.runner import run_studies
+
+    # A notebook shows what goes to standard error as if it were one.
+    progress = Progress(sys.stdout if "ipykernel" in sys.modules else sys.stderr)
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="IProgress not found"
+        )  # of libraries that would show bars of their own
+        run_studies([file], Path(out), only=tuple(only), force=force, offline=offline, progress=progress)
+    return Results(Path(out), [file.study.study])
+
+
+def validate(study: str | Path | Mapping[str, Any]) -> StudyFile:
+    """Check a study as ``reporter validate`` does, computing nothing, and return it.
+
+    Raises:
+        SpecError: something in it is wrong; the text has one line for each problem.
+        UsageError: a plugin of it cannot be run.
+    """
+    return study_of(study)
+
+
+def open_results(folder: str | Path = "results", study: str | None = None) -> Results:
+    """Open what studies left in a results folder, to read it.
+
+    Warns where the last run of a study did not come to its end, so that numbers may be missing.
+
+    Args:
+        folder: the results folder.
+        study: the id of one study; all of them if left out.
+
+    Raises:
+        UsageError: there is no such folder or study, or nothing was run there.
+        ReporterError: the database is damaged, or of a newer version.
+    """
+    place = Path(folder)
+    if place.name == DATABASE:
+        place = place.parent
+    if not place.is_dir():
+        raise UsageError(f"{place}: there is no such folder; reporter.run(study, out={str(folder)!r}) makes one")
+    if not (place / DATABASE).is_file():
+        raise UsageError(f"{place} has no {DATABASE}: no study was run there")
+    runs = Store(place / DATABASE).frame("SELECT study, finished FROM studies ORDER BY study")
+    known = list(runs["study"])
+    if not known:
+        raise UsageError(f"{place / DATABASE} holds no study: its first run was stopped before it began")
+    if study is not None and study not in known:
+        raise UsageError(f"no study '{study}' in {place}{hint(study, known, 'it has')}")
+    wanted = known if study is None else [study]
+    for name in wanted:
+        if not _finished(runs, name):
+            warnings.warn(f"study '{name}': {_UNFINISHED}", stacklevel=2)
+    return Results(place, wanted)
+
+
+def _finished(runs: pd.DataFrame, study: str) -> bool:
+    return bool(runs.loc[runs["study"] == study, "finished"].notna().all())

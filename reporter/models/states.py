@@ -1,0 +1,382 @@
+"""Hidden states that another engine computed, in the place of a model: checked, kept in a file, read batch by batch.
+
+A file of states is a safetensors file with one row for each token, texts one after the other in the corpus' order:
+
+- ``layer/0`` … ``layer/L``, shape (tokens, width): what enters the first block, and what each block returns
+- ``final``, shape (tokens, final width), optional: the last state after the closing norm or projection
+- ``text``, shape (tokens,), integers: place in the corpus of each token's text, counted from 0
+- ``token_ids``, shape (tokens,), integers ≥ 0, optional: what numbers of token types and duplicates need
+- ``special``, shape (tokens,), optional: 1 where a token is not the text's own, such as [CLS] or a BOS
+
+Its metadata may hold ``role`` (``encoder`` or ``decoder``) and ``names``, a JSON list of how each token id is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from reporter.errors import ReporterError, UsageError
+from reporter.models.anatomy import Anatomy
+from reporter.models.load import Captured
+from reporter.texts.tokens import GivenTokens
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.texts.tokens import TokenBatch
+
+Role = Literal["encoder", "decoder"]
+NO_MODEL = "there are only the states, not the model that made them"
+NO_IDS = "the states come without token ids"
+_SAME, _MOVED = 1e-2, 1e-3  # relative: two states are one in spite of rounding; a position vector was added
+_PAIRS = 256  # pairs of tokens that decide about role and positions
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Hidden states of some texts, token by token.
+
+    Args:
+        layers: L + 1 matrices (tokens, width): what enters the first block, and what each block returns.
+        final: after the closing norm, (tokens, final width); None where it is not known.
+        text: place in the corpus of each token's text, ascending, shape (tokens,).
+        token_ids: shape (tokens,); None where they are not known.
+        special: True where a token is not the text's own, shape (tokens,).
+        names: how token ids are written; ids beyond its end are written as numbers.
+        role: ``decoder`` where no token saw a later one; None where nobody said.
+    """
+
+    layers: tuple[torch.Tensor, ...]
+    final: torch.Tensor | None
+    text: NDArray[np.int64]
+    token_ids: NDArray[np.int64] | None
+    special: NDArray[np.bool_]
+    names: tuple[str, ...] = ()
+    role: Role | None = None
+
+    @classmethod
+    def of(
+        cls,
+        states: Any,
+        texts: ArrayLike | None = None,
+        tokens: Any = None,
+        special: ArrayLike | None = None,
+        final: Any = None,
+        role: Role | None = None,
+    ) -> States:
+        """Check what a program hands over.
+
+        Args:
+            states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch.
+            texts: for each token which text it belongs to, as ascending integers; each token is a text of its own if
+                left out.
+            tokens: for each token its id, or the token itself as text.
+            special: for each token whether it is not the text's own.
+            final: the last state after the closing norm, (tokens, final width).
+            role: ``encoder`` or ``decoder``.
+
+        Raises:
+            UsageError: shapes do not fit, or something is of another kind; the text says what is expected.
+        """
+        layers = tuple(_matrix(x, f"layer {layer}") for layer, x in enumerate(_layers(states)))
+        n, width = layers[0].shape
+        for layer, x in enumerate(layers):
+            if x.shape != (n, width):
+                raise UsageError(f"layer {layer} has the shape {tuple(x.shape)}, layer 0 has {(n, width)}")
+        closing = None if final is None else _matrix(final, "final")
+        if closing is not None and len(closing) != n:
+            raise UsageError(f"final has {len(closing)} rows, the layers have {n}")
+        text = np.arange(n) if texts is None else _row(texts, "texts", n).astype(np.int64)
+        if (np.diff(text) < 0).any() or text[0] < 0:
+            raise UsageError("texts must not descend: the tokens of the first text come first, then those of the next")
+        ids, names = _token_ids(tokens, n)
+        added = np.zeros(n, dtype=bool) if special is None else _row(special, "special", n).astype(bool)
+        if role not in (None, *get_args(Role)):
+            raise UsageError(f"role is 'encoder' or 'decoder', not {role!r}")
+        return cls(layers, closing, text, ids, added, names, role)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Row of each text's first token and, at the end, the number of tokens, shape (texts + 1,).
+
+        Texts are numbered from 0 to the last that has a token; one without any begins where the next does.
+        """
+        return np.searchsorted(self.text, np.arange(int(self.text[-1]) + 2))
+
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """Place of each token in its text, 0 = first, shape (tokens,)."""
+        return np.arange(len(self.text)) - self.starts[self.text]
+
+    @cached_property
+    def measured_role(self) -> Role | None:
+        """The role, told from texts that begin alike and go on differently: a decoder gives them one first state."""
+        if self.role is not None or self.token_ids is None:
+            return self.role
+        begins = self.starts[:-1][np.diff(self.starts) > 0]
+        first: dict[int, tuple[int, bytes]] = {}
+        pairs: list[tuple[int, int]] = []
+        for row in begins.tolist():
+            whole = self.token_ids[row : self.starts[self.text[row] + 1]].tobytes()
+            other, said = first.setdefault(int(self.token_ids[row]), (row, whole))
+            if said != whole and len(pairs) < _PAIRS:
+                pairs.append((other, row))
+        if not pairs:
+            return None
+        return "decoder" if (_moved(self.layers[-1], pairs) < _SAME).all() else "encoder"
+
+    @cached_property
+    def positions_added(self) -> bool:
+        """Whether a token's state at layer 0 depends on where it stands; True where that cannot be told."""
+        return self._moved_at_0(same_place=False) is not False
+
+    @cached_property
+    def begins_mixed(self) -> bool:
+        """Whether a token's state at layer 0 depends on its text: then layer 0 is not what enters the first block."""
+        return self._moved_at_0(same_place=True) is True
+
+    def _moved_at_0(self, same_place: bool) -> bool | None:
+        """Tell whether layer 0 differs between tokens of one id, at one place or at two; None where none are found."""
+        if self.token_ids is None:
+            return None
+        order = np.lexsort((self.positions, self.token_ids))
+        ids, places = self.token_ids[order], self.positions[order]
+        found = np.flatnonzero((ids[1:] == ids[:-1]) & ((places[1:] == places[:-1]) == same_place))[:_PAIRS]
+        pairs = list(zip(order[found].tolist(), order[found + 1].tolist(), strict=True))
+        return bool((_moved(self.layers[0], pairs) > _MOVED).any()) if pairs else None
+
+
+@dataclass(frozen=True)
+class SavedStates:
+    """States with the face of a loaded model, as far as a pass looks at it.
+
+    Args:
+        states: the states.
+        checkpoint: what the study knows of them; None outside a study.
+    """
+
+    states: States
+    checkpoint: Checkpoint | None = None
+
+    @cached_property
+    def tokenizer(self) -> GivenTokens:
+        """Stands where a tokenizer stands: the tokens are there already."""
+        given = self.states
+        ids = np.zeros(len(given.text), dtype=np.int64) if given.token_ids is None else given.token_ids
+        return GivenTokens(given.starts, ids, given.special, given.names if given.token_ids is not None else ("?",))
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        """What can be told from the states."""
+        given, tokens = self.states, self.tokenizer
+        return Anatomy(
+            family="states",
+            role=given.measured_role or "encoder",
+            layers=len(given.layers) - 1,
+            width=given.layers[0].shape[1],
+            parameters=None,
+            vocabulary_size=int(tokens.ids.max()) + 1,
+            max_tokens=None,
+            positions="added" if given.positions_added else "not-added",
+            norm_placement=None,
+            last_hidden_state="block" if given.final is None else "final",
+            final_width=None if given.final is None else given.final.shape[1],
+            attention="none",
+            first_token=tokens.convert_ids_to_tokens([int(tokens.ids[0])])[0] if given.special[0] else "word",
+            self_test=None,
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the states are."""
+        return self.states.layers[0].device
+
+    @property
+    def unfed(self) -> str:
+        """Why numbers of token types cannot be had; empty where they can."""
+        return NO_IDS if self.states.token_ids is None else ""
+
+    def captured(self, batch: TokenBatch) -> Captured:
+        """Return the states of a batch, each (texts, length, width); at padding they have no meaning."""
+        starts = torch.from_numpy(self.states.starts[batch.texts])[:, None]
+        rows = ((starts + torch.arange(batch.ids.shape[1])) * torch.from_numpy(batch.mask)).to(self.device)
+        final = None if self.states.final is None else self.states.final[rows]
+        return Captured([x[rows] for x in self.states.layers], final, None)
+
+    def seen(self, batch: TokenBatch, originals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return ids that tell what the model saw, (texts, length): without token ids, which text it was."""
+        if self.states.token_ids is not None:
+            return batch.ids
+        return np.broadcast_to(originals[batch.texts][:, None], batch.ids.shape)
+
+
+def save_states(
+    path: str | Path,
+    states: Any,
+    texts: ArrayLike,
+    *,
+    tokens: Any = None,
+    special: ArrayLike | None = None,
+    final: Any = None,
+    role: Role | None = None,
+    names: Sequence[str] | None = None,
+) -> Path:
+    """Write hidden states to a safetensors file, for a study that says ``models: {big: {states: {wiki: FILE}}}``.
+
+    Args:
+        path: the file, which is replaced if it is there.
+        states: {layer: (tokens, width)} with the layers 0…L, or (L + 1, tokens, width); NumPy or torch. Layer 0 is what
+            enters the first block, layer l what block l returns, before any closing norm.
+        texts: for each token the place of its text in the corpus, from 0, ascending.
+        tokens: for each token its id, or the token itself as text; without them duplicates and numbers of token types
+            cannot be had.
+        special: for each token whether it is not the text's own ([CLS], a BOS).
+        final: the last state after the closing norm or projection, (tokens, final width).
+        role: ``encoder`` or ``decoder``; where it is left out it is told from texts that begin alike.
+        names: how the token ids 0, 1, … are written, for tables and pages.
+
+    Returns:
+        the path.
+
+    Raises:
+        UsageError: shapes do not fit, or the role cannot be told.
+        ReporterError: the file cannot be written.
+    """
+    from safetensors.torch import save_file
+
+    given = States.of(states, texts, tokens, special, final, role)
+    if given.measured_role is None:
+        raise UsageError("say role='encoder' or role='decoder': these states do not tell which it is")
+    tensors = {f"layer/{layer}": x for layer, x in enumerate(given.layers)}
+    tensors |= {"text": torch.from_numpy(given.text), "special": torch.from_numpy(given.special)}
+    tensors |= {} if given.final is None else {"final": given.final}
+    tensors |= {} if given.token_ids is None else {"token_ids": torch.from_numpy(given.token_ids)}
+    metadata = {"role": given.measured_role, "names": json.dumps(list(names or given.names), ensure_ascii=False)}
+    path = Path(path)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        save_file({name: x.contiguous().cpu().clone() for name, x in tensors.items()}, part, metadata=metadata)
+        part.replace(path)
+    except OSError as error:
+        raise ReporterError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read_states(path: Path) -> States:
+    """Read a file of states; its tensors are mapped, so that memory holds what a batch reads.
+
+    Raises:
+        ReporterError: the file cannot be read, lacks a tensor, or its tensors do not fit each other.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except (SafetensorError, OSError) as error:
+        raise ReporterError(f"{path} cannot be read as safetensors: {error}") from error
+    layers = {
+        int(n.removeprefix("layer/")): x for n, x in found.items() if n.startswith("layer/") and n[6:].isdecimal()
+    }
+    if not layers or "text" not in found:
+        lacks = "layer/0, layer/1, …" if not layers else "text"
+        raise ReporterError(f"{path} lacks the tensor {lacks}; reporter.save_states writes such files")
+    try:
+        ids, special = found.get("token_ids"), found.get("special")
+        given = States.of(layers, found["text"], ids, special, found.get("final"), cast("Any", metadata.get("role")))
+        return replace(given, names=tuple(map(str, json.loads(metadata.get("names", "[]")))))
+    except (UsageError, ValueError) as error:
+        raise ReporterError(f"{path}: {error}") from error
+
+
+def load_states(checkpoint: Checkpoint, corpus: str, texts: int) -> SavedStates:
+    """Open the states that a study names for one corpus.
+
+    Args:
+        checkpoint: of a model that is given by its states.
+        corpus: the corpus.
+        texts: how many texts it has.
+
+    Raises:
+        ReporterError: if the file is damaged, has states of more texts, or does not tell its role.
+    """
+    path, _ = checkpoint.states[corpus]
+    given = read_states(path)
+    if len(given.starts) - 1 > texts:
+        raise ReporterError(
+            f"{path} has states of text {given.text[-1]}, counted from 0; corpus '{corpus}' has {texts}"
+        )
+    role = checkpoint.role or given.measured_role
+    if role is None:
+        raise ReporterError(f"{path} does not tell; write `role: encoder` or `role: decoder` for this model")
+    return SavedStates(replace(given, role=role), checkpoint)
+
+
+def _layers(states: Any) -> Sequence[Any]:
+    if isinstance(states, Mapping):
+        missing = [layer for layer in range(len(states)) if layer not in states]
+        if missing:
+            raise UsageError(
+                f"states by layer have the keys 0…{len(states) - 1}, and {missing[0]} is missing; a list of matrices "
+                "is taken in its order"
+            )
+        states = [states[layer] for layer in range(len(states))]
+    if not isinstance(states, Sequence) and getattr(states, "ndim", 0) != 3:
+        shape = tuple(getattr(states, "shape", ()))
+        raise UsageError(f"states are {{layer: (tokens, width)}} or (layers, tokens, width), not of the shape {shape}")
+    if len(states) < 2:
+        raise UsageError("states have at least two layers: what enters the first block, and what it returns")
+    return cast("Sequence[Any]", states)
+
+
+def _matrix(x: Any, what: str) -> torch.Tensor:
+    tensor = _tensor(x, what)
+    if tensor.ndim != 2 or not tensor.is_floating_point() or 0 in tensor.shape:
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise UsageError(f"{what} is a matrix (tokens, width) of floats, not {kind} of the shape {tuple(tensor.shape)}")
+    return tensor.detach()
+
+
+def _tensor(x: Any, what: str) -> torch.Tensor:
+    try:
+        return x if isinstance(x, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(x))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what} is no array: {error}") from None
+
+
+def _row(x: Any, what: str, n: int) -> NDArray[Any]:
+    found = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
+    if found.shape != (n,) or found.dtype.kind not in "iub":
+        raise UsageError(f"{what} has one whole number for each of the {n} tokens, not the shape {found.shape}")
+    return found
+
+
+def _token_ids(tokens: Any, n: int) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+    if tokens is None:
+        return None, ()
+    if not isinstance(tokens, torch.Tensor) and np.asarray(tokens).dtype.kind == "U":
+        names, ids = np.unique(np.asarray(tokens), return_inverse=True)
+        return _row(ids, "tokens", n).astype(np.int64), tuple(map(str, names))
+    ids = _row(tokens, "tokens", n).astype(np.int64)
+    if ids.min() < 0:
+        raise UsageError("token ids are not negative")
+    return ids, ()
+
+
+def _moved(x: torch.Tensor, pairs: Sequence[tuple[int, int]]) -> torch.Tensor:
+    """Return by how much the states of each pair of tokens differ, relative to the first, shape (pairs,)."""
+    a, b = (x[torch.tensor(rows)].float() for rows in zip(*pairs, strict=True))
+    moved: torch.Tensor = (a - b).norm(dim=1) / a.norm(dim=1).clamp_min(1e-30)
+    return moved

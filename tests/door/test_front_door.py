@@ -1,0 +1,68 @@
+"""What ``import reporter`` offers: that it is all there, typed, and free until it is used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import reporter
+
+OFFERED = {
+    "Between",
+    "Difference",
+    "Eigenvalue",
+    "Measured",
+    "Observed",
+    "Options",
+    "PairValue",
+    "ReporterError",
+    "Results",
+    "SampleOptions",
+    "Source",
+    "SpecError",
+    "Statistic",
+    "StudyFile",
+    "UsageError",
+    "Value",
+    "measure",
+    "metric",
+    "open",
+    "run",
+    "save_states",
+    "validate",
+}
+
+
+def test_these_names_are_public_and_no_others():
+    assert len(reporter.__all__) == len(set(reporter.__all__))
+    assert set(reporter.__all__) == OFFERED
+    assert set(dir(reporter)) >= OFFERED
+    for name in OFFERED:
+        assert getattr(reporter, name).__doc__
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(reporter.__file__).read_text("utf-8"))
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {f"{node.module}:{one.name}": one.asname for node in typed.body for one in node.names}
+    assert seen == {home: name for name, home in reporter._HOMES.items()}
+    assert (Path(reporter.__file__).parent / "py.typed").is_file()
+
+
+def test_no_room_has_the_name_of_a_function():
+    # Python puts a room that is imported in the place of what reporter/__init__.py calls so.
+    assert not {path.stem for path in Path(reporter.__file__).parent.iterdir()} & set(reporter.__all__)
+
+
+def test_importing_it_loads_nothing():
+    code = "import sys; before = set(sys.modules); import reporter; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert [name for name in loaded if name.startswith("reporter")] == ["reporter"]
+    assert not {"torch", "numpy", "pandas", "pydantic", "duckdb"} & set(loaded)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(reporter, "runn")

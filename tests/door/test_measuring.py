@@ -1,0 +1,79 @@
+"""Hidden states of one's own: what a run measures of a model is measured of that model's states alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from door.conftest import OWN
+
+import reporter
+
+
+@pytest.mark.parametrize("name", ["encoder", "decoder"])
+def test_it_measures_what_a_run_measures(measured, name):
+    results, states = measured
+    found = reporter.measure(**states[name], metrics=OWN["metrics"], view="no-sinks")
+    key = ["metric", "statistic", "site", "layer"]
+    run = results.layer_metrics.query("model == @name")
+    both = run.merge(found.layer_metrics, on=key, suffixes=("_run", ""), how="outer", validate="1:1")
+    assert len(both) == len(run) == len(found.layer_metrics) > 150
+    for number in ("value", "ci_low", "ci_high", "n", "depth"):
+        mine, theirs = both[number].astype(float), both[f"{number}_run"].astype(float)
+        np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-5, err_msg=number)
+    assert (both["value"].isna() == both["reason"].notna()).all()
+    assert {"layer_pairs", "token_types"} <= set(dir(found))
+
+
+def test_arrays_and_mappings_are_one(measured):
+    _, states = measured
+    given = states["decoder"] | {"final": None}
+    names = {
+        "states": {layer: x.numpy() for layer, x in enumerate(given["states"])},
+        "tokens": [f"t{i}" for i in given["tokens"]],
+    }
+    whole = np.stack(given["states"]).astype("float64")
+    numbers = [
+        reporter.measure(**given | other, metrics=["anisotropy", "convergence"]).layer_metrics
+        for other in ({}, names, {"states": whole})
+    ]
+    assert numbers[0].equals(numbers[1]) and numbers[0].equals(numbers[2])
+
+
+def test_what_cannot_be_measured_has_a_reason():
+    x = np.random.default_rng(0).standard_normal((3, 60, 8)).cumsum(0)
+    found = reporter.measure(x, ["loss", "journey", "variance", "anisotropy"], texts=np.arange(60) // 6).layer_metrics
+    why = found[found["value"].isna()].groupby("metric")["reason"].unique()
+    assert all("not the model" in reason for metric in ("loss", "journey") for reason in why[metric])
+    assert all("without token ids" in reason for reason in why["variance"]) and "anisotropy" not in why
+    assert set(found.loc[found["metric"] == "anisotropy", "layer"]) == {0, 1, 2}
+
+
+def test_without_token_ids_nothing_is_a_duplicate():
+    x = np.random.default_rng(0).standard_normal((2, 300, 4))
+    found = reporter.measure(x, ["intrinsic_dimension"], texts=np.arange(300) // 3).layer_metrics
+    assert (found.loc[found["statistic"] == "duplicates", "value"] == 0).all()
+    dimension = found.query("statistic == 'twonn' and layer == 1")["value"].item()
+    assert 3 < dimension < 5
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"states": np.zeros((9, 3))}, "not of the shape"),
+        ({"states": {1: np.zeros((9, 3)), 2: np.zeros((9, 3))}}, "0 is missing"),
+        ({"states": [np.zeros((9, 3))]}, "at least two layers"),
+        ({"states": [np.zeros((9, 3)), np.zeros((8, 3))]}, "layer 1 has the shape"),
+        ({"states": np.zeros((2, 9, 3), dtype=int)}, "of floats, not int64"),
+        ({"texts": [0, 1]}, "each of the 9 tokens"),
+        ({"texts": np.arange(9)[::-1]}, "must not descend"),
+        ({"tokens": np.full(9, -1)}, "not negative"),
+        ({"role": "both"}, "'encoder' or 'decoder'"),
+        ({"metrics": ["anisotropi"]}, "did you mean 'anisotropy'"),
+        ({"metrics": [{"anisotropy": {"sampl": 64}}]}, "did you mean 'sample'"),
+        ({"view": "all words"}, "view: expected"),
+        ({"states": np.full((2, 9, 3), np.nan)}, "not finite"),
+    ],
+)
+def test_a_mistake_is_said(wrong, said):
+    with pytest.raises(reporter.ReporterError, match=said):
+        reporter.measure(**{"states": np.ones((2, 9, 3)), "metrics": ["anisotropy"]} | wrong)
