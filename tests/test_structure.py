@@ -17,22 +17,29 @@ PACKAGE = ROOT / "reporter"
 # nothing of runs.
 FLOW = ["errors", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
 MAY_IMPORT = (
-    {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
+    {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
         "spec": {"errors"},  # it is given the metric catalogue
-        "metrics": {"errors", "observables"},  # a metric is a function of observables
-        "store": {"errors", "metrics"},
+        "table": set(),  # what a row of the database is
+        "metrics": {"errors", "observables", "table"},  # a metric is a function of observables
+        "store": {"errors", "metrics", "analyses", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "weights": {"errors", "models"},  # beside forward: it looks at tables, not at texts
-        "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
+        "weights": {"errors", "models", "table"},  # beside forward: it looks at tables, not at texts
+        "analyses": {
+            *FLOW[: FLOW.index("metrics")],
+            "metrics",
+            "weights",
+            "table",
+        },  # beside metrics: it gets the model itself
         "report": {
             "errors",
             "metrics",
             "store",
             "analyses",
+            "table",
         },  # definitions alone: it computes nothing, it needs no model
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
-        "run": {*FLOW, "analyses"},
+        "run": {*FLOW, "analyses", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``run`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "run", "texts"},

@@ -18,12 +18,12 @@ from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
 from reporter.analyses.components import Floats, components
 from reporter.analyses.crossval import all_the_same, cross_validated, linear, normal_interval, stratified, wilson
 from reporter.analyses.overlap import overlap
-from reporter.analyses.pictures import points
-from reporter.analyses.results import Explained, Finding, HistogramBin
+from reporter.analyses.pictures import Explained, HistogramBin, Point, points
 from reporter.analyses.samples import drawn_texts, stream
 from reporter.analyses.spread import spreads
 from reporter.errors import ReporterError
 from reporter.metrics.base import Value
+from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -40,7 +40,7 @@ def _corpora(item: Any) -> tuple[str, ...]:
     return tuple(item.corpora)
 
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Row]:
     from reporter.analyses.pooled import pooled
 
     texts, vectors = {}, {}
@@ -56,17 +56,17 @@ def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
         yield from _values(place, clouds, context.seed)
         for histogram in counted(clouds):
             for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
-                yield HistogramBin(place, histogram.measure, histogram.part, float(low), float(high), int(count))
+                yield HistogramBin(histogram.measure, histogram.part, place, float(low), float(high), int(count))
         for name, x in clouds.items():
             yield from _explained(place, name, x)
         yield from points(place, clouds, texts)
         context.tell("layers", done, len(places))
 
 
-def _explained(place: Place, name: str, x: Floats) -> Iterator[Finding]:
+def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
     shares = np.zeros(0) if all_the_same(x) else components(x, MOST_COMPONENTS).shares
     for number, share in enumerate(np.cumsum(shares).tolist(), 1):
-        yield Explained(place, name, number, min(share, 1.0), len(x))
+        yield Explained(name, place, number, min(share, 1.0), len(x))
 
 
 def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[Value]:
@@ -108,7 +108,7 @@ CLOUDS = Analysis(
     "and how well a linear classifier tells the corpora apart.",
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
-    tables=("histograms", "explained_variance", "projections"),
+    tables=(HistogramBin, Explained, Point),
     items=_items,
     compute=_compute,
     corpora=_corpora,

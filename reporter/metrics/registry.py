@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 from reporter.errors import ReporterError
 from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
+from reporter.table import Row
 
 _found: dict[str, Metric] = {}
 _NOT_METRICS = {"base", "registry"}
@@ -26,7 +27,7 @@ def metric(
     version: int = 1,
     cost: str = "",
     between: Between | None = None,
-    tables: tuple[str, ...] = (),
+    tables: tuple[type[Row], ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`."""
 

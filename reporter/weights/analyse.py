@@ -16,6 +16,7 @@ from reporter.weights.distributions import Distribution, PairHistograms, between
 from reporter.weights.extremes import Among, OutlierPairs, Outliers, PairExtremes, RankedToken, TokenPair, ranked
 from reporter.weights.kinds import Kind, StaticVectors, static_vectors
 from reporter.weights.projections import Method, Point, of_components, of_neighbours, sample
+from reporter.weights.rows import VocabularyShare
 from reporter.weights.spectra import Axes, Spectrum, principal_axes, spectrum
 from reporter.weights.tables import TINY, Floats, Ints, Progress, Repeats, mean, norms, repeats, silent
 from reporter.weights.tiles import Consumer, Rows, pairs_between, pairs_within
@@ -70,7 +71,7 @@ class StaticReport:
 
     vectors: StaticVectors
     vocabulary: words.Vocabulary
-    shares: tuple[words.Share, ...]
+    shares: tuple[VocabularyShare, ...]
     zero: tuple[int, ...]
     repeats: Repeats
     distributions: tuple[Distribution, ...]

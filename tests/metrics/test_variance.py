@@ -5,9 +5,8 @@ import pytest
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 from scipy.stats import spearmanr
 
-from reporter.metrics.base import TokenType
 from reporter.metrics.registry import catalogue
-from reporter.metrics.variance import VarianceOptions, _fisher_interval, between_share_floor, spearman
+from reporter.metrics.variance import TokenType, VarianceOptions, _fisher_interval, between_share_floor, spearman
 from reporter.observables.observed import Observed
 
 
