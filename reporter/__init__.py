@@ -6,6 +6,7 @@ From a program or a notebook::
     results = reporter.open("results")      # later, read-only
     results.layer_metrics                   # a DataFrame; one attribute a table
     reporter.measure(states)                # hidden states of your own
+    reporter.geometry.twonn(x)              # the mathematics alone: arrays in, numbers out
 
 What is named here is imported when it is first used, so that ``import reporter`` costs nothing.
 """
@@ -16,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reporter import geometry as geometry
     from reporter.door.measuring import Measured as Measured
     from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from reporter.errors import UsageError as UsageError
     from reporter.metrics.base import Between as Between
     from reporter.metrics.base import Difference as Difference
-    from reporter.metrics.base import Eigenvalue as Eigenvalue
     from reporter.metrics.base import Options as Options
     from reporter.metrics.base import PairValue as PairValue
     from reporter.metrics.base import SampleOptions as SampleOptions
@@ -44,7 +45,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "Between": "reporter.metrics.base:Between",
     "Difference": "reporter.metrics.base:Difference",
-    "Eigenvalue": "reporter.metrics.base:Eigenvalue",
     "Measured": "reporter.door.measuring:Measured",
     "Observed": "reporter.observables.observed:Observed",
     "Options": "reporter.metrics.base:Options",
@@ -58,6 +58,7 @@ _HOMES = {
     "StudyFile": "reporter.spec.study:StudyFile",
     "UsageError": "reporter.errors:UsageError",
     "Value": "reporter.metrics.base:Value",
+    "geometry": "reporter.geometry",
     "measure": "reporter.door.measuring:measure",
     "metric": "reporter.metrics.registry:metric",
     "open": "reporter.door.results:open_results",
@@ -68,7 +69,6 @@ _HOMES = {
 __all__ = [
     "Between",
     "Difference",
-    "Eigenvalue",
     "Measured",
     "Observed",
     "Options",
@@ -82,6 +82,7 @@ __all__ = [
     "StudyFile",
     "UsageError",
     "Value",
+    "geometry",
     "measure",
     "metric",
     "open",
@@ -95,8 +96,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'reporter' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")
-    found = globals()[name] = getattr(import_module(module), attribute)
-    return found
+    found = import_module(module)
+    globals()[name] = getattr(found, attribute) if attribute else found
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

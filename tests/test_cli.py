@@ -20,7 +20,6 @@ from reporter.cli import app
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
 from reporter.store.metric_page import tables_of
-from reporter.store.schema import find_table
 
 GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
@@ -237,10 +236,11 @@ def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
         assert observable in output
     assert metric.cost and f"cost {metric.cost}"[:60] in output
     for table in tables_of(metric):
-        for column in find_table(table).columns:
+        for column in table.columns:
             assert f"{column.name}: {column.comment}"[:60] in output
     if metric.between is not None:
-        assert {"models": "layer_pairs", "corpora": "differences"}[metric.between.of[0]] in tables_of(metric)
+        names = [table.name for table in tables_of(metric)]
+        assert {"models": "layer_pairs", "corpora": "differences"}[metric.between.of[0]] in names
 
 
 def test_an_unknown_metric_is_a_wrong_call(call: Call) -> None:

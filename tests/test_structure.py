@@ -29,22 +29,29 @@ FLOW = [
     "report",
 ]
 MAY_IMPORT = (
-    {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
+    {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
         "spec": {"errors"},  # it is given the metric catalogue
-        "metrics": {"errors", "geometry", "observables"},  # a metric is a function of observables
-        "store": {"errors", "metrics"},
+        "table": set(),  # what a row of the database is
+        "metrics": {"errors", "geometry", "observables", "table"},  # a metric is a function of observables
+        "store": {"errors", "metrics", "analyses", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "weights": {"errors", "geometry", "models"},  # beside forward: it looks at tables, not at texts
-        "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
+        "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
+        "analyses": {
+            *FLOW[: FLOW.index("metrics")],
+            "metrics",
+            "weights",
+            "table",
+        },  # beside metrics: it gets the model itself
         "report": {
             "errors",
             "metrics",
             "store",
             "analyses",
+            "table",
         },  # definitions alone: it computes nothing, it needs no model
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
-        "runs": {*FLOW, "analyses"},
+        "runs": {*FLOW, "analyses", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "runs", "texts"},

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.metrics.base import Definition, Value
+from reporter.metrics.base import Definition
+from reporter.table import Row
 
 if TYPE_CHECKING:
-    from reporter.analyses.results import Finding
     from reporter.forward.places import Layout
     from reporter.models.load import LoadedModel
     from reporter.spec import Study
     from reporter.texts import Texts
 
 Pooling = Literal["first", "mean", "last"]
+POOLED = "how a text became one vector: 'first', 'mean' or 'last' token"
 Tell = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
 
@@ -66,7 +67,7 @@ class Context:
     tell: Tell = silent
 
 
-Compute = Callable[[Any, Context], Iterator["Value | Finding"]]
+Compute = Callable[[Any, Context], Iterator[Row]]
 
 
 def as_written(item: Any, folder: Path) -> Any:
@@ -83,7 +84,7 @@ class Analysis(Definition):
         resolve: turns an item into everything that the numbers depend on besides weights, corpora, seed and pooling: a
             value that JSON can write, with the contents of files that the item names (relative to the folder). Raises
             ``ReporterError`` where such a file is wrong. ``compute`` gets what it returns.
-        compute: yields values and findings of one item.
+        compute: yields values and rows of one item.
         corpora: the corpora that an item reads.
         models: names of the models of a study that are looked at; all of them by default.
         pooled: whether it reads one vector for each text, so that ``pooling`` matters.

@@ -15,8 +15,7 @@ import numpy as np
 from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
 from reporter.analyses.crossval import all_the_same, cross_validated, linear, stratified
-from reporter.analyses.pictures import points
-from reporter.analyses.results import Explained, Finding, HistogramBin
+from reporter.analyses.pictures import Explained, HistogramBin, Point, points
 from reporter.analyses.samples import drawn_texts, stream
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
@@ -25,6 +24,7 @@ from reporter.geometry.components import components
 from reporter.geometry.histograms import counted
 from reporter.geometry.intervals import normal_interval, wilson
 from reporter.metrics.base import Value
+from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -41,7 +41,7 @@ def _corpora(item: Any) -> tuple[str, ...]:
     return tuple(item.corpora)
 
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Row]:
     from reporter.analyses.pooled import pooled
 
     texts, vectors = {}, {}
@@ -57,17 +57,17 @@ def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
         yield from _values(place, clouds, context.seed)
         for histogram in counted(clouds):
             for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
-                yield HistogramBin(place, histogram.measure, histogram.part, float(low), float(high), int(count))
+                yield HistogramBin(histogram.measure, histogram.part, place, float(low), float(high), int(count))
         for name, x in clouds.items():
             yield from _explained(place, name, x)
         yield from points(place, clouds, texts)
         context.tell("layers", done, len(places))
 
 
-def _explained(place: Place, name: str, x: Floats) -> Iterator[Finding]:
+def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
     shares = np.zeros(0) if all_the_same(x) else components(x, MOST_COMPONENTS).shares
     for number, share in enumerate(np.cumsum(shares).tolist(), 1):
-        yield Explained(place, name, number, min(share, 1.0), len(x))
+        yield Explained(name, place, number, min(share, 1.0), len(x))
 
 
 def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[Value]:
@@ -109,7 +109,7 @@ CLOUDS = Analysis(
     "and how well a linear classifier tells the corpora apart.",
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
-    tables=("histograms", "explained_variance", "projections"),
+    tables=(HistogramBin, Explained, Point),
     items=_items,
     compute=_compute,
     corpora=_corpora,

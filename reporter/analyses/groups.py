@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.analysis import POOLED, Analysis, Context
 from reporter.analyses.controls import alphabet_of, random_characters, random_words
 from reporter.analyses.group_statistics import STATISTICS
-from reporter.analyses.pictures import points
-from reporter.analyses.results import Finding, GroupSpread
+from reporter.analyses.pictures import Point, points
 from reporter.analyses.samples import stream
 from reporter.errors import ReporterError
 from reporter.geometry.clouds import Spreads, spreads
-from reporter.metrics.base import ALL_GROUPS, Value
+from reporter.metrics.base import Value
+from reporter.table import ALL_GROUPS, OfModel, Row, at_place, column
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -34,6 +34,20 @@ _ONE = "there is one group alone: nothing to tell it apart from"
 _SAME = "all texts have the same vector here"
 
 
+class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
+    """A group of texts that mean the same, or a control made to match, at one layer."""
+
+    text_group: str = column("name of the group in the study", key=True)
+    control: Control = column("'none', 'random-characters' or 'random-words'", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    silhouette: float | None = column("mean silhouette of its texts among all groups of the same control")
+    within: float = column("mean distance of two of its texts")
+    between: float | None = column("mean distance of one of its texts and one of another group")
+    ratio: float | None = column("within / between")
+    n: int = column("texts", "BIGINT")
+
+
 def _items(study: Study) -> Mapping[str, Any]:
     return {ALL_GROUPS: study.groups} if study.groups else {}
 
@@ -42,7 +56,7 @@ def _resolve(item: Any, folder: Path) -> Any:
     return {name: list(texts) for name, texts in item.items()}
 
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Value | Row]:
     from reporter.analyses.pooled import pooled
 
     groups: Groups = item
@@ -62,8 +76,8 @@ def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
             found = spreads(x, group)
             yield from _numbers(place, control, found, _ONE if len(texts) < 2 else _SAME)
             for name, of in zip(texts, found.groups, strict=True):
-                where = (place, name, control, context.pooling)
-                yield GroupSpread(*where, of.silhouette, of.within, of.between, of.ratio, of.n)
+                which = (name, control, context.pooling, place)
+                yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n)
             if control == "none":
                 yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
 
@@ -108,7 +122,7 @@ GROUPS = Analysis(
     "whether meaningless texts of the same make do so, too.",
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all their distances at each layer",
-    tables=("groups", "projections"),
+    tables=(GroupSpread, Point),
     items=_items,
     resolve=_resolve,
     compute=_compute,

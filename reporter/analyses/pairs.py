@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.analysis import POOLED, Analysis, Context
 from reporter.analyses.directions import (
     ByChance,
     Differences,
@@ -30,13 +30,13 @@ from reporter.analyses.directions import (
     turned,
 )
 from reporter.analyses.pair_statistics import STATISTICS
-from reporter.analyses.pictures import MOST_POINTS
-from reporter.analyses.results import DirectionCosine, Finding, PairDirection, Point
+from reporter.analyses.pictures import MOST_POINTS, Point
 from reporter.analyses.samples import evenly, label, stream
 from reporter.analyses.yaml_lists import LISTS, read_list
 from reporter.geometry.components import coordinates
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics.base import Value
+from reporter.table import HIGH, LOW, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -45,6 +45,48 @@ if TYPE_CHECKING:
 _SAME = "no concept has two pairs whose texts have different vectors here"
 
 Concepts = Mapping[str, list[list[str]]]
+
+
+class OfPairs(OfModel, metric="pairs"):
+    """What is found in a set of concepts."""
+
+    pairs = of_cell("name of the set of concepts in the study", part="corpus")
+
+
+class PairDirection(OfPairs, table="pair_directions"):
+    """A concept at one layer: do the differences of its pairs of texts point the same way?"""
+
+    concept: str = column("the concept: second minus first", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    consistency: float | None = column("mean cosine of each difference with the mean of the others")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    p: float | None = column(
+        "probability of such a consistency, or a larger one, if each pair were turned round at random"
+    )
+    norm: float = column("norm of the mean difference")
+    relative_norm: float | None = column("that norm over the mean norm of the texts' vectors")
+    n: int = column("pairs", "BIGINT")
+    same: int = column(
+        "of them, those whose two texts have the same vector here; they have no part in the consistency", "BIGINT"
+    )
+
+
+class DirectionCosine(OfPairs, table="direction_cosines"):
+    """Two concepts at one layer: the cosine of their mean differences."""
+
+    concept_a: str = column("the first concept", key=True)
+    concept_b: str = column("the second", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    cosine: float | None = column("cosine of the two mean differences")
+    p: float | None = column(
+        "probability of a mean projection of one concept's differences on the other's direction at least as "
+        "far from 0 if its pairs were turned round at random; the larger of the two, once for either concept"
+    )
+    n_a: int = column("pairs of the first", "BIGINT")
+    n_b: int = column("pairs of the second", "BIGINT")
 
 
 def _items(study: Study) -> Mapping[str, Any]:
@@ -60,7 +102,7 @@ def _resolve(item: Any, folder: Path) -> Any:
     return {"concepts": {name: [list(pair) for pair in pairs] for name, pairs in item.concepts.items()}}
 
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Row]:
     from reporter.analyses.pooled import pooled
 
     concepts: Concepts = item["concepts"]
@@ -83,9 +125,7 @@ def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
         context.tell("layers", done, len(context.layout.places))
 
 
-def _at(
-    place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], context: Context
-) -> Iterator[Value | Finding]:
+def _at(place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], context: Context) -> Iterator[Row]:
     consistent, replicates, norms, pairs = [], [], [], 0
     for name, of in found.items():
         x, value, low, high, p = of.different, None, None, None, None
@@ -98,7 +138,7 @@ def _at(
         norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
         relative = norm / of.scale if of.scale > 0 else None
         norms += [] if relative is None else [relative]
-        yield PairDirection(place, name, context.pooling, value, low, high, p, norm, relative, n, n - len(x))
+        yield PairDirection(name, context.pooling, place, value, low, high, p, norm, relative, n, n - len(x))
     whole = sum(len(of.vectors) for of in found.values())
     if consistent:
         ends = percentile_interval(np.mean(replicates, axis=0), pairs)
@@ -114,14 +154,14 @@ def _at(
 
 def _between(
     place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], pooling: str
-) -> Iterator[Value | Finding]:
+) -> Iterator[Row]:
     directions = {name: of.direction for name, of in found.items()}
     for a, b in combinations(found, 2):
         x, y, cosine, p = directions[a], directions[b], None, None
         if x is not None and y is not None:
             cosine = float(np.clip(x @ y, -1.0, 1.0))
             p = cosine_p(found[a].vectors, found[b].vectors, signs[a], signs[b])
-        yield DirectionCosine(place, a, b, pooling, cosine, p, len(found[a].vectors), len(found[b].vectors))
+        yield DirectionCosine(a, b, pooling, place, cosine, p, len(found[a].vectors), len(found[b].vectors))
     cosines = aligned([x for x in directions.values() if x is not None])
     if cosines:
         yield Value("aligned", place, float(np.mean(cosines)), len(cosines))
@@ -138,7 +178,7 @@ def _floors(values: Sequence[Value], chance: ByChance) -> Iterator[Value]:
             yield Value(f"{value.statistic}_floor", value.place, floor, value.n)
 
 
-def _points(place: Place, found: Mapping[str, Differences], concepts: Concepts) -> Iterator[Finding]:
+def _points(place: Place, found: Mapping[str, Differences], concepts: Concepts) -> Iterator[Point]:
     at = coordinates(np.concatenate([of.vectors for of in found.values()]), 2, centred=False)
     start = 0
     for name, pairs in concepts.items():
@@ -146,8 +186,8 @@ def _points(place: Place, found: Mapping[str, Differences], concepts: Concepts) 
         start += len(pairs)
         for row in evenly(len(pairs), MOST_POINTS):
             first, second = pairs[row]
-            yield Point(place, "pca", name, row, f"{label(first)} → {label(second)}", *own[row].tolist())
-        yield Point(place, "pca", f"mean {name}", 0, f"mean of {name}", *own.mean(axis=0).tolist())
+            yield Point("pca", place, name, row, f"{label(first)} → {label(second)}", *own[row].tolist())
+        yield Point("pca", place, f"mean {name}", 0, f"mean of {name}", *own.mean(axis=0).tolist())
 
 
 PAIRS = Analysis(
@@ -158,7 +198,7 @@ PAIRS = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
-    tables=("pair_directions", "direction_cosines", "projections"),
+    tables=(PairDirection, DirectionCosine, Point),
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from reporter.analyses.encode import EncodedText
-from reporter.analyses.results import Point
+from reporter.analyses.pictures import Point
 from reporter.forward.places import Place
 from reporter.geometry.components import coordinates
 
@@ -33,5 +33,5 @@ def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], pat
         start = 0
         for text, place, x in rows:
             for position, own in enumerate(at[start : start + len(x)].tolist()):
-                yield Point(place, name, f"text {text.index}", position, labels[text.index][position], *own)
+                yield Point(name, place, f"text {text.index}", position, labels[text.index][position], *own)
             start += len(x)

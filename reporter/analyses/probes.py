@@ -24,15 +24,15 @@ from reporter.analyses.crossval import (
     stratified,
 )
 from reporter.analyses.labelled import Labelled, of_corpus, of_words
-from reporter.analyses.pictures import points
+from reporter.analyses.pictures import Point, points
 from reporter.analyses.probe_statistics import STATISTICS
-from reporter.analyses.results import Finding
 from reporter.analyses.samples import stream
 from reporter.analyses.yaml_lists import LISTS, read_list
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import wilson
 from reporter.metrics.base import Value
+from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -92,7 +92,7 @@ def _inside(complaint: Any) -> Any:
     return Complaint(complaint.message, location, complaint.anchor)
 
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Row]:
     from reporter.analyses.pooled import pooled
 
     if "corpus" in item:
@@ -162,7 +162,7 @@ PROBES = Analysis(
     "vector at each layer, and how much of that is the classifier's own doing.",
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
-    tables=("projections",),
+    tables=(Point,),
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from reporter.analyses.analysis import Tell, silent
 from reporter.analyses.encode import EncodedText
-from reporter.analyses.results import Finding, JourneyStep, Measure, Neighbour, WithPositions
+from reporter.analyses.journeys import JourneyStep, Measure, Neighbour, WithPositions
 from reporter.forward.places import Layout, Place
 from reporter.geometry.neighbours import BOTH, Closeness, against, compare
 from reporter.geometry.rows import Rows
@@ -44,7 +44,7 @@ def steps(
     top: int,
     positions: bool,
     tell: Tell = silent,
-) -> Iterator[Value | Finding]:
+) -> Iterator[Value | JourneyStep | Neighbour]:
     """Yield all steps of all tokens, and the neighbours of those that are followed.
 
     Args:
@@ -141,7 +141,7 @@ class _Portion:
             own = np.tile(self.text.ids[tokens], len(same))
             self.found = compare(states, own, self.vectors, BOTH, max(top, TURNOVER))
 
-    def rows(self, place: Place, before: Place | None) -> Iterator[Finding]:
+    def rows(self, place: Place, before: Place | None) -> Iterator[JourneyStep | Neighbour]:
         """Yield the steps to a place, and the neighbours there of tokens that are followed."""
         norms, lengths, cosines = self._moved(place, before)
         for i, position in enumerate(self.tokens.tolist()):
@@ -223,6 +223,6 @@ class _Portion:
             zip(ids.tolist(), cosines[0].tolist(), distances[0].tolist(), strict=True), 1
         ):
             yield Neighbour(
-                *(place, self.text.index, position, token_id, token, self.variant, measure, rank),
+                *(self.text.index, position, token_id, token, place, self.variant, measure, rank),
                 *(near, self.strings[near], None if np.isnan(cosine) else cosine, distance),
             )

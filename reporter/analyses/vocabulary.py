@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.results import Explained, Finding, HistogramBin, Point
-from reporter.analyses.static_results import (
+from reporter.analyses.pictures import Explained, HistogramBin, Point
+from reporter.table import WEIGHTS, Row
+from reporter.weights import rows
+from reporter.weights.rows import (
     PositionCosine,
-    PositionOffset,
     PositionVector,
     VocabularyExtreme,
     VocabularyFact,
-    VocabularyShare,
     VocabularyToken,
 )
-from reporter.metrics.base import WEIGHTS
 
 if TYPE_CHECKING:
     from reporter.spec import Study
@@ -42,7 +41,7 @@ def _resolve(item: Any, folder: Path) -> Any:
     return item.model_dump(mode="json", exclude={"models"})
 
 
-def _compute(item: Any, context: Context) -> Iterator[Finding]:
+def _compute(item: Any, context: Context) -> Iterator[Row]:
     from reporter.weights.analyse import StaticOptions, analyse
 
     options = StaticOptions(
@@ -72,7 +71,7 @@ def _coordinates(pc: Any) -> tuple[float | None, float | None, float | None]:
     return found[0], found[1], found[2]
 
 
-def _vocabulary(report: StaticReport) -> Iterator[Finding]:
+def _vocabulary(report: StaticReport) -> Iterator[Row]:
     table = report.vocabulary
     for row, described in enumerate(table.described):
         yield VocabularyToken(
@@ -88,11 +87,10 @@ def _vocabulary(report: StaticReport) -> Iterator[Finding]:
             bool(table.repeated[row]),
             *_coordinates(table.pc[row]),
         )
-    for share in report.shares:
-        yield VocabularyShare(share.by, share.name, share.count, share.share)
+    yield from report.shares
 
 
-def _extremes(report: StaticReport) -> Iterator[Finding]:
+def _extremes(report: StaticReport) -> Iterator[Row]:
     token = report.vocabulary.token
     for end in report.ranked:
         yield VocabularyExtreme(
@@ -120,7 +118,7 @@ def _extremes(report: StaticReport) -> Iterator[Finding]:
         )
 
 
-def _facts(report: StaticReport) -> Iterator[Finding]:
+def _facts(report: StaticReport) -> Iterator[Row]:
     vectors = report.vectors
     yield VocabularyFact("positions", None, vectors.position_kind)
     for number, other in enumerate(vectors.also, 1):
@@ -162,24 +160,24 @@ def _part(kind_a: str, kind_b: str | None) -> str:
     return kind_a if kind_b is None else f"{kind_a}–{kind_b}"
 
 
-def _pictures(report: StaticReport) -> Iterator[Finding]:
+def _pictures(report: StaticReport) -> Iterator[Row]:
     strings = report.vectors.strings
     for point in report.points:
         method = point.method if len(point.kinds) > 1 else f"{point.method} of {point.kinds[0]}"
         label = strings[point.row] if point.kind == "token" else str(point.row)
-        yield Point(None, method, point.kind, point.row, label, point.x, point.y, point.z)
+        yield Point(method, None, point.kind, point.row, label, point.x, point.y, point.z)
     for found in report.distributions:
         for one in found.summary.bins:
             yield HistogramBin(
-                None, found.measure, _part(found.kind_a, found.kind_b), float(one.low), float(one.high), one.count
+                found.measure, _part(found.kind_a, found.kind_b), None, float(one.low), float(one.high), one.count
             )
     for spectrum in report.spectra:
         part = " and ".join(spectrum.kinds)
         for components, share in enumerate(spectrum.explained[:MOST_COMPONENTS].tolist(), 1):
-            yield Explained(None, part, components, share, spectrum.n)
+            yield Explained(part, None, components, share, spectrum.n)
 
 
-def _positions(report: PositionReport) -> Iterator[Finding]:
+def _positions(report: PositionReport) -> Iterator[Row]:
     table, changes = report.table, {change.position: change.p for change in report.changes}
     for row in range(len(table.position)):
         yield PositionVector(
@@ -194,9 +192,7 @@ def _positions(report: PositionReport) -> Iterator[Finding]:
     for i, a in enumerate(report.heat.positions.tolist()):
         for j, b in enumerate(report.heat.positions.tolist()):
             yield PositionCosine(a, b, _number(report.heat.cosines[i, j]))
-    for offset in report.offsets:
-        if offset.n:
-            yield PositionOffset(offset.offset, offset.mean, offset.sd, offset.n)
+    yield from report.offsets
 
 
 VOCABULARY = Analysis(
@@ -206,18 +202,7 @@ VOCABULARY = Analysis(
     "what the positions' path looks like.",
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
-    tables=(
-        "vocabulary",
-        "vocabulary_shares",
-        "vocabulary_extremes",
-        "vocabulary_facts",
-        "positions",
-        "position_cosines",
-        "position_offsets",
-        "projections",
-        "histograms",
-        "explained_variance",
-    ),
+    tables=(*rows.TABLES, Point, HistogramBin, Explained),
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from reporter.claims.judging import judge, rows_of
-from reporter.claims.verdict import Verdict
+from reporter.store.schema import Verdict
 
 __all__ = ["Verdict", "judge", "rows_of"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from reporter.claims.finding import Finding, Seen
 from reporter.claims.points import ROUNDING
-from reporter.claims.verdict import Word
+from reporter.store.schema import Word
 
 MOVED = 0.1
 """A peak that moves by more than this share of the depth, or a point that changes by more than half of the range, makes

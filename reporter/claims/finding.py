@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reporter.claims.inequality import LEVEL, Inequality
-from reporter.claims.verdict import Word
+from reporter.store.schema import Word
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Finding:
         models: over how many independent models an error was taken; 0 where it is one over texts.
         instead: what could be claimed instead, should this be inconclusive.
         seen: the profiles that were looked at, by model and corpus.
-        detail: keys of :class:`~reporter.claims.verdict.Verdict`'s detail.
+        detail: keys of :class:`~reporter.store.schema.Verdict`'s detail.
     """
 
     holds: float | None

@@ -16,10 +16,10 @@ from reporter.claims.power import power
 from reporter.claims.relation_claims import relation_finding
 from reporter.claims.shape_claims import shape_finding
 from reporter.claims.value_claims import value_finding
-from reporter.claims.verdict import Verdict, Word
 from reporter.errors import ReporterError
 from reporter.spec.claim_parts import GROUPS, SqlNumber
 from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
+from reporter.store.schema import Verdict, Word
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic

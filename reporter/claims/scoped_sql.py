@@ -56,7 +56,7 @@ def sql_number(store: Store, study: Study, sql: str) -> Number:
 
 
 def _scoped(study: Study, sql: str) -> str:
-    from reporter.store.schema import TABLES
+    from reporter.store.schema import tables as known
 
     own = f"WHERE study = {quoted(study.study)}"
     order = ", ".join(
@@ -65,7 +65,7 @@ def _scoped(study: Study, sql: str) -> str:
         if names
     )
     tables = []
-    for table in TABLES:
+    for table in known().values():
         if any(column.name == "study" for column in table.columns):
             sort = f" ORDER BY {order}, rowid" if table.name == "layer_metrics" else ""
             tables.append(f"{table.name} AS (FROM main.{table.name} {own}{sort})")

@@ -13,7 +13,7 @@ from reporter.errors import ReporterError, UsageError
 from reporter.spec.problems import hint, one_line
 from reporter.spec.study import STUDY_ID
 from reporter.store.connection import attached, opened
-from reporter.store.schema import TABLES
+from reporter.store.schema import tables
 from reporter.store.shape import version_of
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, s
 
 def _views(prefix: str, study: str, database: str, present: Mapping[str, set[str]]) -> Iterator[str]:
     quoted = study.replace("'", "''")
-    for table in TABLES:
+    for table in tables().values():
         if "study" not in {column.name for column in table.columns}:
             continue
         there = present.get(table.name, set())

@@ -14,12 +14,11 @@ from reporter.runs.studies import study_of
 from reporter.spec.problems import hint
 from reporter.spec.study import StudyFile
 from reporter.store import Store, query_frame
-from reporter.store.schema import TABLES
+from reporter.store.schema import tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TABLES = tuple(table.name for table in TABLES if table.name != "schema_version")
 DATABASE = "results.duckdb"
 _UNFINISHED = "its last run did not come to its end; run it again, it goes on where it stopped"
 
@@ -87,7 +86,7 @@ class Results(Tables):
         return self.folder / DATABASE
 
     def _names(self) -> Sequence[str]:
-        return _TABLES
+        return [name for name in tables() if name != "schema_version"]
 
     def _table(self, name: str) -> pd.DataFrame:
         marks = ", ".join("?" for _ in self._ids)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.metrics.base import SinkCut
+from reporter.metrics.base import N
+from reporter.table import OfCorpus, at_place, column
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
@@ -20,6 +21,22 @@ DOMINANCES = (0.25, 0.5, 1.0, 2.0, 4.0)
 FACTORS = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
 _SMALL = 64  # dimensions below which all eigenvalues are as cheap as the largest
 TOP_SHARE, COSINE, SIMILARITY = "anisotropy.top_variance_share", "anisotropy.mean_cosine", "convergence.similarity"
+
+
+class SinkCut(OfCorpus, table="sink_cuts"):
+    """A number over a text's own tokens without its first one and without sinks, were sinks cut elsewhere."""
+
+    rule: str = column(
+        "'dominance': a norm of more than 2 medians and a coordinate that outweighs the others by more than the cut; "
+        "'factor': a norm of more than so many medians of its text",
+        key=True,
+    )
+    cut: float = column("what a token must exceed at some block to be a sink", key=True)
+    statistic: str = column("the number, as metric.statistic, over a sample of tokens", key=True)
+    place: Place = at_place()
+    value: float | None = column("the number; NULL where it could not be computed")
+    n: int = column(N, "BIGINT")
+    left_out: float = column("share of the sampled tokens that the cut leaves out")
 
 
 def cuts(seen: Observed, size: int) -> list[SinkCut]:
@@ -48,11 +65,11 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
     last = seen.path[-1]
     target = _units(_states(sample, inside, last))
     return [
-        SinkCut(place, rule, cut, *found)
+        SinkCut(rule, cut, statistic, place, value, n, left_out)
         for place in seen.places
         for rule, (at, which) in bins.items()
         for cut, numbers in zip(at, _nested(sample, inside, place, target, which, len(at)), strict=True)
-        for found in numbers
+        for statistic, value, n, left_out in numbers
     ]
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
+
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
 
-WEIGHTS = "(weights)"
-"""What stands in the place of a corpus where the weights alone are looked at."""
-ALL_GROUPS = "(groups)"
-"""What stands in the place of a corpus where all groups of texts are looked at together."""
+VALUE = "the number; NULL where it could not be computed (reason in cells.reasons)"
+N = "how many observations it rests on"
 
 INFLUENCES = 4096
 """Sampled tokens whose influence on a number its error is taken from."""
@@ -124,159 +124,84 @@ class Statistic:
     published: str = ""
 
 
-@dataclass(frozen=True)
-class Value:
-    """One number on its way to ``layer_metrics``.
+class Value(UnderView, table="layer_metrics"):
+    """One number: a statistic of one model checkpoint on one corpus under one view, at one layer.
 
-    Args:
-        statistic: the part of the name after the dot.
-        place: site and layer, or None for a number of the whole model.
-        value: None where it could not be computed; then ``reason`` says why.
-        n: how many observations (tokens, pairs, steps) it rests on.
-        ci_low: lower end of its interval; None where it has none.
-        ci_high: upper end.
-        reason: why there is no value.
+    A value of None is one that could not be computed; then ``reason`` says why. Its place is None for a number of the
+    whole model.
     """
 
-    statistic: str
-    place: Place | None
-    value: float | None
-    n: int
-    ci_low: float | None = None
-    ci_high: float | None = None
-    reason: str = ""
+    view = of_cell(
+        "which tokens count: 'words' (a text's own tokens), 'all' (special tokens too), 'no-sinks' (its own without "
+        "sinks and without the first one)"
+    )
+    statistic: str = column("statistic, the second part of a number's name", key=True)
+    place: Place | None = at_place(
+        "'embedding' (what enters the first block), 'block' (what a block returns), 'final' (after the closing norm) "
+        "or 'attention' (after a block's attention, before its feed-forward)",
+        "0 = embedding, 1..L = blocks; NULL for a number of the whole model",
+    )
+    value: float | None = column(VALUE)
+    n: int = column(N, "BIGINT", last=True)
+    ci_low: float | None = column(LOW, default=None)
+    ci_high: float | None = column(HIGH, default=None)
+    reason: str = aside(default="")
 
 
-@dataclass(frozen=True)
-class Eigenvalue:
-    """One point of an eigenvalue curve, on its way to ``spectra``.
+class PairValue(Row, table="layer_pairs"):
+    """A number for two layers, of one model or of two, on the same texts.
 
-    Args:
-        place: site and layer.
-        rank: 1 for the largest.
-        value: λ_rank / Σλ.
-        n: tokens behind the covariance.
+    A value of None is one that could not be computed; then ``reason`` says why.
     """
 
-    place: Place
-    rank: int
-    value: float
-    n: int
+    study = OfModel.study
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+    statistic: str = column("statistic, such as 'cka' or 'knn'", key=True)
+    model_a = of_cell("name of the first model")
+    checkpoint_a = of_cell("its checkpoint")
+    layer_a: int = column("layer of the first model, 0 = embedding", key=True)
+    model_b = of_cell("name of the second model; the first again inside one model")
+    checkpoint_b = of_cell("its checkpoint")
+    layer_b: int = column("layer of the second model", key=True)
+    value: float | None = column(VALUE)
+    n: int = column(N, "BIGINT", last=True)
+    ci_low: float | None = column(LOW, default=None)
+    ci_high: float | None = column(HIGH, default=None)
+    reason: str = aside(default="")
 
 
-@dataclass(frozen=True)
-class TokenType:
-    """What is known of one token type, on its way to ``token_types``.
-
-    Args:
-        place: site and layer.
-        token_id: its id in the vocabulary.
-        token: how the tokenizer writes it.
-        count: occurrences in the view.
-        norm_of_mean: ‖μ_t‖.
-        variance: V(X_t) = E‖x − μ_t‖² over its occurrences.
-    """
-
-    place: Place
-    token_id: int
-    token: str
-    count: int
-    norm_of_mean: float
-    variance: float
-
-
-@dataclass(frozen=True)
-class SinkToken:
-    """The sinks of one token type, those at position 0 apart, on their way to ``sinks``; the same under every view.
-
-    Args:
-        token_id: its id in the vocabulary.
-        token: how the tokenizer writes it.
-        own: whether they are a text's own tokens.
-        position_first: where the first of them stands.
-        position_last: where the last of them stands.
-        texts: texts that have one.
-        count: how many there are.
-        layer_first: the first block at which one is a sink.
-        layer_last: the last such block.
-        norm_ratio: the largest norm over the median norm of its text.
-        dominance: the largest weight of one coordinate against all others.
-        dimension: that coordinate; None where none stands out.
-    """
-
-    token_id: int
-    token: str
-    own: bool
-    position_first: int
-    position_last: int
-    texts: int
-    count: int
-    layer_first: int
-    layer_last: int
-    norm_ratio: float
-    dominance: float
-    dimension: int | None
-
-
-@dataclass(frozen=True)
-class SinkCut:
-    """A number without sinks, were they cut elsewhere, on its way to ``sink_cuts``; the same under every view.
-
-    Args:
-        place: site and layer.
-        rule: ``dominance`` or ``factor``.
-        cut: what a token must exceed to be a sink.
-        statistic: the number, as metric.statistic.
-        value: the number over the sampled tokens that remain.
-        n: how many those are.
-        left_out: share of the sampled tokens that the cut leaves out.
-    """
-
-    place: Place
-    rule: str
-    cut: float
-    statistic: str
-    value: float | None
-    n: int
-    left_out: float
-
-
-@dataclass(frozen=True)
-class PairValue:
-    """One number for two layers, of one model or of two, on its way to ``layer_pairs``.
-
-    Args:
-        statistic: its name there.
-        layer_a: layer of the first model, 0..L.
-        layer_b: layer of the second.
-        value: None where it could not be computed; then ``reason`` says why.
-        n: texts it rests on.
-        ci_low: lower end of its interval; None where it has none.
-        ci_high: upper end.
-        reason: why there is no value.
-    """
-
-    statistic: str
-    layer_a: int
-    layer_b: int
-    value: float | None
-    n: int
-    ci_low: float | None = None
-    ci_high: float | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Difference(Value):
-    """A statistic's value on one side of a comparison minus its value on the other, on its way to ``differences``.
+class Difference(Row, table="differences"):
+    """A statistic on one side of a comparison minus the same on the other: two corpora, or a model and its base.
 
     Its fields are those of a value; ``n`` are the texts of the smaller side.
     """
 
+    study = OfModel.study
+    kind = of_cell("'corpora' (one model on two corpora) or 'base' (a model minus its base)")
+    view = VIEW
+    metric = METRIC
+    statistic: str = column("the statistic that is compared", key=True)
+    model_a = of_cell("model of the first side")
+    checkpoint_a = of_cell("its checkpoint")
+    corpus_a = of_cell("its corpus")
+    model_b = of_cell("model of the second side, which is subtracted")
+    checkpoint_b = of_cell("its checkpoint")
+    corpus_b = of_cell("its corpus")
+    place: Place | None = at_place()
+    value: float | None = column("first minus second; NULL where it could not be computed")
+    n: int = column(N, "BIGINT", last=True)
+    ci_low: float | None = column(LOW, default=None)
+    ci_high: float | None = column(HIGH, default=None)
+    reason: str = aside(default="")
 
-Result = Value | Eigenvalue | TokenType | SinkToken | SinkCut | PairValue  # a Difference is a Value
-Compute = Callable[["Observed", Options], Iterator[Result]]
-Compare = Callable[["Observed", "Observed", Options], Iterator[Result]]
+
+Number = Value | PairValue | Difference
+"""What may lack a value, and then has a reason."""
+
+Compute = Callable[["Observed", Options], Iterator[Row]]
+Compare = Callable[["Observed", "Observed", Options], Iterator[Row]]
 
 
 @dataclass(frozen=True)
@@ -305,7 +230,7 @@ class Definition:
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
-        tables: tables that it writes besides ``layer_metrics``.
+        tables: row classes that it yields besides ``Value``; each has a table of its own.
     """
 
     name: str
@@ -315,7 +240,7 @@ class Definition:
     options: type[BaseModel] = Options
     version: int = 1
     cost: str = ""
-    tables: tuple[str, ...] = ()
+    tables: tuple[type[Row], ...] = ()
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""

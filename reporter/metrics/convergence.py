@@ -234,7 +234,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     version=4,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
-    tables=("differences",),
+    tables=(Difference,),
 )
 def convergence(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield S, ΔS, f, violations, frequent against rare, and the features of f.

@@ -125,7 +125,7 @@ def _between(first: Observed, second: Observed, options: Options) -> Iterator[Pa
     version=2,
     cost="texts² numbers for each layer, and a product of them for each pair of layers",
     between=Between(_between, of=("models",)),
-    tables=("layer_pairs",),
+    tables=(PairValue,),
 )
 def layer_pairs(seen: Observed, options: Options) -> Iterator[PairValue]:
     """Yield every statistic for each two layers of the path, in both orders.

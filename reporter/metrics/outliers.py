@@ -12,10 +12,11 @@ from pydantic import Field
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import LARGEST, per_doubling
-from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, cuts
+from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
-from reporter.metrics.base import Options, SinkCut, SinkToken, Statistic, Value
+from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.table import TOKEN, TOKEN_ID, OfCorpus, column
 
 if TYPE_CHECKING:
     from reporter.observables.activations import Activations
@@ -114,6 +115,25 @@ class OutlierOptions(Options):
 _CHANCE = 4.0  # standard deviations of the mean cosine of isotropic states that a mean cosine must exceed
 
 
+class SinkToken(OfCorpus, table="sinks"):
+    """The sinks of one token type, those at position 0 of a text apart: how many, where, and on which coordinate."""
+
+    token_id: int = column(TOKEN_ID, key=True)
+    token: str = column(TOKEN)
+    own: bool = column("whether it is one of the text's own tokens; else the tokenizer added it", key=True)
+    position_first: int = column("the first position at which one stands; 0 is the start of the input", key=True)
+    position_last: int = column("the last such position")
+    texts: int = column("texts that have one", "BIGINT")
+    count: int = column("how many there are", "BIGINT")
+    layer_first: int = column("the first block at which one is a sink")
+    layer_last: int = column("the last such block")
+    norm_ratio: float = column("the largest norm over the median norm of its text, over all blocks")
+    dominance: float = column(
+        "the largest weight of one coordinate against all others together, (x_j - m_j)^2 / sum of x_i^2"
+    )
+    dimension: int | None = column("that coordinate, counted from 0; NULL where none stands out")
+
+
 @metric(
     name="outliers",
     title="Outliers",
@@ -124,7 +144,7 @@ _CHANCE = 4.0  # standard deviations of the mean cosine of isotropic states that
     version=2,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
-    tables=("sinks", "sink_cuts"),
+    tables=(SinkToken, SinkCut),
 )
 def outliers(seen: Observed, options: Options) -> Iterator[Value | SinkToken | SinkCut]:
     """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.

@@ -17,6 +17,7 @@ from types import ModuleType
 
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
+from reporter.table import Row
 
 _found: dict[str, Metric] = {}
 _of_plugins: dict[Path, frozenset[str]] = {}
@@ -35,7 +36,7 @@ def metric(
     version: int = 1,
     cost: str = "",
     between: Between | None = None,
-    tables: tuple[str, ...] = (),
+    tables: tuple[type[Row], ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`.
 

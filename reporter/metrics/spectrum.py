@@ -23,8 +23,9 @@ from reporter.metrics._delta import described
 from reporter.metrics._growth import RARE_TYPES, per_doubling
 from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import eigenvalues, spectral_errors, uncentred_eigenvalues
-from reporter.metrics.base import Eigenvalue, Options, Statistic, Value
+from reporter.metrics.base import N, Options, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.table import UnderView, at_place, column
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
@@ -119,6 +120,15 @@ STATISTICS = (
 )
 
 
+class Eigenvalue(UnderView, table="spectra"):
+    """One point of an eigenvalue curve: how much of the variance of the token states lies on one axis."""
+
+    place: Place = at_place()
+    rank: int = column("1 for the largest eigenvalue", key=True)
+    value: float = column("the eigenvalue over the sum of all")
+    n: int = column(N, "BIGINT")
+
+
 @metric(
     name="spectrum",
     title="Spectrum",
@@ -128,7 +138,7 @@ STATISTICS = (
     version=2,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
-    tables=("spectra",),
+    tables=(Eigenvalue,),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     """Yield the statistics and their floors at every place, and the curve of eigenvalues.

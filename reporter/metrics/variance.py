@@ -16,8 +16,9 @@ from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._sources import YAMAGIWA
-from reporter.metrics.base import INFLUENCES, Options, Result, Statistic, TokenType, Value
+from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.table import TOKEN, TOKEN_ID, UnderView, at_place, column
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
@@ -159,6 +160,17 @@ class VarianceOptions(Options):
         return INFLUENCES if observable == "tokens" else self.memory
 
 
+class TokenType(UnderView, table="token_types"):
+    """One token type at one layer: how far the mean of its occurrences is from zero, and how much they vary."""
+
+    place: Place = at_place()
+    token_id: int = column(TOKEN_ID, key=True)
+    token: str = column(TOKEN)
+    count: int = column("its occurrences in the view", "BIGINT")
+    norm_of_mean: float = column("norm of the mean of its states")
+    variance: float = column("mean squared distance of its states from their mean")
+
+
 @metric(
     name="variance",
     title="Variance within and between token types",
@@ -168,9 +180,9 @@ class VarianceOptions(Options):
     options=VarianceOptions,
     version=3,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
-    tables=("token_types",),
+    tables=(TokenType,),
 )
-def variance(seen: Observed, options: Options) -> Iterator[Result]:
+def variance(seen: Observed, options: Options) -> Iterator[Value | TokenType]:
     """Yield the variances and their shares at every place, the coverage, and the most frequent types.
 
     Args:

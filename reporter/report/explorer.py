@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.report.queries import Query
 from reporter.report.styles import Styles
 from reporter.store.schema import find_table
-from reporter.store.table import Column
+from reporter.table import Column
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from reporter.metrics.base import ALL_GROUPS
 from reporter.report.scene import Panel, Pick, Scene
+from reporter.table import ALL_GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.analyses.analysis import Analysis, Context, Corpus, default_pooling
 from reporter.errors import ReporterError
-from reporter.metrics.base import Value
 from reporter.models.checkpoint import FINAL
 from reporter.runs.cells import Computed
 from reporter.runs.fingerprint import analysis_inputs, digest
 from reporter.runs.plan import Asked, Baseline, Cell, CellKey, State, or_raise
-from reporter.runs.rows import Row, Rows, quiet, where
+from reporter.runs.rows import Record, Rows, quiet
 from reporter.spec.models import StatesModel
 
 if TYPE_CHECKING:
-    from reporter.analyses.results import Finding
     from reporter.models.checkpoint import Checkpoint
     from reporter.models.load import LoadedModel
     from reporter.runs.plan import Plan
@@ -131,36 +129,20 @@ def analyse(
         batch_tokens=study.run.batch_tokens,
         tell=tell,
     )
-    who = {
+    said = {
         "model": checkpoint.model,
         "checkpoint": checkpoint.name,
         "step": checkpoint.step,
         "role": model.anatomy.role,
+        "corpus": cell.key.corpus,
+        "metric": analysis.name,
     }
-    rows = Rows({"layer_metrics": {**who, "corpus": cell.key.corpus, "metric": analysis.name}})
-    layers = model.anatomy.layers
-    for result in quiet(analysis.compute(cell.asked.item, context)):
-        if isinstance(result, Value):
-            rows.add([result], VIEW, layers)
-        else:
-            rows.tables.setdefault(result.table, []).append(who | columns(result, layers))
+    rows = Rows(said, model.anatomy.layers)
+    rows.add(quiet(analysis.compute(cell.asked.item, context)), VIEW)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def columns(finding: Finding, layers: int) -> Row:
-    """Return the columns of its table that a finding fills.
-
-    Args:
-        finding: a row.
-        layers: blocks of the model, for the depth.
-    """
-    row = {finding.renamed.get(name, name): value for name, value in vars(finding).items() if name != "place"}
-    if any(field.name == "place" for field in fields(finding)):
-        row |= where(finding.place, layers)  # type: ignore[attr-defined]  # it has the field
-    return row
-
-
-def model_columns(model: LoadedModel, study: Study) -> Row:
+def model_columns(model: LoadedModel, study: Study) -> Record:
     """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
-    row: Row = asdict(model.anatomy) | {"device": str(model.device)}
+    row: Record = asdict(model.anatomy) | {"device": str(model.device)}
     return row if study.metrics and study.corpora else row | {"precision": "float32"}

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
-from reporter.metrics.base import Metric, PairValue, Result, Value
+from reporter.metrics.base import Metric, PairValue, Value
 from reporter.observables.observed import Observed
-from reporter.runs.rows import Row, Rows, quiet
+from reporter.runs.rows import Record, Rows, quiet
 from reporter.runs.versions import versions
 from reporter.store import joined
+from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 class Computed:
     """A cell's numbers by table, and why single ones are NULL."""
 
-    tables: dict[str, list[Row]]
-    reasons: list[Row]
+    tables: dict[str, list[Record]]
+    reasons: list[Record]
     seconds: float
 
 
@@ -81,8 +82,7 @@ def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tup
     """
     began, options = time.perf_counter(), cell.options
     assert options is not None  # the planner gives them to each cell of a metric that can run
-    rows = Rows(_names(metric.name, sides))
-    layers = sides[0].measured.facts.layout.layers
+    rows = Rows(_said_of(metric.name, sides), sides[0].measured.facts.layout.layers)
     for view in views:
         seen = [side.seen(view, seed) for side in sides]
         if len(seen) == 1:
@@ -91,11 +91,11 @@ def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tup
             assert metric.between is not None  # the planner compares for no other metric
             results = metric.between.compare(seen[0], seen[1], options)
         unfed = dict.fromkeys(side.unfed[name] for side in seen for name in metric.needs if name in side.unfed)
-        rows.add(_explained(quiet(results), "; ".join(unfed)), view, layers)
+        rows.add(_explained(quiet(results), "; ".join(unfed)), view)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
-def _explained(results: Iterable[Result], unfed: str) -> Iterator[Result]:
+def _explained(results: Iterable[Row], unfed: str) -> Iterator[Row]:
     """Add to the reason of a number that is missing what its metric could not see."""
     for result in results:
         if unfed and isinstance(result, Value | PairValue) and result.reason:
@@ -103,37 +103,30 @@ def _explained(results: Iterable[Result], unfed: str) -> Iterator[Result]:
         yield result
 
 
-def _names(metric: str, sides: Sequence[Measurement]) -> dict[str, Row]:
-    """Return, for each table, the columns that name the cell or its two sides."""
+def _said_of(metric: str, sides: Sequence[Measurement]) -> dict[str, Any]:
+    """Return what rows say of a cell or its two sides, by part."""
     first, last = sides[0], sides[-1]
-    one = {
+    return {
         "metric": metric,
         "model": first.checkpoint.model,
         "checkpoint": first.checkpoint.name,
         "step": first.checkpoint.step,
         "role": first.measured.facts.anatomy["role"],
         "corpus": first.corpus,
-    }
-    both = {
-        "metric": metric,
-        "model_a": first.checkpoint.model,
-        "checkpoint_a": first.checkpoint.name,
-        "model_b": last.checkpoint.model,
-        "checkpoint_b": last.checkpoint.name,
-    }
-    kind = "corpora" if first.corpus != last.corpus else "base"
-    return {
-        "layer_metrics": one,
-        "spectra": one,
-        "token_types": one,
-        "sinks": one,
-        "sink_cuts": one,
-        "layer_pairs": both | {"corpus": first.corpus},
-        "differences": both | {"kind": kind, "corpus_a": first.corpus, "corpus_b": last.corpus},
+        "kind": "corpora" if first.corpus != last.corpus else "base",
+        **{
+            f"{part}_{side}": value
+            for side, one in (("a", first), ("b", last))
+            for part, value in (
+                ("model", one.checkpoint.model),
+                ("checkpoint", one.checkpoint.name),
+                ("corpus", one.corpus),
+            )
+        },
     }
 
 
-def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Row:
+def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Record:
     """Return the row of ``cells`` for a cell; ``more`` fills further columns."""
     return {
         "study": study,

@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from reporter.metrics.base import Difference, Eigenvalue, PairValue, Result, SinkCut, SinkToken, TokenType, Value
+from reporter.metrics.base import Number, PairValue
+from reporter.table import Row
 
-if TYPE_CHECKING:
-    from reporter.forward.places import Place
-
-Row = dict[str, Any]
+Record = dict[str, Any]
 T = TypeVar("T")
-
-TABLES: dict[type, str] = {
-    Value: "layer_metrics",
-    Eigenvalue: "spectra",
-    TokenType: "token_types",
-    SinkToken: "sinks",
-    SinkCut: "sink_cuts",
-    PairValue: "layer_pairs",
-    Difference: "differences",
-}
-OF_NO_VIEW = (SinkToken, SinkCut)  # what is the same under every view is stored once
 
 
 @dataclass
@@ -32,41 +19,35 @@ class Rows:
     """The rows of one cell by table, and its reasons for NULL.
 
     Args:
-        names: for each table the columns that name the cell or its two sides.
+        cell: what rows say of the cell or its two sides; see :attr:`reporter.table.Column.part`.
+        layers: blocks of the (first) model, for the depth.
         tables: the rows so far.
     """
 
-    names: Mapping[str, Row]
-    tables: dict[str, list[Row]] = field(default_factory=dict)
+    cell: Mapping[str, Any]
+    layers: int
+    tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
 
-    def add(self, results: Iterable[Result], view: str, layers: int) -> None:
-        """Add what a metric yielded under one view.
+    def add(self, results: Iterable[Row], view: str) -> None:
+        """Add what a metric or an analysis yielded; of tables without views what it yielded under the first one.
 
         Args:
             results: what it yielded.
-            view: the view.
-            layers: blocks of the (first) model, for the depth.
+            view: under which view.
         """
         self._first_view = self._first_view or view
-        for result in map(finite, results):
-            if isinstance(result, OF_NO_VIEW) and view != self._first_view:
+        cell = {**self.cell, "view": view}
+        for result in results:
+            if view != self._first_view and not result.table.holding("view"):
                 continue
-            reason = getattr(result, "reason", "")
-            if reason:
-                at = result.layer_a if isinstance(result, PairValue) else _layer(getattr(result, "place", None))
-                self._missing.setdefault((_statistic(result), view, reason), []).append(at)
-            values = {f.name: getattr(result, f.name) for f in fields(result) if f.name not in ("place", "reason")}
-            table = TABLES[type(result)]
-            row = {**self.names[table], **values}
-            if not isinstance(result, OF_NO_VIEW):
-                row["view"] = view
-            if not isinstance(result, PairValue | SinkToken):
-                row |= where(result.place, layers)
-            self.tables.setdefault(table, []).append(row)
+            row = finite(result) if isinstance(result, Number) else result
+            if isinstance(row, Number) and row.reason:
+                self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
+            self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
-    def reasons(self) -> list[Row]:
+    def reasons(self) -> list[Record]:
         """Return why numbers are NULL, one entry for each statistic, view and reason."""
         return [
             {"statistic": statistic, "view": view, "layers": sorted(set(layers), key=lambda x: (x is None, x))}
@@ -75,30 +56,19 @@ class Rows:
         ]
 
 
-def where(place: Place | None, layers: int) -> Row:
-    """Return the columns that say where in a model a number was read; NULL for a number of the whole model."""
-    if place is None:
-        return {"site": None, "layer": None, "depth": None}
-    return {"site": place.site, "layer": place.layer, "depth": place.layer / layers}
+def finite(number: Number) -> Number:
+    """Return the number without what is not finite: no value with a reason, or no interval."""
+    if number.value is not None and not math.isfinite(number.value):
+        return replace(number, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
+    if not all(end is None or math.isfinite(end) for end in (number.ci_low, number.ci_high)):
+        return replace(number, ci_low=None, ci_high=None)
+    return number
 
 
-def finite(result: Result) -> Result:
-    """Return the result without numbers that are not finite: no value with a reason, or no interval."""
-    if isinstance(result, Eigenvalue | TokenType | SinkToken | SinkCut):
-        return result
-    if result.value is not None and not math.isfinite(result.value):
-        return replace(result, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
-    if not all(end is None or math.isfinite(end) for end in (result.ci_low, result.ci_high)):
-        return replace(result, ci_low=None, ci_high=None)
-    return result
-
-
-def _layer(place: Place | None) -> int | None:
-    return None if place is None else place.layer
-
-
-def _statistic(result: Result) -> str:
-    return getattr(result, "statistic", "")
+def _layer(number: Number) -> int | None:
+    if isinstance(number, PairValue):
+        return number.layer_a
+    return None if number.place is None else number.place.layer
 
 
 def quiet(results: Iterable[T]) -> Iterator[T]:

@@ -7,19 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.store.cell_columns import CellColumns
 from reporter.store.connection import WAIT_SECONDS
 from reporter.store.file import DatabaseFile
-from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord
-from reporter.store.rows import as_frame, as_records, clean_row, key_of, numbers_of
-from reporter.store.schema import NUMBER_TABLES, find_table
+from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, part_in_sql
+from reporter.store.rows import as_frame, as_records, clean_row, key_of, named, numbers_of
+from reporter.store.schema import Cell, find_table, number_tables
+from reporter.table import Table
 
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-# Tables whose rows name one model and one corpus, and so can be copied to another name.
-_OF_ONE_SIDE = [name for name, cell in NUMBER_TABLES.items() if cell.one_side]
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
 
@@ -62,14 +60,15 @@ class Store:
             ValueError: NaN or infinity, an unknown column, a number given twice or belonging to another cell.
             ReporterError: The file cannot be written.
         """
-        row = clean_row(find_table("cells"), cell)
+        row = clean_row(Cell.table, cell)
         key = key_of(row)
         if row.get("status") not in {"done", "failed"}:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
         frames = {}
         for name, rows in {"layer_metrics": values, **(more or {})}.items():
-            if numbers := numbers_of(name, key, as_records(rows)):
-                frames[name] = as_frame(find_table(name), numbers)
+            table = find_table(name)
+            if numbers := numbers_of(table, key, as_records(table, rows)):
+                frames[name] = as_frame(table, numbers)
         with self._file.writing() as connection:
             _delete_cell(connection, key)
             _insert(connection, "cells", row)
@@ -146,7 +145,7 @@ class Store:
             return 0
         kept = sorted({tuple(cell) for cell in keep})
         counts: list[int] = []
-        name = "(model, checkpoint, corpus, metric)"
+        name = f"({', '.join(CellName._fields)})"
         with self._file.writing() as connection:
             connection.execute(
                 "CREATE TEMP TABLE kept (model VARCHAR, checkpoint VARCHAR, corpus VARCHAR, metric VARCHAR)"
@@ -154,7 +153,9 @@ class Store:
             if kept:
                 connection.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", kept)
             numbers = [
-                f"{table} WHERE ({', '.join(cell.sql)}) NOT IN (FROM kept)" for table, cell in NUMBER_TABLES.items()
+                f"{table.name} WHERE ({', '.join(part_in_sql(table, part) for part in CellName._fields)}) "
+                "NOT IN (FROM kept)"
+                for table in number_tables().values()
             ]
             for gone in (
                 f"cells WHERE {name} NOT IN (FROM kept)",
@@ -236,7 +237,7 @@ class Store:
             ReporterError: The file cannot be written.
         """
         origin = CellKey(*source)
-        own = clean_row(find_table("cells"), {k: v for k, v in to.items() if k not in _NUMBERS_ONLY})
+        own = clean_row(Cell.table, {k: v for k, v in to.items() if k not in _NUMBERS_ONLY})
         key = key_of(own)
         if key == origin:
             raise ValueError(f"cell {tuple(key)} cannot be copied to itself")
@@ -249,14 +250,13 @@ class Store:
                 return False
             _delete_cell(connection, key)
             _insert(connection, "cells", row | own)
-            for name in _OF_ONE_SIDE:
-                changed = {"study": key.study}
-                for part, value in zip(NUMBER_TABLES[name].parts, key[1:], strict=True):
-                    changed |= part.fill({}, value)
-                changed |= of_numbers
+            for table in number_tables().values():
+                if any(len(table.holding(part)) > 1 for part in CellName._fields):
+                    continue
+                changed = named(table, key) | {k: v for k, v in of_numbers.items() if table.holding(k)}
                 replaced = ", ".join(f'? AS "{column}"' for column in changed)
                 connection.execute(
-                    f"INSERT INTO {name} SELECT * REPLACE ({replaced}) FROM {name} WHERE {_of_cell(name)}",
+                    f"INSERT INTO {table.name} SELECT * REPLACE ({replaced}) FROM {table.name} WHERE {_of_cell(table)}",
                     [*changed.values(), *origin],
                 )
         return True
@@ -353,14 +353,13 @@ def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -
 
 
 def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
-    for name in ("cells", *NUMBER_TABLES):
-        connection.execute(f"DELETE FROM {name} WHERE {_of_cell(name)}", list(key))
+    for table in (Cell.table, *number_tables().values()):
+        connection.execute(f"DELETE FROM {table.name} WHERE {_of_cell(table)}", list(key))
 
 
-def _of_cell(name: str) -> str:
+def _of_cell(table: Table) -> str:
     """The condition that a row of a table belongs to a cell."""
-    parts = NUMBER_TABLES.get(name, CellColumns()).sql
-    return " AND ".join(f"{part} = ?" for part in ("study", *parts))
+    return " AND ".join(f"{part_in_sql(table, part)} = ?" for part in CellKey._fields)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, row: Mapping[str, Any]) -> None:

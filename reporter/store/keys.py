@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from reporter.table import Table
 
 
 class CellName(NamedTuple):
@@ -29,6 +32,30 @@ class CellKey(NamedTuple):
 def joined(a: str, b: str) -> str:
     """Return how a cell that compares two sides is named: ``a | b``, or ``a`` where both are the same."""
     return a if a == b else f"{a} | {b}"
+
+
+def part_in_sql(table: Table, part: str) -> str:
+    """Return a part of the name of the cell that a row belongs to, computed from the row's columns.
+
+    Args:
+        table: the row's.
+        part: ``model``, ``checkpoint``, ``corpus`` or ``metric``.
+    """
+    match table.holding(part):
+        case (column,):
+            return column
+        case (a, b):  # as ``joined`` does
+            return f"CASE WHEN {a} = {b} THEN {a} ELSE {a} || ' | ' || {b} END"
+        case _:
+            return f"'{table.fixed[part]}'"
+
+
+def part_of(table: Table, part: str, row: Mapping[str, Any]) -> Any:
+    """Return a part of the name of the cell that a row belongs to; None where the row does not say it."""
+    told: list[Any] = [row.get(column) for column in table.holding(part)]
+    if not told:
+        return table.fixed[part]
+    return None if None in told else joined(told[0], told[-1])
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from reporter.metrics.base import Definition, Metric
-from reporter.store.schema import find_table
+from reporter.metrics.base import Definition, Metric, Value
+from reporter.table import Table
 
 _PER = {
     "layer": "every layer 0..L (0 = what enters the first block)",
@@ -65,9 +65,8 @@ def metric_page(metric: Definition) -> str:
     if isinstance(metric, Metric) and not metric.options.model_fields:
         lines += ["    none"]
     lines += ["", "columns"]
-    for name in tables_of(metric):
-        table = find_table(name)
-        lines += _wrapped(f"{name}: {table.comment}", "    ")
+    for table in tables_of(metric):
+        lines += _wrapped(f"{table.name}: {table.comment}", "    ")
         for column in table.columns:
             lines += _wrapped(f"{column.name}: {column.comment}", "      ")
     if isinstance(metric, Metric):
@@ -84,10 +83,10 @@ def _fixed(ends: tuple[tuple[str, float], ...]) -> str:
     return f"{' and '.join(told)}; claims leave it out where the number stored is that value" if told else ""
 
 
-def tables_of(metric: Definition) -> tuple[str, ...]:
+def tables_of(metric: Definition) -> tuple[Table, ...]:
     """Return the tables that a metric writes."""
-    own = () if all(statistic.per == "pair" for statistic in metric.statistics) else ("layer_metrics",)
-    return (*own, *metric.tables)
+    own = () if all(statistic.per == "pair" for statistic in metric.statistics) else (Value,)
+    return tuple(row.table for row in (*own, *metric.tables))
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reporter.store.keys import CellKey
-from reporter.store.schema import NUMBER_TABLES, Table, find_table
+from reporter.store.keys import CellKey, CellName, part_of
+from reporter.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _INTEGERS = {"INTEGER", "BIGINT"}
-# Columns that pandas turns into floats as soon as one row has no such number.
-_WHOLE = {"step", "layer", "n", "rank", "token_id", "count", "layer_a", "layer_b"}
 _FRAME_TYPES = {
     "DOUBLE": "Float64",
     "INTEGER": "Int64",
@@ -46,10 +44,11 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _clean(table.name, name, types[name], value, row) for name, value in row.items()}
 
 
-def as_records(values: pd.DataFrame | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def as_records(table: Table, values: pd.DataFrame | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Turns numbers in either form into one mapping per row.
 
     Args:
+        table: The table they go to.
         values: Mappings, or a frame. In a frame's plain float column a missing number cannot be told from
             NaN: it stays NaN (and is refused later), but in a column of whole numbers it is read as missing.
 
@@ -60,11 +59,13 @@ def as_records(values: pd.DataFrame | Sequence[Mapping[str, Any]]) -> list[dict[
         return [dict(row) for row in values]
     import pandas as pd
 
+    # pandas turns a column of whole numbers into floats as soon as one row has no such number.
+    whole = {column.name for column in table.columns if column.type in _INTEGERS}
     columns: dict[str, list[Any]] = {}
     for name in values.columns:
         column = values[name]
         items = column.astype(object).tolist()
-        if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) or name in _WHOLE:
+        if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) or name in whole:
             gone = column.isna()
             items = [None if missing else item for item, missing in zip(items, gone, strict=True)]
         columns[str(name)] = items
@@ -110,11 +111,11 @@ def key_of(row: Mapping[str, Any]) -> CellKey:
     return CellKey(*(row[part] for part in CellKey._fields))
 
 
-def cell_of(name: str, study: str, row: Mapping[str, Any]) -> CellKey:
+def cell_of(table: Table, study: str, row: Mapping[str, Any]) -> CellKey:
     """Reads which cell a number belongs to, also where it compares two sides.
 
     Args:
-        name: Its table.
+        table: Its table.
         study: Its study, where the row does not say.
         row: A row of that table.
 
@@ -124,15 +125,15 @@ def cell_of(name: str, study: str, row: Mapping[str, Any]) -> CellKey:
     Raises:
         ValueError: A part of the key is missing.
     """
-    parts = (part.of(row) for part in NUMBER_TABLES[name].parts)
-    return key_of(dict(zip(CellKey._fields, (row.get("study", study), *parts), strict=True)))
+    parts = {part: part_of(table, part, row) for part in CellName._fields}
+    return key_of({"study": row.get("study", study), **parts})
 
 
-def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def numbers_of(table: Table, key: CellKey, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Checks that numbers belong to a cell and that none comes twice, and names the cell in each.
 
     Args:
-        name: A table of numbers.
+        table: A table of numbers.
         key: The cell.
         records: Its rows; columns that the cell's own name fills may be missing.
 
@@ -142,16 +143,13 @@ def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> li
     Raises:
         ValueError: A number comes twice, belongs to another cell or cannot be stored.
     """
-    table = find_table(name)
-    parts = list(zip(NUMBER_TABLES[name].parts, key[1:], strict=True))
-    told = [part for part in table.key if part not in CellKey._fields]
+    filled = named(table, key)
+    told = [column for column in table.key if column not in CellKey._fields]
     rows: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
     for record in records:
-        row = {"study": key.study, **clean_row(table, record)}
-        for part, value in parts:
-            row |= part.fill(row, value)
-        if (cell := cell_of(name, key.study, row)) != key:
+        row = {**filled, **clean_row(table, record)}
+        if (cell := cell_of(table, key.study, row)) != key:
             raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
         which = tuple(row.get(part) for part in told)
         if which in seen:
@@ -159,6 +157,12 @@ def numbers_of(name: str, key: CellKey, records: Sequence[dict[str, Any]]) -> li
         seen.add(which)
         rows.append(row)
     return rows
+
+
+def named(table: Table, key: CellKey) -> dict[str, str]:
+    """Returns the columns that a cell's name fills; which side is which of two that are compared, it does not say."""
+    holding = {part: table.holding(part) for part in CellKey._fields}
+    return {columns[0]: getattr(key, part) for part, columns in holding.items() if len(columns) == 1}
 
 
 def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any]) -> Any:

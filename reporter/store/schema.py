@@ -1,222 +1,300 @@
-"""The tables of ``results.duckdb``. Names are public; every table and column carries a comment."""
+"""The tables of ``results.duckdb``. Names are public; every table and column carries a comment.
+
+Tables of numbers are declared beside what computes them and named by it (:class:`reporter.metrics.base.Definition`);
+those that the runner itself keeps stand here.
+"""
 
 from __future__ import annotations
 
-from reporter.store.analysis_tables import ANALYSES
-from reporter.store.claim_table import CLAIMS
-from reporter.store.number_tables import NUMBER_TABLES, NUMBERS
-from reporter.store.table import CHECKPOINT, CORPUS, MODEL, ROLE, STEP, STUDY, Column, Table
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
 
-__all__ = ["NUMBER_TABLES", "SCHEMA_VERSION", "TABLES", "Column", "Table", "find_table"]
+from reporter.errors import ReporterError
+from reporter.store.keys import CellName
+from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, Table, column, of_cell
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
 SCHEMA_VERSION = 4
 
 
-TABLES: tuple[Table, ...] = (
-    *NUMBERS,
-    *ANALYSES,
-    CLAIMS,
-    Table(
-        "models",
-        "One checkpoint of one model: where it came from and what the self-test at load measured.",
-        ("study", "model", "checkpoint"),
-        (
-            STUDY,
-            MODEL,
-            CHECKPOINT,
-            STEP,
-            ROLE,
-            Column("source", "VARCHAR", "'hub', 'path', 'recipe' or 'states' (computed elsewhere)"),
-            Column("location", "VARCHAR", "hub id, path as written in the study, or the recipe's architecture"),
-            Column("revision", "VARCHAR", "commit of the hub repository, or hash of the files"),
-            Column("fingerprint", "VARCHAR", "identity of the weights and tokenizer; cells are keyed by it"),
-            Column("family", "VARCHAR", "transformers' model_type; 'states' where only the states are there"),
-            Column("layers", "INTEGER", "number of blocks L, counted while they ran"),
-            Column("width", "INTEGER", "dimension d of the block states"),
-            Column("parameters", "BIGINT", "number of weights of the loaded module"),
-            Column("vocabulary_size", "INTEGER", "rows of the input embedding"),
-            Column("max_tokens", "INTEGER", "longest input the model takes; NULL where it has no limit"),
-            Column("positions", "VARCHAR", "'added' where layer 0 depends on the position, else 'not-added'"),
-            Column(
-                "norm_placement",
-                "VARCHAR",
-                "'pre', 'post', 'sandwich', 'inner' (on the sub-layers' outputs alone) or 'none', measured",
-            ),
-            Column(
-                "last_hidden_state",
-                "VARCHAR",
-                "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
-                "(after a closing norm or projection), measured",
-            ),
-            Column("final_width", "INTEGER", "dimension after the closing norm or projection; NULL without one"),
-            Column(
-                "attention",
-                "VARCHAR",
-                "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
-                "found), measured",
-            ),
-            Column(
-                "bos",
-                "VARCHAR",
-                "what the study asks for: 'add' a BOS before each text, 'none', or 'as-is', the tokenizer's own way",
-            ),
-            Column(
-                "first_token",
-                "VARCHAR",
-                "what stands at position 0 of its input: 'word', the text's own first token, or the token that is put "
-                "there, such as '[CLS]'; in a decoder that token is the sink",
-            ),
-            Column(
-                "sink_rule",
-                "VARCHAR",
-                "which tokens are sinks, in words",
-            ),
-            Column(
-                "self_test",
-                "DOUBLE",
-                "largest relative deviation between hooks and the model's own hidden_states",
-            ),
-            Column("device", "VARCHAR", "where it ran"),
-            Column("precision", "VARCHAR", "'float32' or 'mixed' (bf16 autocast over float32 weights)"),
-            Column(
-                "precision_deviation",
-                "DOUBLE",
-                "largest relative deviation of mixed from float32 states; NULL if not tried",
-            ),
-            Column("base", "VARCHAR", "the model it was tuned from, or whose baseline it is; NULL if neither"),
-            Column("baseline", "VARCHAR", "'random-init' or 'shuffled': a null baseline of the model 'base'"),
-            Column("scores", "VARCHAR", "JSON object: outside scores that the study gives; NULL without any"),
-            Column("loss", "DOUBLE", "recipe models: held-out loss at this checkpoint, in nats"),
-            Column(
-                "unigram_entropy",
-                "DOUBLE",
-                "recipe models: entropy of the token frequencies, in nats; a loss near it means that "
-                "nothing was learned from context",
-            ),
-            Column(
-                "warning",
-                "VARCHAR",
-                "what a reader should know, e.g. that the model stayed on the unigram plateau",
-            ),
-            Column("status", "VARCHAR", "'done' or 'failed'"),
-            Column("error", "VARCHAR", "why it failed"),
-        ),
-    ),
-    Table(
-        "corpora",
-        "One corpus: where its texts came from and what was kept.",
-        ("study", "corpus"),
-        (
-            STUDY,
-            CORPUS,
-            Column("source", "VARCHAR", "'inline', 'file', 'dataset' or 'generated'"),
-            Column("location", "VARCHAR", "file name as written in the study, dataset id or generator"),
-            Column("content_hash", "VARCHAR", "SHA-256 of the texts that were kept, in order"),
-            Column("texts", "BIGINT", "texts kept"),
-            Column("words", "BIGINT", "words separated by white space"),
-            Column("characters", "BIGINT", "characters kept"),
-            Column("dropped", "BIGINT", "texts that the filters dropped"),
-            Column(
-                "thinned",
-                "BIGINT",
-                "texts that passed and were left out to have as many words as another corpus (size_of)",
-            ),
-            Column("labels", "VARCHAR", "JSON object: how many texts carry each label; NULL without labels"),
-            Column("status", "VARCHAR", "'done' or 'failed'"),
-            Column("error", "VARCHAR", "why it failed"),
-        ),
-    ),
-    Table(
-        "cells",
-        "One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in "
-        "'bert | gpt2'.",
-        ("study", "model", "checkpoint", "corpus", "metric"),
-        (
-            STUDY,
-            MODEL,
-            CHECKPOINT,
-            CORPUS,
-            Column("metric", "VARCHAR", "metric"),
-            Column("options", "VARCHAR", "JSON object: the metric's options, defaults filled in"),
-            Column("fingerprint", "VARCHAR", "hash of everything its numbers depend on"),
-            Column("inputs", "VARCHAR", "JSON object: what the fingerprint is a hash of, part by part"),
-            Column("status", "VARCHAR", "'done' or 'failed'"),
-            Column("error", "VARCHAR", "why it failed"),
-            Column("why", "VARCHAR", "why it ran: new, spec changed, model changed, …"),
-            Column(
-                "reasons",
-                "VARCHAR",
-                "JSON array: why single values are NULL (statistic, view, layers, reason)",
-            ),
-            Column("texts", "BIGINT", "texts measured"),
-            Column("tokens", "BIGINT", "tokens measured, padding never counted"),
-            Column("ordinary", "BIGINT", "tokens that are neither special nor set aside, which is the view 'no-sinks'"),
-            Column("special", "BIGINT", "tokens that the tokenizer added, and special strings inside texts"),
-            Column(
-                "sinks",
-                "BIGINT",
-                "own tokens of a text that are sinks (models.sink_rule); set aside with each text's first own token",
-            ),
-            Column("cut_texts", "BIGINT", "texts longer than the limit, cut"),
-            Column("short_texts", "BIGINT", "texts of one ordinary token"),
-            Column(
-                "forward_tokens",
-                "BIGINT",
-                "tokens sent through the model for this cell in this run; 0 when observables were at hand",
-            ),
-            Column(
-                "forward_passes",
-                "BIGINT",
-                "passes over the corpus that this cell caused; cells that share a pass show it once",
-            ),
-            Column("seconds", "DOUBLE", "wall time of the metric itself"),
-            Column(
-                "forward_seconds",
-                "DOUBLE",
-                "wall time of the pass and its observables, on the cell that caused it",
-            ),
-            Column("device", "VARCHAR", "device of the pass"),
-            Column("precision", "VARCHAR", "'float32' or 'mixed'"),
-            Column("versions", "VARCHAR", "JSON object: versions of reporter, torch, transformers, numpy, Python"),
-            Column("finished", "TIMESTAMP", "when it was committed, UTC"),
-        ),
-    ),
-    Table(
-        "studies",
-        "One study: its text and its last run.",
-        ("study",),
-        (
-            STUDY,
-            Column("title", "VARCHAR", "title"),
-            Column("question", "VARCHAR", "the question it asks"),
-            Column(
-                "spec",
-                "VARCHAR",
-                "the study file as it was read, or the study as JSON when it came from the API",
-            ),
-            Column("spec_hash", "VARCHAR", "SHA-256 of the spec"),
-            Column("views", "VARCHAR", "JSON array: views, the first one is shown first"),
-            Column("started", "TIMESTAMP", "start of the last run, UTC"),
-            Column("finished", "TIMESTAMP", "end of the last run, UTC; NULL while it runs or when it was killed"),
-            Column("seconds", "DOUBLE", "wall time of the last run"),
-            Column("cells_run", "INTEGER", "cells computed in the last run"),
-            Column("cells_cached", "INTEGER", "cells found done"),
-            Column("cells_failed", "INTEGER", "cells that failed"),
-            Column("versions", "VARCHAR", "JSON object: versions of the libraries"),
-        ),
-    ),
-    Table(
-        "schema_version",
-        "Which shape these tables have, so that another version of reporter knows whether it can use them.",
-        ("version",),
-        (
-            Column("version", "INTEGER", "version of the tables; an older reporter refuses a newer one"),
-            Column("reporter", "VARCHAR", "version of reporter that shaped them"),
-        ),
-    ),
-)
+Word = Literal["supported", "refuted", "inconclusive", "failed"]
+
+
+class Correlation(Row, table="correlations"):
+    """Over the models of a study, how a feature of their layers goes with how well they do."""
+
+    study = OfModel.study
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+    feature: str = column("a statistic of the whole model, such as 'rate'", key=True)
+    score: str = column("a score that the study gives, or 'loss.lm', the measured loss", key=True)
+    method: str = column("'pearson' or 'spearman'", key=True)
+    value: float | None = column("the correlation; NULL where it could not be computed")
+    ci_low: float | None = column(LOW)
+    ci_high: float | None = column(HIGH)
+    p: float | None = column("probability of one at least as strong if they are unrelated; NULL below 3 models")
+    n: int = column("models it rests on", "BIGINT")
+
+
+class Verdict(Row, table="claims"):
+    """A claim of a study under one view, on its models or on a null baseline of them, and the verdict.
+
+    ``detail`` is stored as a JSON object with these keys; a key that has nothing to say is left out:
+
+    ``statistic``
+        what ``value`` is, in a few words: ``"middle third minus last third"``.
+    ``definition``
+        the rule in words, with its numbers filled in: when the claim is supported and when it is refuted.
+    ``reason``
+        why the verdict is what it is, one sentence; for ``failed``, which numbers are missing.
+    ``power``
+        of an inconclusive claim: the smallest effect that would have been shown with 80 % power, and about how many
+        times as many texts, or how many models, would decide.
+    ``views``
+        what each other view changes: a list of objects with ``view``, ``says`` (a sentence with the number, the
+        profile's peak and its largest change, and the verdict) and ``turned`` (whether any of these is another one).
+    ``bound``
+        what ``value`` is compared with, as text: ``"0.0826 ± 0.01"``, ``"> 0"``.
+    ``alone``
+        the verdict that the claim would have without the correction for the number of claims; only where it differs.
+    ``tested``
+        how many claims of the study were tested (the size of the correction); not for readings after the first.
+    ``evidence``
+        a list with one object for each model on each corpus: ``model`` (or ``"mean of 6 models"``), ``corpus``,
+        ``value``, ``ci_low``, ``ci_high`` (the number that decides for it alone), ``statistic`` and ``claimed`` (which
+        number that is, and where the claim wants it) where it is not the same for all, and ``verdict``, what it would
+        be by itself; numbers may be null.
+    ``parts``
+        a list with one object for each inequality that the rule joins: ``name``, ``value``, ``ci_low``, ``ci_high``,
+        ``claimed``, and ``p_holds`` of one that the claim needs, ``p_fails`` of one that breaks it (one-sided). The
+        claim's own number, interval and p are those of the one that decides; where a bell or a rise and fall is
+        supported, of the least sure one that says how high it is, and ``p_adjusted`` is that of the whole claim.
+    ``effect``
+        for ``differ``: an object with ``a`` and ``b`` (names), ``mean_a``, ``mean_b``, ``n_a``, ``n_b`` and ``g``, the
+        standardised difference (Hedges' g over models; null for fewer than two on a side).
+    ``n``
+        how many points, models or types a ``relation`` rests on.
+    ``notes``
+        a list of sentences that a reader must know: how uncertainty was had, what was left out, which row was taken.
+    ``sql``
+        a query that shows the numbers behind the verdict, in ``reporter sql``.
+    """
+
+    study = OfModel.study
+    claim: str = column("name of the claim in the study", key=True)
+    number: int = column("place of the claim in the study, from 1")
+    reading: int = column(
+        "1 = the claim itself: its first view, on the models; 2, 3, … = the same under another view or on a "
+        "baseline, to show what the verdict hangs on; these are not counted among the claims tested",
+        key=True,
+    )
+    says: str = column("the claim in words")
+    source: str | None = column("who says it, and where; NULL where the study does not tell")
+    kind: str = column("'value', 'shape', 'differ' or 'relation'")
+    view: str | None = column("which tokens counted; NULL for a claim by SQL, which says so itself")
+    baseline: str | None = column("'random-init' or 'shuffled'; NULL = the models themselves")
+    verdict: Word = column(
+        "'supported', 'refuted' (the opposite is shown), 'inconclusive' (neither is) or 'failed' (numbers "
+        "are missing; detail says which); after the correction for the number of claims"
+    )
+    value: float | None = column(
+        "the number that the verdict rests on (detail.statistic says what it is; of several the one that decides)",
+        default=None,
+    )
+    ci_low: float | None = column("lower end of its 95 % interval, not corrected; NULL where it has none", default=None)
+    ci_high: float | None = column("upper end", default=None)
+    paper: float | None = column("the work's own number, where the study gives it", default=None)
+    p: float | None = column(
+        "of the number: twice the smaller of two one-sided p-values, that the claim holds and that it fails, with "
+        "no correction; NULL where a number without an interval was compared as it stands",
+        default=None,
+    )
+    p_adjusted: float | None = column(
+        "of the whole claim, which is as sure as its least sure part, after Holm's correction over the study's "
+        "claims, two tests each; at most 0.05 in a verdict of 'supported' or 'refuted'; readings after the first "
+        "are not corrected",
+        default=None,
+    )
+    detail: dict[str, Any] = column(
+        "JSON object: statistic, definition, reason, evidence, sql and more", default_factory=dict
+    )
+
+
+class Model(OfModel, table="models"):
+    """One checkpoint of one model: where it came from and what the self-test at load measured."""
+
+    source: str = column("'hub', 'path', 'recipe' or 'states' (computed elsewhere)")
+    location: str = column("hub id, path as written in the study, or the recipe's architecture")
+    revision: str = column("commit of the hub repository, or hash of the files")
+    fingerprint: str = column("identity of the weights and tokenizer; cells are keyed by it")
+    family: str = column("transformers' model_type; 'states' where only the states are there")
+    layers: int = column("number of blocks L, counted while they ran")
+    width: int = column("dimension d of the block states")
+    parameters: int = column("number of weights of the loaded module", "BIGINT")
+    vocabulary_size: int = column("rows of the input embedding")
+    max_tokens: int | None = column("longest input the model takes; NULL where it has no limit")
+    positions: str = column("'added' where layer 0 depends on the position, else 'not-added'")
+    norm_placement: str = column(
+        "'pre', 'post', 'sandwich', 'inner' (on the sub-layers' outputs alone) or 'none', measured"
+    )
+    last_hidden_state: str = column(
+        "what the model's own last hidden state is: 'block' (the last block's output) or 'final' "
+        "(after a closing norm or projection), measured"
+    )
+    final_width: int | None = column("dimension after the closing norm or projection; NULL without one")
+    attention: str = column(
+        "'sequential' (a block's feed-forward reads what its attention added), 'parallel' or 'none' (not "
+        "found), measured"
+    )
+    bos: str = column(
+        "what the study asks for: 'add' a BOS before each text, 'none', or 'as-is', the tokenizer's own way"
+    )
+    first_token: str = column(
+        "what stands at position 0 of its input: 'word', the text's own first token, or the token that is put "
+        "there, such as '[CLS]'; in a decoder that token is the sink"
+    )
+    sink_rule: str = column("which tokens are sinks, in words")
+    self_test: float = column("largest relative deviation between hooks and the model's own hidden_states")
+    device: str = column("where it ran")
+    precision: str = column("'float32' or 'mixed' (bf16 autocast over float32 weights)")
+    precision_deviation: float | None = column(
+        "largest relative deviation of mixed from float32 states; NULL if not tried"
+    )
+    base: str | None = column("the model it was tuned from, or whose baseline it is; NULL if neither")
+    baseline: str | None = column("'random-init' or 'shuffled': a null baseline of the model 'base'")
+    scores: dict[str, float] | None = column("JSON object: outside scores that the study gives; NULL without any")
+    loss: float | None = column("recipe models: held-out loss at this checkpoint, in nats")
+    unigram_entropy: float | None = column(
+        "recipe models: entropy of the token frequencies, in nats; a loss near it means that "
+        "nothing was learned from context"
+    )
+    warning: str | None = column("what a reader should know, e.g. that the model stayed on the unigram plateau")
+    status: Literal["done", "failed"] = column("'done' or 'failed'")
+    error: str | None = column("why it failed")
+
+
+class Corpus(Row, table="corpora"):
+    """One corpus: where its texts came from and what was kept."""
+
+    study = OfModel.study
+    corpus = CORPUS
+    source: str = column("'inline', 'file', 'dataset' or 'generated'")
+    location: str = column("file name as written in the study, dataset id or generator")
+    content_hash: str = column("SHA-256 of the texts that were kept, in order")
+    texts: int = column("texts kept", "BIGINT")
+    words: int = column("words separated by white space", "BIGINT")
+    characters: int = column("characters kept", "BIGINT")
+    dropped: int = column("texts that the filters dropped", "BIGINT")
+    thinned: int = column(
+        "texts that passed and were left out to have as many words as another corpus (size_of)", "BIGINT"
+    )
+    labels: dict[str, int] | None = column("JSON object: how many texts carry each label; NULL without labels")
+    status: Literal["done", "failed"] = column("'done' or 'failed'")
+    error: str | None = column("why it failed")
+
+
+class Cell(Row, table="cells"):
+    """One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in
+    'bert | gpt2'.
+    """  # noqa: D205
+
+    study = OfModel.study
+    model = OfModel.model
+    checkpoint = OfModel.checkpoint
+    corpus = CORPUS
+    metric = of_cell("metric")
+    options: dict[str, Any] = column("JSON object: the metric's options, defaults filled in")
+    fingerprint: str = column("hash of everything its numbers depend on")
+    inputs: dict[str, Any] = column("JSON object: what the fingerprint is a hash of, part by part")
+    status: Literal["done", "failed"] = column("'done' or 'failed'")
+    error: str | None = column("why it failed")
+    why: str = column("why it ran: new, spec changed, model changed, …")
+    reasons: list[dict[str, Any]] = column("JSON array: why single values are NULL (statistic, view, layers, reason)")
+    texts: int = column("texts measured", "BIGINT")
+    tokens: int = column("tokens measured, padding never counted", "BIGINT")
+    ordinary: int = column("tokens that are neither special nor set aside, which is the view 'no-sinks'", "BIGINT")
+    special: int = column("tokens that the tokenizer added, and special strings inside texts", "BIGINT")
+    sinks: int = column(
+        "own tokens of a text that are sinks (models.sink_rule); set aside with each text's first own token", "BIGINT"
+    )
+    cut_texts: int = column("texts longer than the limit, cut", "BIGINT")
+    short_texts: int = column("texts of one ordinary token", "BIGINT")
+    forward_tokens: int = column(
+        "tokens sent through the model for this cell in this run; 0 when observables were at hand", "BIGINT"
+    )
+    forward_passes: int = column(
+        "passes over the corpus that this cell caused; cells that share a pass show it once", "BIGINT"
+    )
+    seconds: float = column("wall time of the metric itself")
+    forward_seconds: float = column("wall time of the pass and its observables, on the cell that caused it")
+    device: str = column("device of the pass")
+    precision: str = column("'float32' or 'mixed'")
+    versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
+    finished: datetime = column("when it was committed, UTC")
+
+
+class Study(Row, table="studies"):
+    """One study: its text and its last run."""
+
+    study = OfModel.study
+    title: str = column("title")
+    question: str = column("the question it asks")
+    spec: str = column("the study file as it was read, or the study as JSON when it came from the API")
+    spec_hash: str = column("SHA-256 of the spec")
+    views: list[str] = column("JSON array: views, the first one is shown first")
+    started: datetime = column("start of the last run, UTC")
+    finished: datetime | None = column("end of the last run, UTC; NULL while it runs or when it was killed")
+    seconds: float = column("wall time of the last run")
+    cells_run: int = column("cells computed in the last run")
+    cells_cached: int = column("cells found done")
+    cells_failed: int = column("cells that failed")
+    versions: dict[str, str] = column("JSON object: versions of the libraries")
+
+
+class SchemaVersion(Row, table="schema_version"):
+    """Which shape these tables have, so that another version of reporter knows whether it can use them."""
+
+    version: int = column("version of the tables; an older reporter refuses a newer one", key=True)
+    reporter: str = column("version of reporter that shaped them")
+
+
+KEPT: tuple[type[Row], ...] = (Correlation, Verdict, Model, Corpus, Cell, Study, SchemaVersion)
+
+
+def number_tables() -> dict[str, Table]:
+    """Return the tables of what metrics and analyses yield, by name, those of installed packages among them.
+
+    Raises:
+        ReporterError: two row classes have a table of one name, or one does not say which cell its rows belong to.
+    """
+    from reporter.analyses.registry import analyses
+    from reporter.metrics.base import Value
+    from reporter.metrics.registry import catalogue
+
+    definitions = (*catalogue().values(), *analyses().values())
+    return _by_name((Value, *(row for definition in definitions for row in definition.tables)))
+
+
+@lru_cache(maxsize=4)
+def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
+    found: dict[str, type[Row]] = {}
+    own = {row.table.name: row for row in KEPT}
+    for row in rows:
+        other = own.get(row.table.name) or found.setdefault(row.table.name, row)
+        if other is not row:
+            raise ReporterError(f"table {row.table.name!r} is declared twice: by {_said(other)} and by {_said(row)}")
+        for part in ("study", *CellName._fields):
+            if not row.table.holding(part) and part not in row.table.fixed:
+                raise ReporterError(f"the rows of {_said(row)} do not say which {part} they belong to")
+    return {name: row.table for name, row in found.items()}
+
+
+def tables() -> dict[str, Table]:
+    """Return all tables by name."""
+    return number_tables() | {row.table.name: row.table for row in KEPT}
 
 
 def find_table(name: str) -> Table:
@@ -231,8 +309,11 @@ def find_table(name: str) -> Table:
     Raises:
         ValueError: There is no such table.
     """
-    for candidate in TABLES:
-        if candidate.name == name:
-            return candidate
-    known = ", ".join(t.name for t in TABLES)
-    raise ValueError(f"there is no table {name!r}; the tables are {known}")
+    known = tables()
+    if name not in known:
+        raise ValueError(f"there is no table {name!r}; the tables are {', '.join(known)}")
+    return known[name]
+
+
+def _said(row: type[Row]) -> str:
+    return f"{row.__module__}.{row.__qualname__}"

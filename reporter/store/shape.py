@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reporter import __version__
 from reporter.errors import ReporterError
 from reporter.store.connection import opened, transaction
-from reporter.store.schema import SCHEMA_VERSION, TABLES
+from reporter.store.schema import SCHEMA_VERSION, tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,9 +58,10 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """
     version = version_of(connection, path)
     present = _comments(connection)
-    wanted = {(t.name, None): t.comment for t in TABLES} | {
-        (t.name, column.name): column.comment for t in TABLES for column in t.columns
-    }
+    wanted: dict[tuple[str, str | None], str] = {}
+    for table in tables().values():
+        wanted[table.name, None] = table.comment
+        wanted |= {(table.name, column.name): column.comment for column in table.columns}
     if version == SCHEMA_VERSION and all(present.get(key) == comment for key, comment in wanted.items()):
         return
     with transaction(connection):
@@ -105,7 +106,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
 def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
     """The statements that bring a file from what is present to the shape of today."""
     known = set(present)
-    for table in TABLES:
+    for table in tables().values():
         if (table.name, None) not in known:
             columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
             yield f"CREATE TABLE {table.name} ({columns})"

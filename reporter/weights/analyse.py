@@ -20,6 +20,7 @@ from reporter.weights.distributions import Distribution, PairHistograms, between
 from reporter.weights.extremes import Among, OutlierPairs, Outliers, PairExtremes, RankedToken, TokenPair, ranked
 from reporter.weights.kinds import Kind, StaticVectors, static_vectors
 from reporter.weights.projections import Method, Point, of_components, of_neighbours, sample
+from reporter.weights.rows import VocabularyShare
 from reporter.weights.spectra import Spectrum, spectrum
 from reporter.weights.tables import Repeats, mean, norms, repeats
 from reporter.weights.token_classes import NO_TEXT, classify
@@ -73,7 +74,7 @@ class StaticReport:
 
     vectors: StaticVectors
     vocabulary: words.Vocabulary
-    shares: tuple[words.Share, ...]
+    shares: tuple[VocabularyShare, ...]
     zero: tuple[int, ...]
     repeats: Repeats
     distributions: tuple[Distribution, ...]

@@ -11,6 +11,7 @@ from reporter.geometry.arrays import TINY, Floats, Ints, blocks
 from reporter.geometry.components import Axes, principal_axes
 from reporter.weights.change_points import ChangePoint, change_points
 from reporter.weights.position_path import Period, period
+from reporter.weights.rows import PositionOffset
 
 MOST_CELLS = 128
 """Rows and columns of the picture of cosines."""
@@ -53,23 +54,6 @@ class Heat:
 
 
 @dataclass(frozen=True)
-class Offset:
-    """The cosines of all pairs of positions so far apart.
-
-    Args:
-        offset: j − i.
-        n: pairs of vectors that are not zero.
-        mean: of their cosines.
-        sd: standard deviation (1/n).
-    """
-
-    offset: int
-    n: int
-    mean: float
-    sd: float
-
-
-@dataclass(frozen=True)
 class PositionReport:
     """What is known of the position vectors.
 
@@ -85,7 +69,7 @@ class PositionReport:
     table: Positions
     axes: Axes | None
     heat: Heat
-    offsets: tuple[Offset, ...]
+    offsets: tuple[PositionOffset, ...]
     period: Period
     changes: tuple[ChangePoint, ...]
 
@@ -121,8 +105,8 @@ def heat(unit: Floats) -> Heat:
     return Heat(shown, np.clip(unit[shown] @ unit[shown].T, -1, 1))
 
 
-def by_offset(unit: Floats) -> list[Offset]:
-    """Return mean and standard deviation of the cosines at each offset, over all pairs of rows without NaN.
+def by_offset(unit: Floats) -> list[PositionOffset]:
+    """Return mean and standard deviation (1/n) of the cosines at each offset, over all pairs of rows without NaN.
 
     Args:
         unit: unit vectors (P, d); rows of zero vectors are NaN.
@@ -142,11 +126,11 @@ def by_offset(unit: Floats) -> list[Offset]:
     seen = [offset for offset in range(1, count) if n[offset]]
     means = {offset: total[offset] / n[offset] for offset in seen}
     return [
-        Offset(
+        PositionOffset(
             offset,
-            int(n[offset]),
             float(np.clip(means[offset], -1, 1)),
             float(np.sqrt(max(0.0, squares[offset] / n[offset] - means[offset] ** 2))),
+            int(n[offset]),
         )
         for offset in seen
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +12,9 @@ from numpy.typing import NDArray
 from reporter.geometry.arrays import TINY, Floats, Ints
 from reporter.geometry.components import Axes
 from reporter.weights.kinds import StaticVectors
+from reporter.weights.rows import VocabularyShare
 from reporter.weights.tables import Repeats, to_point
 from reporter.weights.token_classes import Token
-
-
-@dataclass(frozen=True)
-class Share:
-    """How much of a vocabulary is of one sort.
-
-    Args:
-        by: what is sorted by: ``class``, ``subword`` (``word``, ``subword``) or ``script``.
-        name: the sort.
-        count: tokens.
-        share: of all that are sorted: for ``class`` all rows, for ``subword`` those where it is marked, for
-            ``script`` those with letters.
-    """
-
-    by: Literal["class", "subword", "script"]
-    name: str
-    count: int
-    share: float
 
 
 @dataclass(frozen=True)
@@ -82,15 +64,15 @@ def describe(
     return Vocabulary(np.arange(size), vectors.strings, tuple(described), norms, cosines, distances, copies, pc)
 
 
-def shares(described: Sequence[Token]) -> list[Share]:
+def shares(described: Sequence[Token]) -> list[VocabularyShare]:
     """Return how much of a vocabulary is of which class, written as part of a word, and in which script."""
-    sorts: dict[Literal["class", "subword", "script"], Counter[str]] = {
+    sorts: dict[str, Counter[str]] = {
         "class": Counter(token.kind for token in described),
         "subword": Counter("subword" if token.subword else "word" for token in described if token.subword is not None),
         "script": Counter(token.script for token in described if token.script),
     }
     return [
-        Share(by, name, count, count / counts.total())
+        VocabularyShare(by, name, count, count / counts.total())
         for by, counts in sorts.items()
         for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]

@@ -79,8 +79,8 @@ def computed():
                 sane(analysis, row)
                 values[row.statistic, row.place] = row
             else:
-                assert row.table in analysis.tables
-                rows.setdefault(row.table, []).append(row)
+                assert type(row) in analysis.tables
+                rows.setdefault(row.table.name, []).append(row)
         floors = {f"{s.name}_floor" for s in analysis.statistics if s.floor}
         names = {name for name, _ in values}
         assert names - floors == {s.name for s in analysis.statistics} and names <= names | floors

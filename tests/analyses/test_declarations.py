@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reporter.analyses.registry import analyses
-from reporter.store.schema import TABLES
+from reporter.store.schema import tables
 
 BOTH = ("", "_control", "_selectivity", "_memorised")
 NAMES = {
@@ -24,7 +24,7 @@ def test_the_numbers_of_an_analysis(name):
     analysis = analyses()[name]
     assert [statistic.name for statistic in analysis.statistics] == NAMES[name]
     assert analysis.pooled and analysis.baselines and analysis.title and analysis.summary and analysis.cost
-    assert set(analysis.tables) <= {table.name for table in TABLES}
+    assert all(tables()[row.table.name] is row.table for row in analysis.tables)
     assert 1 <= sum(statistic.headline for statistic in analysis.statistics) <= 2
     for statistic in analysis.statistics:
         assert statistic.title and len(statistic.definition) > 10 and statistic.sources, statistic.name

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reporter.analyses.groups import GROUPS
+from reporter.analyses.groups import GROUPS, GroupSpread
 from reporter.errors import ReporterError
 from reporter.spec import Study
-from reporter.store.number_tables import NUMBER_TABLES
 
 WORDS = {"cats": ["the cat sleeps", "a cat sleeps"], "reds": ["old red days", "red days", "blue days of old"]}
 
@@ -21,7 +20,7 @@ def test_all_groups_of_a_study_are_one_item():
     assert {name: GROUPS.resolve(item, Path()) for name, item in GROUPS.items(study).items()} == {
         "(groups)": {"g": ["a c", "b c"]}
     }
-    assert NUMBER_TABLES["groups"].corpus.of({}) == "(groups)"  # what the table says of its rows
+    assert GroupSpread.table.fixed["corpus"] == "(groups)"  # what the table says of its rows
     without = Study.model_validate({"study": "s", "models": {"m": {"path": "x"}}, "corpora": {"c": {"texts": ["a"]}}})
     assert GROUPS.items(without) == {}
 

@@ -12,8 +12,8 @@ from oracles.closeness import brute_force
 from oracles.families import AFTER_ATTENTION, FAMILIES, build_family
 
 from reporter.analyses.analysis import Context
-from reporter.analyses.journeys import JOURNEYS
-from reporter.analyses.results import JourneyStep, Neighbour, Point
+from reporter.analyses.journeys import JOURNEYS, JourneyStep, Neighbour
+from reporter.analyses.pictures import Point
 from reporter.errors import ReporterError
 from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value

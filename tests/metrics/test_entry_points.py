@@ -1,4 +1,4 @@
-"""Metrics of another package: found through the entry point ``reporter.metrics``, in every verb."""
+"""Metrics of another package, with a table of their own: found through ``reporter.metrics``, in every verb."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ from pydantic import Field
 
 from reporter.metrics.base import Options, Source, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.table import UnderView, at_place, column
+
+
+class Counted(UnderView, table="counted"):
+    "How many tokens there are at one place, and so many times as many."
+
+    place: object = at_place()
+    times: float = column("what the count is multiplied by", key=True)
+    tokens: int = column("how many tokens there are", "BIGINT")
 
 
 class Scaled(Options):
@@ -27,10 +36,12 @@ class Scaled(Options):
     needs=("moments",),
     options=Scaled,
     cost="nothing",
+    tables=(Counted,),
 )
 def foreign(seen, options):
     for place in seen.places:
         yield Value("tokens", place, float(seen.moments(place).n * options.factor), seen.tokens)
+        yield Counted(place, options.factor, seen.moments(place).n)
 """
 STUDY = """
 study: s
@@ -63,6 +74,8 @@ def call(tmp_path):
 def test_it_is_explained_checked_and_computed(call, tmp_path):
     page = call("metrics", "foreign")
     assert page.returncode == 0 and "n times the factor" in page.stdout and "Nobody 2026" in page.stdout
+    assert "counted: How many tokens there are at one place, and so many times as many." in page.stdout
+    assert "times: what the count is multiplied by" in page.stdout
     (tmp_path / "s.yaml").write_text(STUDY.replace("factor", "factro"), "utf-8")
     wrong = call("validate", "s.yaml")
     assert wrong.returncode == 2 and "did you mean 'factor'?" in wrong.stderr
@@ -71,6 +84,11 @@ def test_it_is_explained_checked_and_computed(call, tmp_path):
     assert done.returncode == 0, done.stderr
     found = call("sql", "SELECT DISTINCT value = 2 * n AS right FROM layer_metrics WHERE metric = 'foreign'")
     assert "true" in found.stdout.lower() and "false" not in found.stdout.lower()
+    rows = """SELECT count(*) AS places, bool_and(times * tokens = value) AS same, any_value(c.comment) AS said
+        FROM counted JOIN layer_metrics USING (study, model, checkpoint, corpus, view, metric, site, layer),
+        duckdb_columns() AS c WHERE (c.table_name, c.column_name) = ('counted', 'times')"""
+    found = call("sql", rows, "--format", "csv").stdout.split()
+    assert found[1].startswith("3,true,") and " ".join(found[1:]).endswith("what the count is multiplied by")
     assert "A foreign metric" in (tmp_path / "results" / "s" / "index.html").read_text("utf-8")
 
 

@@ -7,9 +7,9 @@ import pytest
 from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, made_up_texts
 from oracles.tokens import all_tokens, sinks
 
-from reporter.metrics._sink_cuts import DOMINANCES, FACTORS, cuts
-from reporter.metrics.base import SinkCut, SinkToken, Value
-from reporter.metrics.outliers import OutlierOptions, outliers
+from reporter.metrics._sink_cuts import DOMINANCES, FACTORS, SinkCut, cuts
+from reporter.metrics.base import Value
+from reporter.metrics.outliers import OutlierOptions, SinkToken, outliers
 from reporter.observables.observed import Observed
 
 

@@ -8,8 +8,8 @@ import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.forward.places import Layout, Place
-from reporter.metrics.base import Eigenvalue
 from reporter.metrics.registry import catalogue
+from reporter.metrics.spectrum import Eigenvalue
 from reporter.observables.observed import Observed
 
 

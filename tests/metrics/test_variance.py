@@ -7,9 +7,8 @@ from scipy.stats import spearmanr
 
 from reporter.geometry import noise
 from reporter.geometry.correlation import correlation
-from reporter.metrics.base import TokenType
 from reporter.metrics.registry import catalogue
-from reporter.metrics.variance import ROUNDING, VarianceOptions
+from reporter.metrics.variance import ROUNDING, TokenType, VarianceOptions
 from reporter.observables.observed import Observed
 
 

@@ -69,7 +69,7 @@ def out(tmp_path: Path, warm_cache: Path) -> Path:
 def no_report(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report has tests of its own, and half of such a small run: here it is written where a test asks for it."""
     if not request.node.get_closest_marker("report"):
-        monkeypatch.setattr("reporter.run.runner._report", lambda *_: ())
+        monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from reporter.analyses import registry
 from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.pictures import Point
 from reporter.analyses.pooled import pooled
-from reporter.analyses.results import Finding, Point
 from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic, Value
 
@@ -19,14 +19,14 @@ METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion
 JOURNEYS = (METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}, k: {text: broken}}")
 
 
-def _look(item: Any, context: Context) -> Iterator[Value | Finding]:
+def _look(item: Any, context: Context) -> Iterator[Value | Point]:
     """Yield something of each kind: a number, one that is missing, and a point."""
     if item["text"] == "broken":
         raise ReporterError("this one cannot be looked at")
     vectors = pooled([item["text"], item["text"]], context)
     for place, x in vectors.items():
         yield Value("size", place, float(abs(x).sum()), len(x))
-        yield Point(place, "pca", "text", 0, "<script>", float(x[0, 0]), 0.0)
+        yield Point("pca", place, "text", 0, "<script>", float(x[0, 0]), 0.0)
     yield Value("lost", None, None, 0, reason="nothing to see")
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from reporter.errors import ReporterError
 from reporter.store import Store
-from reporter.store.schema import SCHEMA_VERSION, TABLES
+from reporter.store.schema import SCHEMA_VERSION, tables
 
 
 def alter(path, *statements):
@@ -16,13 +16,13 @@ def alter(path, *statements):
 
 def test_every_table_and_column_is_made_with_its_comment(store):
     store.put("studies", ["study"], {"study": "s"})
-    tables = store.frame("SELECT table_name, comment FROM duckdb_tables()")
-    assert dict(tables.values) == {table.name: table.comment for table in TABLES}
+    found = store.frame("SELECT table_name, comment FROM duckdb_tables()")
+    assert dict(found.values) == {name: table.comment for name, table in tables().items()}
     columns = store.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
     assert {tuple(row) for row in columns.values} == {
-        (table.name, column.name, column.type, column.comment) for table in TABLES for column in table.columns
+        (name, column.name, column.type, column.comment) for name, table in tables().items() for column in table.columns
     }
-    assert all(comment and comment.strip() for comment in [*tables["comment"], *columns["comment"]])
+    assert all(comment and comment.strip() for comment in [*found["comment"], *columns["comment"]])
 
 
 def test_a_small_study_is_a_small_file_that_older_clients_open(store, cell, numbers):

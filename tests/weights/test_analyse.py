@@ -62,7 +62,7 @@ def test_every_family(name: str, measured: set[str], of_family: Callable[..., Lo
     embedding = model.module.get_input_embeddings().weight.double().numpy()  # type: ignore[operator]
     np.testing.assert_allclose(found.vocabulary.norm, np.linalg.norm(embedding, axis=1), rtol=1e-12)
     assert found.vocabulary.pc.shape == (len(embedding), 3)
-    assert sum(share.count for share in found.shares if share.by == "class") == len(embedding)
+    assert sum(share.count for share in found.shares if share.sorted_by == "class") == len(embedding)
     assert found.spectra[0].explained[-1] == pytest.approx(1)
     if name == "opt, projected":
         assert found.reasons == {"token–position pairs": "these vectors have different dimensions"}

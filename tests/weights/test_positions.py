@@ -138,12 +138,12 @@ def test_cosines_by_offset() -> None:
         unit = x / np.linalg.norm(x, axis=1)[:, None]
     cosines = unit @ unit.T
     found = by_offset(unit)
-    assert [o.offset for o in found] == list(range(1, 40))
+    assert [o.distance for o in found] == list(range(1, 40))
     for o in found:
-        true = cosines.diagonal(o.offset)
+        true = cosines.diagonal(o.distance)
         true = true[~np.isnan(true)]
         assert o.n == len(true)
-        assert (o.mean, o.sd) == (pytest.approx(true.mean()), pytest.approx(true.std(), abs=1e-12))
+        assert (o.cosine, o.sd) == (pytest.approx(true.mean()), pytest.approx(true.std(), abs=1e-12))
 
 
 def test_cosines_by_offset_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,14 +175,14 @@ def test_a_report_of_positions() -> None:
     assert found.period.positions == pytest.approx(16, rel=0.02)
     assert found.changes == ()
     # A helix has a cosine that depends on the offset, with the helix's period.
-    best = max(found.offsets[8:24], key=lambda o: o.mean)
-    assert best.offset in (15, 16, 17)
+    best = max(found.offsets[8:24], key=lambda o: o.cosine)
+    assert best.distance in (15, 16, 17)
 
 
 def test_equal_and_zero_positions() -> None:
     equal = describe(torch.ones(64, 4), 0)
     assert (equal.axes, equal.period.reason) == (None, "all position vectors are equal")
-    assert equal.offsets[0].mean == pytest.approx(1)
+    assert equal.offsets[0].cosine == pytest.approx(1)
     zero = describe(torch.zeros(64, 4), 0)
     assert zero.offsets == ()
     assert np.isnan(zero.table.mean_cosine).all()

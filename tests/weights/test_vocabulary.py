@@ -90,13 +90,13 @@ def test_mixed_scripts() -> None:
 
 def test_shares() -> None:
     found = shares(classify(["[CLS]", "the", "cat", "##s", "12", "да", None, "!"], {0}))
-    by = {(s.by, s.name): (s.count, s.share) for s in found}
+    by = {(s.sorted_by, s.sort): (s.count, s.share) for s in found}
     assert by["class", "alphabetic"] == (4, 0.5)
     assert by["class", "missing"] == by["class", "special"] == (1, 0.125)
     assert by["subword", "subword"] == (1, 1 / 6)
     assert by["script", "Latin"] == (3, 0.75)
-    assert sum(s.share for s in found if s.by == "class") == 1
-    assert found[0].name == "alphabetic"
+    assert sum(s.share for s in found if s.sorted_by == "class") == 1
+    assert found[0].sort == "alphabetic"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def read_vocabulary(read: Read, study: str, styles: Styles) -> ExhibitExplorer |
         "styles": styles.models,
         "rows": whole(tokens),
         "sql": static_queries.VOCABULARY.fill(study=study, model=page.who[0].model),
-        "columns": [column for column in find_table("vocabulary").columns if column.name not in static_page.WHOSE],
+        "columns": [column for column in find_table("vocabulary").columns if column.field],
     }
     return explorer_of(
         page,

@@ -46,8 +46,6 @@ HEADINGS = {
     "positions": ("Positions", "The vectors that are added for places."),
 }
 """Heading and lead of each section."""
-WHOSE = ("study", "model", "checkpoint", "step", "role")
-"""Columns that say whose a row is."""
 
 
 def _components(frame: pd.DataFrame) -> dict[Who, str]:

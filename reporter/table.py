@@ -1,0 +1,275 @@
+"""What a table is: a frozen class whose fields are its columns.
+
+A row class says once what its table is called, which columns it has and what each holds::
+
+    class Peak(UnderView, table="peaks"):
+        "The token that is farthest out at one layer."
+
+        place: Place = at_place()
+        token_id: int = column("id in the model's vocabulary", key=True)
+        norm: float = column("norm of its state")
+
+Its first paragraph and the comments are stored in the database; SQL types follow from the annotations. A metric or an
+analysis that names the class among its ``tables`` has the table made, and every ``Peak`` that it yields stored there,
+beside the columns that say which cell it belongs to; those come from the base (here :class:`UnderView`) or stand in the
+body without a type. Columns stand in the order in which they are written, those of the base first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin, get_type_hints
+
+WEIGHTS = "(weights)"
+"""What stands in the place of a corpus where the weights alone are looked at."""
+ALL_GROUPS = "(groups)"
+"""What stands in the place of a corpus where all groups of texts are looked at together."""
+
+LOW = "lower end of its interval; NULL where it has none"
+HIGH = "upper end of its interval"
+TOKEN_ID = "id in the model's vocabulary"
+TOKEN = "the token as the tokenizer writes it"
+
+_TYPES = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR", datetime: "TIMESTAMP"}
+_TYPES |= {dict: "VARCHAR", list: "VARCHAR"}  # as JSON
+_DEPTH = "layer / L, so that models of different depth share an axis"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Args:
+        name: its name.
+        type: its DuckDB type.
+        comment: what it holds, stored with it.
+        key: whether it is one of the columns that together tell the rows of a table apart.
+        part: the part of a cell's name that it repeats, or the fact of a cell (``step``, ``role``, ``view``, ``kind``)
+            that it holds, and that whoever runs the cell fills in; empty for what the row says itself. Of a cell that
+            compares two sides the parts are ``model_a``, ``model_b`` and so on. ``place``: one of the three columns of
+            a field that holds a place.
+        field: the field of the row class that holds its value; empty where the cell does.
+        last: whether it stands behind the columns that are written after it.
+    """
+
+    name: str
+    type: str
+    comment: str
+    key: bool = False
+    part: str = ""
+    field: str = ""
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: what one of its rows is, its columns, and what all rows share of the name of their cell.
+
+    Args:
+        name: its name.
+        comment: what a row is.
+        columns: in order.
+        fixed: parts of the cell's name that are the same for all rows and so have no column.
+    """
+
+    name: str
+    comment: str
+    columns: tuple[Column, ...]
+    fixed: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The columns that together tell its rows apart."""
+        return tuple(column.name for column in self.columns if column.key)
+
+    def holding(self, part: str) -> tuple[str, ...]:
+        """Return the columns that hold a part of the cell's name: none, one, or one for each of two sides."""
+        return self._holding.get(part, ())
+
+    @cached_property
+    def _holding(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for column in self.columns:
+            part = re.sub("_[ab]$", "", column.part)
+            found[part] = (*found.get(part, ()), column.name)
+        return found
+
+
+def column(
+    comment: str,
+    type: str = "",
+    *,
+    key: bool = False,
+    name: str = "",
+    last: bool = False,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+) -> Any:
+    """Declare a field of a row class as a column.
+
+    Args:
+        comment: what it holds.
+        type: its DuckDB type, where it does not follow from the annotation: BIGINT for counts that may be large.
+        key: whether it is one of the columns that together tell the rows apart.
+        name: its name, where that is not the field's.
+        last: whether it stands behind the columns that are written after it.
+        default: the field's default.
+        default_factory: what makes the field's default.
+    """
+    told = Column(name, type, comment, key, last=last)
+    if default_factory is not MISSING:
+        return field(default_factory=default_factory, metadata={"columns": (told,)})
+    return field(default=default, metadata={"columns": (told,)})
+
+
+def at_place(
+    site: str = "'embedding', 'block', 'final' or 'attention'", layer: str = "0 = embedding, 1..L = blocks"
+) -> Any:
+    """Declare a field that holds a place, or None for the whole model: the columns site, layer and depth.
+
+    Args:
+        site: comment of the column ``site``.
+        layer: comment of the column ``layer``.
+    """
+    columns = (
+        Column("site", "VARCHAR", site, key=True, part="place"),
+        Column("layer", "INTEGER", layer, key=True, part="place"),
+        Column("depth", "DOUBLE", _DEPTH, part="place"),
+    )
+    return field(metadata={"columns": columns})
+
+
+def aside(*, default: Any) -> Any:
+    """Declare a field that is no column."""
+    return field(default=default, metadata={"columns": ()})
+
+
+def of_cell(comment: str, type: str = "VARCHAR", *, part: str = "", key: bool = True) -> Column:
+    """Return a column that says which cell a row belongs to, to stand in the body of a row class without a type.
+
+    Args:
+        comment: what it holds.
+        type: its DuckDB type.
+        part: what of the cell it holds, where that is not called like the column; see :class:`Column`.
+        key: whether it is one of the columns that together tell the rows apart.
+    """
+    return Column("", type, comment, key, part)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(column, at_place, aside))
+class Row:
+    """Base of all row classes; one that names no ``table`` is the base of others.
+
+    ``class Peak(UnderView, table="peaks")``; further keywords are parts of the cell's name that all rows of the table
+    share: ``corpus="(weights)", metric="vocabulary"``.
+    """
+
+    table: ClassVar[Table] = Table("", "", ())
+
+    def __init_subclass__(cls, *, table: str = "", **fixed: str) -> None:
+        """Make the class a frozen dataclass, and its table.
+
+        Raises:
+            TypeError: it has no docstring, a field is no column, or its type is none of DuckDB's.
+        """
+        super().__init_subclass__()
+        known = {column.name: column for column in cls.table.columns} | {c.name: c for c in _columns(cls)}
+        columns = sorted(known.values(), key=lambda column: column.last)
+        comment = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+        if table and not (comment and re.fullmatch("[a-z][a-z0-9_]*", table)):
+            raise TypeError(f"{cls.__name__}: a table has a name like 'layer_metrics' and a docstring, its comment")
+        cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed})
+        dataclass(frozen=True)(cls)
+
+    def record(self, cell: Mapping[str, Any], layers: int) -> dict[str, Any]:
+        """Return the row's values by column.
+
+        Args:
+            cell: what is known of the cell that it belongs to, by :attr:`Column.part`; a column whose part is not there
+                is left out.
+            layers: blocks of the (first) model, for the depth.
+        """
+        values: dict[str, Any] = {}
+        for column in self.table.columns:
+            if column.part == "place":
+                values[column.name] = _of_place(getattr(self, column.field), column.name, layers)
+            elif column.field:
+                values[column.name] = getattr(self, column.field)
+            elif column.part in cell:
+                values[column.name] = cell[column.part]
+        return values
+
+
+def _of_place(place: Any, name: str, layers: int) -> Any:
+    if place is None:
+        return None
+    return place.layer / layers if name == "depth" else getattr(place, name)
+
+
+def _columns(cls: type[Row]) -> list[Column]:
+    """Return the columns that the body of a class declares, in order."""
+    own = inspect.get_annotations(cls)
+    bare = [name for name in own if not isinstance(vars(cls).get(name), Field)]
+    if bare:
+        raise TypeError(f"{cls.__name__}.{bare[0]} is no column: write {bare[0]}: … = column('what it holds')")
+    found: list[Column] = []
+    untyped: dict[str, Any] = {}
+    for name, told in vars(cls).items():
+        if isinstance(told, Column):
+            found.append(replace(told, name=name, part=told.part or name))
+        elif isinstance(told, Field):
+            columns = told.metadata["columns"]
+            found += [replace(one, name=one.name or name, field=name) for one in columns]
+            if any(not one.type for one in columns):
+                untyped[name] = own[name]
+    types = get_type_hints(SimpleNamespace(__annotations__=untyped), vars(sys.modules[cls.__module__]))
+    return [one if one.type else replace(one, type=_sql_type(cls, one.field, types[one.field])) for one in found]
+
+
+def _sql_type(cls: type[Row], name: str, annotation: Any) -> str:
+    """Return the DuckDB type of a Python type; whether it may be None makes no difference, all columns may be NULL."""
+    if get_origin(annotation) in (Union, UnionType):
+        (annotation,) = [one for one in get_args(annotation) if one is not NoneType]
+    if get_origin(annotation) is Literal:
+        annotation = type(get_args(annotation)[0])
+    found = _TYPES.get(get_origin(annotation) or annotation)
+    if found is None:
+        raise TypeError(f"{cls.__name__}.{name}: a column holds one of {', '.join(t.__name__ for t in _TYPES)}")
+    return found
+
+
+class OfModel(Row):
+    """What belongs to a model checkpoint."""
+
+    study = of_cell("id of the study")
+    model = of_cell("name of the model in the study")
+    checkpoint = of_cell("name of the checkpoint; 'final' where the model has only one")
+    step = of_cell("training step of the checkpoint; NULL where it is unknown", "BIGINT", key=False)
+    role = of_cell("'encoder' or 'decoder', measured: does a later token change an earlier state?", key=False)
+
+
+CORPUS = of_cell("name of the corpus in the study")
+VIEW = of_cell("which tokens count: 'words', 'all' or 'no-sinks'")
+METRIC = of_cell("metric, the first part of a number's name")
+
+
+class OfCorpus(OfModel):
+    """What a metric finds in a corpus, the same under every view, and so stored once."""
+
+    corpus = CORPUS
+    metric = METRIC
+
+
+class UnderView(OfModel):
+    """What a metric finds in a corpus under one view."""
+
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
