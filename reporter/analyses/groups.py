@@ -84,7 +84,7 @@ def _texts(groups: Groups, control: Control, context: Context) -> Groups:
         }
     from reporter.models.words import whole_words
 
-    words = whole_words(context.model.checkpoint)
+    words = whole_words(context.model.checkpoint, offline=True)  # it is loaded, so its files are here
     return {name: random_words(texts, words, stream(context.seed, control, name)) for name, texts in groups.items()}
 
 
