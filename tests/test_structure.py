@@ -15,7 +15,7 @@ PACKAGE = ROOT / "reporter"
 
 # Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
 # nothing of runs.
-FLOW = ["errors", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
+FLOW = ["errors", "locks", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
 MAY_IMPORT = (
     {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
     | {

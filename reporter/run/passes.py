@@ -78,7 +78,7 @@ def measured(
         progress: where the pass is shown.
     """
     kept = Kept(folder, side.of_pass)
-    with kept.locked():
+    with kept.locked(_name(side), progress.note):
         missing = kept.missing(wanted)
         forward = Counts()
         if missing:
@@ -139,8 +139,7 @@ def _pass(
         sinks=sinks,
     )
     saver = _Saver(kept, wanted)
-    name = f"{side.model} {side.checkpoint} × {side.corpus}"
-    with progress.step(name, len(texts), "texts") as step:
+    with progress.step(_name(side), len(texts), "texts") as step:
         step.advance(counts.texts)
         for shard, more in measure(model, texts, list(observables.values()), settings, first, step.advance):
             counts = counts + more
@@ -150,6 +149,10 @@ def _pass(
         facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem)
         kept.finish(observables, wanted, facts)
     return _minus(counts, before)
+
+
+def _name(side: Side) -> str:
+    return f"{side.model} {side.checkpoint} × {side.corpus}"
 
 
 def sink_rule(spec: SinkSpec) -> SinkRule:
