@@ -113,5 +113,6 @@ GROUPS = Analysis(
     resolve=_resolve,
     compute=_compute,
     pooled=True,
+    rounds=3,  # with both controls
     baselines=True,
 )

@@ -26,6 +26,8 @@ TABLES: dict[type, str] = {
 }
 OF_NO_VIEW = (SinkToken, SinkCut)  # what is the same under every view is stored once
 
+NO_INTERVAL = "its interval is not finite and was left out"
+
 
 @dataclass
 class Rows:
@@ -67,7 +69,7 @@ class Rows:
             self.tables.setdefault(table, []).append(row)
 
     def reasons(self) -> list[Row]:
-        """Return why numbers are NULL, one entry for each statistic, view and reason."""
+        """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
         return [
             {"statistic": statistic, "view": view, "layers": sorted(set(layers), key=lambda x: (x is None, x))}
             | {"reason": reason}
@@ -83,13 +85,13 @@ def where(place: Place | None, layers: int) -> Row:
 
 
 def finite(result: Result) -> Result:
-    """Return the result without numbers that are not finite: no value with a reason, or no interval."""
+    """Return the result without numbers that are not finite: no value, or no interval, and the reason."""
     if isinstance(result, Eigenvalue | TokenType | SinkToken | SinkCut):
         return result
     if result.value is not None and not math.isfinite(result.value):
         return replace(result, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
     if not all(end is None or math.isfinite(end) for end in (result.ci_low, result.ci_high)):
-        return replace(result, ci_low=None, ci_high=None)
+        return replace(result, ci_low=None, ci_high=None, reason=result.reason or NO_INTERVAL)
     return result
 
 
