@@ -15,7 +15,20 @@ PACKAGE = ROOT / "reporter"
 
 # Data flows from left to right and nobody imports to the right: texts know nothing of models, and metrics
 # nothing of runs.
-FLOW = ["errors", "locks", "spec", "texts", "models", "forward", "observables", "metrics", "store", "claims", "report"]
+FLOW = [
+    "errors",
+    "build",
+    "locks",
+    "spec",
+    "texts",
+    "models",
+    "forward",
+    "observables",
+    "metrics",
+    "store",
+    "claims",
+    "report",
+]
 MAY_IMPORT = (
     {room: set(FLOW[:place]) for place, room in enumerate(FLOW)}
     | {
@@ -27,6 +40,7 @@ MAY_IMPORT = (
         "analyses": {*FLOW[: FLOW.index("metrics")], "metrics", "weights"},  # beside metrics: it gets the model itself
         "report": {
             "errors",
+            "build",
             "metrics",
             "store",
             "analyses",

@@ -36,12 +36,16 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
 
 
 @pytest.mark.report
-def test_a_second_run_computes_nothing_and_says_so(study, run, store):
+def test_a_second_run_computes_nothing_and_says_so(study, run, store, out):
     run(study())
     before = store.frame(NUMBERS)
     outcome, said = run(study())
     assert (outcome.computed, outcome.cached, outcome.pages) == (0, 20, ())
-    assert "nothing to compute, all 20 cells are done" in said
+    assert "nothing to compute, all 20 cells are done" in said and "the report is up to date" in said
+    page = out / "tiny" / "index.html"
+    page.write_text(page.read_text("utf-8").replace('content="reporter ', 'content="reporter 0.0.', 1), "utf-8")
+    assert [one.name for one in run(study())[0].pages] == ["index.html"] * 2  # an older reporter wrote it
+    assert run(study())[0].pages == ()
     pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
 
 
