@@ -18,6 +18,8 @@ PACKAGE = ROOT / "reporter"
 FLOW = [
     "errors",
     "geometry",
+    "build",
+    "locks",
     "spec",
     "texts",
     "models",
@@ -45,6 +47,7 @@ MAY_IMPORT = (
         },  # beside metrics: it gets the model itself
         "report": {
             "errors",
+            "build",
             "metrics",
             "store",
             "analyses",

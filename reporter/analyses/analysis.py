@@ -89,6 +89,7 @@ class Analysis(Definition):
         models: names of the models of a study that are looked at; all of them by default.
         pooled: whether it reads one vector for each text, so that ``pooling`` matters.
         last_only: whether of a model with several checkpoints only the last one is looked at.
+        rounds: how often the texts that it reads go through the model, for the estimate of a plan; 0 if it reads none.
         baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
     """
 
@@ -99,6 +100,7 @@ class Analysis(Definition):
     models: Callable[[Study], tuple[str, ...]] = lambda study: tuple(study.models)
     pooled: bool = False
     last_only: bool = False
+    rounds: int = 1
     baselines: bool = False
 
 

@@ -98,7 +98,7 @@ def _texts(groups: Groups, control: Control, context: Context) -> Groups:
         }
     from reporter.models.words import whole_words
 
-    words = whole_words(context.model.checkpoint)
+    words = whole_words(context.model.checkpoint, offline=True)  # it is loaded, so its files are here
     return {name: random_words(texts, words, stream(context.seed, control, name)) for name, texts in groups.items()}
 
 
@@ -127,5 +127,6 @@ GROUPS = Analysis(
     resolve=_resolve,
     compute=_compute,
     pooled=True,
+    rounds=3,  # with both controls
     baselines=True,
 )

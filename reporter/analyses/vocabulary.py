@@ -208,4 +208,5 @@ VOCABULARY = Analysis(
     compute=_compute,
     models=_models,
     last_only=True,
+    rounds=0,
 )

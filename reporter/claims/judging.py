@@ -16,7 +16,7 @@ from reporter.claims.power import power
 from reporter.claims.relation_claims import relation_finding
 from reporter.claims.shape_claims import shape_finding
 from reporter.claims.value_claims import value_finding
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, describe
 from reporter.spec.claim_parts import GROUPS, SqlNumber
 from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
 from reporter.store.schema import Verdict, Word
@@ -145,7 +145,7 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
 def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
     try:
         return readings(claim, numbers)
-    except ReporterError:  # no results yet: the claim fails with that reason under the view that the study says
+    except Exception:  # such as no results yet: the test fails with that reason, under the view that the study says
         return [Reading(1, (claim.views or numbers.study.views)[0], None)]
 
 
@@ -172,7 +172,7 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     except (Missing, ReporterError) as error:
         return str(error)
     except Exception as error:  # a claim that breaks is no reason to lose the others, nor the run
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return describe(error)
     if not claim.views and compares_roles(claim, numbers):
         if view == NO_SINKS:
             note = f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"

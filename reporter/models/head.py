@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
-from reporter.models.local import local_folder, named
-from reporter.models.quiet import quiet
+from reporter.models.local import loading, local_folder
 from reporter.models.trace import trace
 from reporter.models.weights import build, needed, read_config
 
@@ -89,7 +88,7 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         ReporterError: if the checkpoint has no language-model head, or its logits are not those of the whole
             language model.
     """
-    with named(checkpoint), quiet(), torch.inference_mode(False), torch.no_grad():
+    with loading(checkpoint, offline), torch.inference_mode(False), torch.no_grad():
         folder = local_folder(checkpoint, offline)
         config = read_config(checkpoint, folder)
         kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"

@@ -98,13 +98,17 @@ def download(checkpoint: Checkpoint, offline: bool, weights: bool = True) -> Pat
     return folder
 
 
-def tokenizer_of(borrowed: Borrowed) -> Path:
+def tokenizer_of(borrowed: Borrowed, offline: bool) -> Path:
     """Return the folder of a tokenizer from another repository, fetching it where it is not in the local cache.
+
+    Args:
+        borrowed: which one.
+        offline: fetch nothing.
 
     Raises:
         ReporterError: if it cannot be fetched.
     """
-    return borrowed.path or _fetch(borrowed.hub, borrowed.revision, list(_WANTED), offline=False)
+    return borrowed.path or _fetch(borrowed.hub, borrowed.revision, list(_WANTED), offline)
 
 
 def cached_snapshot(hub: str, revision: str) -> Path | None:

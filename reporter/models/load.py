@@ -15,9 +15,8 @@ from reporter.models.attention import Attention
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing
 from reporter.models.inputs import Inputs
-from reporter.models.local import local_folder, named
+from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file
-from reporter.models.quiet import quiet
 from reporter.models.tokenizer import load_tokenizer
 from reporter.models.weights import load_module
 
@@ -140,10 +139,10 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         ReporterError: if files are missing or damaged, weights are missing, or the self-test fails.
     """
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
-    with named(checkpoint), quiet(), torch.inference_mode(False):
+    with loading(checkpoint, offline), torch.inference_mode(False):
         folder = local_folder(checkpoint, offline)
         config_file(folder)
-        tokenizer = load_tokenizer(checkpoint, folder)
+        tokenizer = load_tokenizer(checkpoint, folder, offline)
         module = load_module(checkpoint, folder)
         place = torch.device(device)
         module = module.to(place)

@@ -1,4 +1,4 @@
-"""Where a checkpoint's files are on this machine, and errors that say which checkpoint they are about."""
+"""Where a checkpoint's files are on this machine, and what holds while something of it is loaded."""
 
 from __future__ import annotations
 
@@ -8,18 +8,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.errors import ReporterError
+from reporter.models.quiet import quiet
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 
 @contextmanager
-def named(checkpoint: Checkpoint) -> Iterator[None]:
-    """Put the checkpoint's name before every error."""
+def loading(checkpoint: Checkpoint, offline: bool) -> Iterator[None]:
+    """Load something of a checkpoint: its name before every error, transformers silent, and no network if offline.
+
+    Args:
+        checkpoint: what is loaded.
+        offline: never ask a hub, not even for Python code that a configuration names in another repository.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = offline or before  # its environment variable was read once, long ago
     try:
-        yield
+        with quiet():
+            yield
     except ReporterError as error:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
 
 
 def local_folder(checkpoint: Checkpoint, offline: bool) -> Path:

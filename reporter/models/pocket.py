@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reporter.errors import ReporterError
+from reporter.locks import held
 from reporter.models.pocket_tokenizer import ensure_tokenizer
 from reporter.models.quiet import quiet
 from reporter.models.recipe import with_record
@@ -41,6 +42,9 @@ class Progress(Protocol):
     def step(self, name: str, total: int, unit: str) -> AbstractContextManager[Step]:
         """Show one step while it runs."""
 
+    def note(self, text: str) -> None:
+        """Say one thing."""
+
 
 def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Checkpoint, ...]:
     """Train what must be trained, and return the checkpoints with their losses filled in.
@@ -61,12 +65,10 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Chec
     assert first.path is not None and first.recipe is not None
     record = read_record(first.path)
     if record is None or not _steps(checkpoints) <= record.losses.keys():
-        from filelock import FileLock
-
         prepare(first.origin, progress)
         try:
             first.path.mkdir(parents=True, exist_ok=True)
-            with FileLock(first.path.with_suffix(".lock")):  # a second run waits, and then finds it done
+            with held(first.path.with_suffix(".lock"), f"training {first.model}", progress.note):
                 record = _train(checkpoints, progress)
         except OSError as error:
             raise ReporterError(f"model '{first.model}': cannot write to {first.path}: {error.strerror}") from error

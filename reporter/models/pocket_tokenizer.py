@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
+from reporter.locks import held
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -65,15 +65,14 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
     folder = checkpoint.path / _FOLDER
     if not (folder / "tokenizer.json").is_file():
         checkpoint.path.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=checkpoint.path, prefix="unfinished-"))
-        try:
-            write_tokenizer(checkpoint.recipe, checkpoint.training_texts, temporary)
-            temporary.replace(folder)
-        except OSError:
-            if not (folder / "tokenizer.json").is_file():  # else another process was faster, with the same result
-                raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        # A lock of its own: it is made when a run is planned, while another run may be training the model.
+        with held(checkpoint.path / "tokenizer.lock", f"tokenizer of {checkpoint.model}"):
+            if not (folder / "tokenizer.json").is_file():
+                part = checkpoint.path / "tokenizer.part"
+                shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+                part.mkdir()
+                write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
+                part.replace(folder)
     return folder
 
 

@@ -13,20 +13,25 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 
-def load_tokenizer(checkpoint: Checkpoint, folder: Path) -> Any:
+def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     """Return the tokenizer of the model in ``folder``, padding on the right.
 
     A checkpoint in a sub-folder without a tokenizer has that of the folder above; a study may name another repository.
 
+    Args:
+        checkpoint: of which model.
+        folder: where the model's files are.
+        offline: never ask a hub.
+
     Raises:
         ReporterError: if there is none, or it cannot be read.
     """
-    place = _place(checkpoint, folder)
+    place = _place(checkpoint, folder, offline)
     try:
         tokenizer = _class(place).from_pretrained(
             str(place),
             trust_remote_code=checkpoint.trust_remote_code,
-            local_files_only=not checkpoint.trust_remote_code,
+            local_files_only=offline or not checkpoint.trust_remote_code,
         )
     except Exception as error:
         raise ReporterError(f"its tokenizer in {place} cannot be read: {_one_line(error)}") from error
@@ -77,11 +82,11 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
         raise ReporterError(f"'bos: {bos}' has no effect on its tokenizer")
 
 
-def _place(checkpoint: Checkpoint, folder: Path) -> Path:
+def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:
     if checkpoint.tokenizer is not None:
         from reporter.models.hub import tokenizer_of
 
-        return tokenizer_of(checkpoint.tokenizer)
+        return tokenizer_of(checkpoint.tokenizer, offline)
     return folder if checkpoint.trust_remote_code else tokenizer_folder([folder, checkpoint.path or folder])
 
 

@@ -25,7 +25,7 @@ _ENDS = "</w>"  # how the first BPE tokenizers mark a token that ends a word
 _ONE_LETTER_WORDS = frozenset({"a", "A", "I"})
 
 
-def whole_words(checkpoint: Checkpoint) -> list[str]:
+def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
     """Return the tokens that are whole alphabetic words, in the order of their ids, each once.
 
     Words of WordPiece lack the mark ``##``; those of byte-level BPE and SentencePiece begin with the mark of
@@ -34,12 +34,13 @@ def whole_words(checkpoint: Checkpoint) -> list[str]:
 
     Args:
         checkpoint: of any model; a recipe model need not have been trained yet.
+        offline: never ask a hub.
 
     Raises:
         ReporterError: if the model's tokenizer cannot be read, or has no such words.
     """
     try:
-        folder = _folder(checkpoint)
+        folder = _folder(checkpoint, offline)
         vocabulary, special = _vocabulary(folder)
     except ReporterError as error:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
@@ -84,7 +85,7 @@ def word_tokens(tokenizer: Any, size: int) -> WordTokens:
     return WordTokens({vocabulary[token]: word for token, word in words.items()}, goes_on, unfinished)
 
 
-def _folder(checkpoint: Checkpoint) -> Path:
+def _folder(checkpoint: Checkpoint, offline: bool) -> Path:
     if checkpoint.states:
         raise ReporterError("there are only its states, no tokenizer")
     if checkpoint.recipe is not None:
@@ -94,11 +95,11 @@ def _folder(checkpoint: Checkpoint) -> Path:
     if checkpoint.tokenizer is not None:
         from reporter.models.hub import tokenizer_of
 
-        return tokenizer_of(checkpoint.tokenizer)
+        return tokenizer_of(checkpoint.tokenizer, offline)
     if checkpoint.folder is None or checkpoint.path is None:
         from reporter.models.hub import download
 
-        return tokenizer_folder([download(checkpoint, offline=False, weights=False)])
+        return tokenizer_folder([download(checkpoint, offline, weights=False)])
     return tokenizer_folder([checkpoint.folder, checkpoint.path])
 
 

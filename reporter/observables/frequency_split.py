@@ -78,7 +78,7 @@ class FrequencySplit(PerToken):
             return
         values = self.of_tokens(layer)
         defined = values.isfinite()
-        both = torch.cat([values.nan_to_num(nan=0.0), defined], dim=1).double()
+        both = torch.cat([values.where(defined, 0.0), defined], dim=1).double()
         for stratum, rows in enumerate(layer.batch.rows):
             for kind, mask in enumerate(self._masks):
                 sums = mask[rows].T @ both[rows]  # (samples, 4), the whole corpus last

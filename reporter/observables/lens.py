@@ -65,7 +65,9 @@ class Lens(SampledTokens):
         parts = []
         for here, last in zip(read, self._last, strict=True):
             entropy = -(here.exp() * here).nan_to_num(nan=0.0).sum(dim=1)
-            divergence = (last.exp() * (last - here)).nan_to_num(nan=0.0).sum(dim=1)
+            p = last.exp()
+            # Where p is 0 the term is 0; elsewhere a token that the layer rules out makes the divergence infinite.
+            divergence = (p * (last - here)).where(p > 0, 0.0).sum(dim=1)
             parts.append(torch.stack([entropy, divergence.clamp_min(0.0)], dim=1).double())
         found[self._rows] = torch.cat(parts)
         return found

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class PerToken(Bootstrapped):
     """Sum and count of each quantity, at each place and stratum, over all texts and under each bootstrap replicate.
 
-    A token for which a quantity is undefined (NaN) is left out of its sum and count. Shapes, with P places, S strata,
-    Q quantities and R replicates: ``sums`` and ``counts`` (P, S, Q); ``replicate_sums`` and ``replicate_counts``
-    (R, P, S, Q).
+    A token for which a quantity is undefined (NaN, or infinite) is left out of its sum and count. With P places, S
+    strata, Q quantities and R replicates the shapes are: ``sums`` and ``counts`` (P, S, Q); ``replicate_sums`` and
+    ``replicate_counts`` (R, P, S, Q).
 
     Args:
         layout: the places that are read.
@@ -69,7 +69,7 @@ class PerToken(Bootstrapped):
             return
         values = self.of_tokens(layer)
         defined = values.isfinite()
-        both = torch.cat([values.nan_to_num(nan=0.0, posinf=0.0), defined], dim=1).double()
+        both = torch.cat([values.where(defined, 0.0), defined], dim=1).double()
         sums = torch.zeros(
             len(self._texts) * len(STRATA), both.shape[1], dtype=torch.float64, device=both.device
         ).index_add_(0, self._row_of_text, both)

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from reporter.build import build
 from reporter.report import numbers
 
 _PACKED = Path(__file__).parent / "templates"
@@ -29,6 +30,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals["build"] = build()  # a run writes pages of another build again
     made.filters["short"] = numbers.short
     made.filters["whole"] = numbers.whole
     made.filters["duration"] = numbers.seconds

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sysconfig
 import time
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.errors import ReporterError
 from reporter.metrics.base import Metric, PairValue, Value
 from reporter.observables.observed import Observed
 from reporter.runs.rows import Record, Rows, quiet
@@ -170,15 +166,3 @@ def compared_columns(sides: Sequence[Measured]) -> Mapping[str, Any]:
     both = [pass_columns(side, caused=True) for side in sides]
     sums = {name: sum(one[name] for one in both) for name, value in both[0].items() if not isinstance(value, str)}
     return {**sums, **{name: joined(both[0][name], both[1][name]) for name in ("device", "precision")}}
-
-
-def describe(error: BaseException) -> str:
-    """Say in one line what went wrong; for an error nobody expected, where in the code."""
-    if isinstance(error, ReporterError):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platlib", "purelib"))
-    ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
-    where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:500]}{where}"

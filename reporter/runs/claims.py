@@ -51,6 +51,9 @@ def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
     for verdict in said:
         for text in (line(verdict), *more(verdict)):
             progress.note(f"  {text}")
+    for verdict in found:
+        if verdict.reading > 1 and verdict.verdict == "failed" and verdict.claim not in skipped:
+            progress.note(f"  {also(verdict)}")
     for name in sorted(skipped):
         progress.note(f"  claim {name}: not tested, this run measured only a part of the study")
     if said:
@@ -68,6 +71,14 @@ def line(verdict: Verdict) -> str:
     if verdict.ci_low is not None and verdict.ci_high is not None:
         text += f" [{verdict.ci_low:.4g}, {verdict.ci_high:.4g}]"
     return text + (f", paper {verdict.paper:g}" if verdict.paper is not None else "")
+
+
+def also(verdict: Verdict) -> str:
+    """Say of another view, or a baseline, that the claim could not be tested there."""
+    on = [f"view '{verdict.view}'"] * (verdict.view is not None) + [f"baseline {verdict.baseline}"] * bool(
+        verdict.baseline
+    )
+    return f"claim {verdict.claim} ({', '.join(on)}): not tested there  {verdict.detail['reason']}"
 
 
 def more(verdict: Verdict) -> list[str]:

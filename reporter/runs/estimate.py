@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.plan import Plan
+    from reporter.runs.plan import Asked, Cell, Plan
+    from reporter.texts import Texts
 
 FLOPS = 100e9  # what a few CPU cores do in float32; a GPU does a thousand times that
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers
@@ -24,20 +26,31 @@ class Estimate:
     Args:
         tokens: tokens through models, over all passes.
         passes: passes over a corpus.
+        analyses: cells of analyses.
+        analysed: tokens through models for these.
         memory: bytes of the largest model's weights, observables and one batch; None if no size is known.
-        seconds: of the forward passes at ``FLOPS``; None if a size is not known.
+        seconds: of what goes through models at ``FLOPS``; None if a size is not known.
     """
 
     tokens: int
     passes: int
+    analyses: int
+    analysed: int
     memory: int | None
     seconds: float | None
 
     def line(self) -> str:
         """Say it in one line."""
-        if not self.passes:
+        parts = []
+        if self.passes:
+            parts.append(
+                f"{self.tokens:,} tokens in {_many(self.passes, 'pass', 'passes')}, unless observables are cached"
+            )
+        if self.analyses:
+            parts.append(f"{self.analysed:,} tokens in {_many(self.analyses, 'cell', 'cells')} of analyses")
+        if not parts:
             return "nothing to measure"
-        said = f"about {self.tokens:,} tokens in {self.passes} passes, unless observables are cached"
+        said = f"about {', and '.join(parts)}"
         if self.memory is not None:
             said += f"; {self.memory / 2**30:.1f} GiB of memory"
         if self.seconds is not None:
@@ -54,17 +67,26 @@ def estimate(plan: Plan) -> Estimate:
         for checkpoint in found
     }
     passes: dict[tuple[str, str, str], int] = {}
+    analyses: list[tuple[tuple[str, str], Reading]] = []
     for cell in plan.cells:
-        texts = plan.texts.get(cell.key.corpus)
-        if cell.compares:
-            continue  # both sides have cells of their own
-        if cell.state == "run" and cell.asked is None and texts is not None and not isinstance(texts, Exception):
-            limit = plan.file.study.corpora[cell.key.corpus].max_tokens
-            passes[cell.key[:3]] = min(int(texts.words * TOKENS_PER_WORD), len(texts) * limit)
+        if cell.state != "run" or cell.compares:
+            continue  # both sides of a comparison have cells of their own
+        if cell.asked is not None:
+            analyses.append((cell.key[:2], _read(cell, cell.asked, plan)))
+        else:
+            passes[cell.key[:3]] = _tokens(plan, cell.key.corpus)
+    samples: dict[str, int] = {}
+    for cell in plan.cells:
+        if cell.options is not None:
+            for name in SAMPLES & set(plan.metrics[cell.key.metric].needs):
+                samples[name] = max(samples.get(name, 0), cell.options.size_of(name))
+    kept = sum(samples.values()) + 2 * plan.file.study.run.batch_tokens
+    loads = [((model, checkpoint), tokens, kept) for (model, checkpoint, _), tokens in passes.items()]
+    loads += [(of, reading.tokens, reading.texts) for of, reading in analyses]
     memory: list[int] = []
     seconds: float | None = 0.0
-    for (model, checkpoint, _), tokens in passes.items():
-        size = _size(checkpoints[model, checkpoint])
+    for of, tokens, states in loads:
+        size = _size(checkpoints[of])
         if size is None:
             seconds = None
             continue
@@ -72,17 +94,57 @@ def estimate(plan: Plan) -> Estimate:
         weights = 12 * layers * width**2
         if seconds is not None:
             seconds += 2 * weights * tokens / FLOPS
-        samples: dict[str, int] = {}
-        for cell in plan.cells:
-            if cell.options is not None:
-                for name in SAMPLES & set(plan.metrics[cell.key.metric].needs):
-                    samples[name] = max(samples.get(name, 0), cell.options.size_of(name))
-        sampled = sum(samples.values())
-        states = (layers + 1) * width * 4
-        memory.append(
-            4 * weights + 8 * (layers + 1) * width**2 + states * (sampled + 2 * plan.file.study.run.batch_tokens)
-        )
-    return Estimate(sum(passes.values()), len(passes), max(memory, default=None), seconds)
+        memory.append(4 * weights + 8 * (layers + 1) * width**2 + 4 * (layers + 1) * width * states)
+    analysed = sum(reading.tokens for _, reading in analyses)
+    most = max(memory, default=None)
+    return Estimate(sum(passes.values()), len(passes), len(analyses), analysed, most, seconds)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What goes through a model for a cell of an analysis.
+
+    Args:
+        tokens: all of them.
+        texts: texts, of each of which one vector is kept at each place.
+    """
+
+    tokens: int
+    texts: int
+
+
+def _texts(plan: Plan, corpus: str) -> Texts:
+    return cast("Texts", plan.texts[corpus])  # a cell whose corpus cannot be had does not run
+
+
+def _tokens(plan: Plan, corpus: str) -> int:
+    texts = _texts(plan, corpus)
+    return min(int(texts.words * TOKENS_PER_WORD), len(texts) * plan.file.study.corpora[corpus].max_tokens)
+
+
+def _read(cell: Cell, asked: Asked, plan: Plan) -> Reading:
+    """Guess what a cell of an analysis reads: samples of its corpora, or the texts that its item holds."""
+    tokens = texts = 0
+    for corpus in asked.corpora:
+        there = len(_texts(plan, corpus))
+        sample = asked.item.get("sample") if isinstance(asked.item, Mapping) else None
+        drawn = min(sample or there, there)
+        texts += drawn
+        tokens += _tokens(plan, corpus) * drawn // max(there, 1)
+    if not asked.corpora:
+        written = list(_strings(asked.item))
+        texts = len(written)
+        tokens = int(sum(len(text.split()) for text in written) * TOKENS_PER_WORD)
+    rounds = plan.analyses[cell.key.metric].rounds
+    return Reading(tokens * rounds, texts * rounds)
+
+
+def _strings(item: Any) -> Iterator[str]:
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, Mapping | list):
+        for part in item.values() if isinstance(item, Mapping) else item:
+            yield from _strings(part)
 
 
 def _size(checkpoint: Checkpoint) -> tuple[int, int] | None:
@@ -99,6 +161,10 @@ def _size(checkpoint: Checkpoint) -> tuple[int, int] | None:
     depth = next((config[key] for key in _DEPTH_KEYS if isinstance(config.get(key), int)), None)
     width = next((config[key] for key in _WIDTH_KEYS if isinstance(config.get(key), int)), None)
     return (depth, width) if depth and width else None
+
+
+def _many(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _duration(seconds: float) -> str:

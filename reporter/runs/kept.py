@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from reporter.forward.measure import Counts
 from reporter.forward.places import Layout
+from reporter.locks import held, held_if_free
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.runs.fingerprint import digest
@@ -71,10 +69,16 @@ class Kept:
         self._of_pass = of_pass
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder, so that two runs that need the same pass do it once."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / "lock"):
+    def locked(self, what: str, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Hold the folder, so that two runs that need the same pass do it once and ``make_room`` leaves it alone.
+
+        Args:
+            what: name of the pass, for people.
+            waiting: told once whom it waits for.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with held(_lock_of(self.folder), what, waiting):
+            self.folder.mkdir(exist_ok=True)
             yield
 
     def facts(self) -> PassFacts | None:
@@ -148,20 +152,41 @@ class Kept:
 
 
 def make_room(folder: Path, budget: int) -> list[str]:
-    """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names."""
-    passes = [path for path in folder.iterdir() if path.is_dir()] if folder.exists() else []
-    sizes = {path: sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) for path in passes}
-    total = sum(sizes.values())
+    """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names.
+
+    A pass that a run holds at this moment stays, however old it is.
+    """
+    passes = []
+    for path in folder.iterdir() if folder.exists() else ():
+        with suppress(FileNotFoundError):  # another run may be making room, too
+            if path.is_dir():
+                passes.append((path.stat().st_mtime, path, _bytes(path)))
+    total = sum(size for _, _, size in passes)
     dropped = []
-    for path in sorted(passes, key=lambda path: path.stat().st_mtime):
+    for _, path, size in sorted(passes):
         if total <= budget:
             break
-        if time.time() - path.stat().st_mtime < 60:  # another run may be writing it
-            continue
-        shutil.rmtree(path, ignore_errors=True)
-        total -= sizes[path]
-        dropped.append(path.name)
+        with held_if_free(_lock_of(path)) as free:
+            if free:
+                shutil.rmtree(path, ignore_errors=True)
+                total -= size
+                dropped.append(path.name)
     return dropped
+
+
+def _lock_of(folder: Path) -> Path:
+    """Return the file that is locked: beside the folder, as one inside would go with it while others wait at it."""
+    return folder.with_name(f"{folder.name}.lock")
+
+
+def _bytes(folder: Path) -> int:
+    """Return the size of the files in a folder, to which a run may be adding and from which it may be removing."""
+    total = 0
+    for inside, _, files in os.walk(folder):
+        for file in files:
+            with suppress(FileNotFoundError):
+                total += Path(inside, file).stat().st_size
+    return total
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -80,7 +80,7 @@ def measured(
         progress: where the pass is shown.
     """
     kept = Kept(folder, side.of_pass)
-    with kept.locked():
+    with kept.locked(_name(side), progress.note):
         missing = kept.missing(wanted)
         forward = Counts()
         if missing:
@@ -142,8 +142,7 @@ def _pass(
         sinks=sinks,
     )
     saver = _Saver(kept, wanted)
-    name = f"{side.model} {side.checkpoint} × {side.corpus}"
-    with progress.step(name, len(texts), "texts") as step:
+    with progress.step(_name(side), len(texts), "texts") as step:
         step.advance(counts.texts)
         fed = [observable for name, observable in observables.items() if name not in unfed]
         for shard, more in measure(model, texts, fed, settings, first, step.advance):
@@ -164,6 +163,10 @@ def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
             wanted[name] = max(wanted.get(name, 0), size)
     return wanted
+
+
+def _name(side: Side) -> str:
+    return f"{side.model} {side.checkpoint} × {side.corpus}"
 
 
 def sink_rule(spec: SinkSpec) -> SinkRule:

@@ -230,7 +230,7 @@ class _Inputs:
             return error
 
     def _words_of(self, model: str) -> Sequence[str]:
-        return whole_words(or_raise(self.checkpoints(model))[-1])
+        return whole_words(or_raise(self.checkpoints(model))[-1], self.offline)
 
 
 class _Only:

@@ -13,6 +13,8 @@ from reporter.table import Row
 Record = dict[str, Any]
 T = TypeVar("T")
 
+NO_INTERVAL = "its interval is not finite and was left out"
+
 
 @dataclass
 class Rows:
@@ -48,7 +50,7 @@ class Rows:
             self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
     def reasons(self) -> list[Record]:
-        """Return why numbers are NULL, one entry for each statistic, view and reason."""
+        """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
         return [
             {"statistic": statistic, "view": view, "layers": sorted(set(layers), key=lambda x: (x is None, x))}
             | {"reason": reason}
@@ -57,11 +59,11 @@ class Rows:
 
 
 def finite(number: Number) -> Number:
-    """Return the number without what is not finite: no value with a reason, or no interval."""
+    """Return the number without what is not finite: no value, or no interval, and the reason."""
     if number.value is not None and not math.isfinite(number.value):
         return replace(number, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
     if not all(end is None or math.isfinite(end) for end in (number.ci_low, number.ci_high)):
-        return replace(number, ci_low=None, ci_high=None)
+        return replace(number, ci_low=None, ci_high=None, reason=number.reason or NO_INTERVAL)
     return number
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.build import build
 from reporter.runs.claims import judge_claims
 from reporter.runs.correlations import write_correlations
 from reporter.runs.kept import make_room
@@ -150,10 +151,10 @@ def _now() -> datetime:
 
 
 def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ...]:
-    """Render what is older than the database."""
+    """Render the report where a page is older than the database, or by another build of reporter."""
     database = out / "results.duckdb"
     pages = [out / "index.html", *(out / study / "index.html" for study in studies)]
-    if all(page.exists() and page.stat().st_mtime >= database.stat().st_mtime for page in pages):
+    if all(_is_current(page, database) for page in pages):
         progress.note(f"the report is up to date: {pages[-1]}")
         return ()
     from reporter.report import render
@@ -162,3 +163,10 @@ def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ..
     written = tuple(render(database, out, studies))
     progress.note(f"report: {pages[-1]} ({time.perf_counter() - began:.1f} s)")
     return written
+
+
+def _is_current(page: Path, database: Path) -> bool:
+    if not page.exists() or page.stat().st_mtime < database.stat().st_mtime:
+        return False
+    with page.open("rb") as file:
+        return f'content="reporter {build()}"'.encode() in file.read(1000)

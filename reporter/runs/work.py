@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reporter.errors import describe
 from reporter.models.anatomy import Anatomy
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.models.states import SavedStates, load_states
 from reporter.runs.analysis_cells import analyse, model_columns
-from reporter.runs.cells import Computed, Measurement, cell_row, compared_columns, compute, describe, pass_columns
+from reporter.runs.cells import Computed, Measurement, cell_row, compared_columns, compute, pass_columns
 from reporter.runs.machine import pick_device
 from reporter.runs.passes import Measured, measured, sink_rule, wanted_by
 from reporter.runs.plan import FORCED, or_raise
+from reporter.runs.rows import NO_INTERVAL
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +59,7 @@ class _Worker:
         self.device = pick_device(self.study.run.device)
         self.sinks = sink_rule(self.study.sinks)
         self.computed = self.failed = 0
+        self.without_interval: list[Cell] = []
         self.prepared = cache(self._prepare)
 
     def do(self) -> tuple[int, int]:
@@ -75,6 +78,12 @@ class _Worker:
             if cell.state == "run" and cell.compares:
                 self._compare(cell)
         self._relate()
+        if lost := self.without_interval:
+            names = ", ".join(dict.fromkeys(cell.key.metric for cell in lost))
+            many = "1 cell" if len(lost) == 1 else f"{len(lost)} cells"
+            self.progress.note(
+                f"  some intervals of {many} are not finite and were left out ({names}): see cells.reasons"
+            )
         return self.computed, self.failed
 
     def _relate(self) -> None:
@@ -158,6 +167,8 @@ class _Worker:
         numbers = dict(done.tables)
         self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
         self.computed += 1
+        if any(reason["reason"] == NO_INTERVAL for reason in done.reasons):
+            self.without_interval.append(cell)
 
     def _compare(self, cell: Cell) -> None:
         """Compute a cell that compares two sides; their observables are kept since their own cells were computed."""

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
-from reporter.models.local import local_folder, named
-from reporter.models.quiet import quiet
+from reporter.models.local import loading, local_folder
 from reporter.models.tokenizer import load_tokenizer
 from reporter.models.weights import build, load_module, read_config
 
@@ -36,9 +35,9 @@ class PlainModel:
     """
 
     def __init__(self, checkpoint: Checkpoint, layers: int, last: str, offline: bool) -> None:
-        with named(checkpoint), quiet(), torch.inference_mode(False):
+        with loading(checkpoint, offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, offline)
-            self.tokenizer: Any = load_tokenizer(checkpoint, folder)
+            self.tokenizer: Any = load_tokenizer(checkpoint, folder, offline)
             module = load_module(checkpoint, folder)
         self.full_precision = all(p.dtype == torch.float32 for p in module.parameters())
         self.module = module.float()
@@ -126,7 +125,7 @@ def load_language_model(checkpoint: Checkpoint, causal: bool, offline: bool) -> 
     import transformers
 
     kind = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForMaskedLM
-    with named(checkpoint), quiet(), torch.inference_mode(False):
+    with loading(checkpoint, offline), torch.inference_mode(False):
         folder = local_folder(checkpoint, offline)
         model, missing = build(kind, checkpoint, folder, read_config(checkpoint, folder))
     return None if missing else model.float()

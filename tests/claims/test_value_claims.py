@@ -186,5 +186,6 @@ def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatc
 
     monkeypatch.setattr("reporter.claims.judging.shape_finding", broken)
     found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
-    assert (found["a"].verdict, found["a"].detail["reason"]) == ("failed", "KeyError: 'boom'")
+    assert found["a"].verdict == "failed"
+    assert found["a"].detail["reason"].startswith("KeyError: 'boom' (test_value_claims.py:")
     assert found["b"].verdict == "supported"

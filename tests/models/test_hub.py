@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,7 @@ from reporter.models import hub
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import load
 from reporter.models.resolve import resolve
+from reporter.models.words import whole_words
 from reporter.spec.models import CheckpointSpec, HubModel
 
 OLD, NEW = "a" * 40, "b" * 40
@@ -226,3 +229,40 @@ def test_a_tokenizer_of_another_repository(cache: Path, family: Callable[[str], 
     assert (checkpoint.path, checkpoint.tokenizer.revision) == (bare, NEW)
     assert checkpoint.fingerprint != own  # another tokenizer gives other tokens
     assert load(checkpoint, "cpu", offline=True).tokenizer("a b")["input_ids"]
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_offline_holds_for_remote_code(cache, family, tmp_path, monkeypatch, offline: bool) -> None:
+    """A configuration may name Python code in another repository, which transformers would fetch."""
+    asked: list[str] = []
+
+    def ask(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        raise AssertionError("the hub was asked")
+
+    monkeypatch.setattr(socket, "getaddrinfo", ask)
+    place = put(cache, family("bert"), OLD)
+    config = json.loads((place / "config.json").read_text())
+    own = {"AutoConfig": "other/code--c.C", "AutoModel": "other/code--m.M"}
+    (place / "config.json").write_text(json.dumps(config | {"model_type": "martian", "auto_map": own}))
+    (checkpoint,) = find(True, tmp_path, trust_remote_code=True)
+    with pytest.raises(ReporterError, match=f"model 'm': its .* in {place} cannot be"):
+        load(checkpoint, "cpu", offline)
+    assert bool(asked) != offline
+
+
+def test_offline_holds_for_the_words_of_a_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def fetch(*_: Any, local_files_only: bool, **__: Any) -> str:
+        asked.append(local_files_only)
+        raise OSError("not there")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    answer(monkeypatch, (NEW, SAFE))
+    (own,) = find(False, tmp_path)
+    (borrowed,) = find(False, tmp_path, tokenizer="other/name")
+    for checkpoint in (own, borrowed):
+        with pytest.raises(ReporterError, match="cannot be fetched"):
+            whole_words(checkpoint, offline=True)
+    assert asked == [True, True]

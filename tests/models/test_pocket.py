@@ -16,11 +16,11 @@ import torch
 from safetensors.torch import load_file
 
 from reporter.errors import ReporterError
-from reporter.models import pocket_training
+from reporter.models import pocket_tokenizer, pocket_training
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.head import load_head
 from reporter.models.load import load
-from reporter.models.pocket import prepare
+from reporter.models.pocket import _remove_unfinished, prepare
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.spec.corpora import InlineCorpus
@@ -39,6 +39,7 @@ class Watched:
     def __init__(self) -> None:
         self.steps: list[tuple[str, int, str]] = []
         self.advanced = 0
+        self.notes: list[str] = []
 
     @contextmanager
     def step(self, name: str, total: int, unit: str) -> Iterator[Any]:
@@ -47,6 +48,9 @@ class Watched:
 
     def advance(self, amount: int) -> None:
         self.advanced += amount
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 def sentences(number: int) -> list[str]:
@@ -204,6 +208,22 @@ def test_a_killed_training_leaves_nothing_that_looks_finished(
     assert last.loss == clean.loss
     assert last.path is not None
     assert not list(last.path.glob("unfinished-*"))
+
+
+def test_a_tokenizer_that_another_process_is_making_survives_a_training(
+    resolved: Resolved, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is planned makes the tokenizer while another one begins to train, and clears up after dead ones."""
+    (checkpoint,) = resolved()
+    write = pocket_tokenizer.write_tokenizer
+
+    def meanwhile(recipe: Recipe, texts: Texts, folder: Path) -> None:
+        assert checkpoint.path is not None
+        _remove_unfinished(checkpoint.path)
+        write(recipe, texts, folder)
+
+    monkeypatch.setattr(pocket_tokenizer, "write_tokenizer", meanwhile)
+    assert (pocket_tokenizer.ensure_tokenizer(checkpoint) / "tokenizer.json").is_file()
 
 
 def test_a_half_written_checkpoint_is_trained_again(resolved: Resolved) -> None:

@@ -45,6 +45,9 @@ class Watched:
     def advance(self, amount: int) -> None:
         """Show nothing."""
 
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
 
 Study = Callable[..., dict[str, tuple[Checkpoint, ...]]]
 

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from oracles import bootstrap
 
 from reporter.forward.places import Layout
 from reporter.geometry.intervals import percentile_interval
 from reporter.observables.bootstrap import REPLICATES, poisson_weights
+from reporter.observables.frequency_split import FrequencySplit
+from reporter.observables.lens import Lens
+from reporter.observables.per_token import PerToken
 from reporter.observables.text_sums import QUANTITIES, TextSums
 
 
@@ -101,3 +107,40 @@ def test_replicates_are_weighted_sums_of_texts(make_batch, feed):
                 kept.replicate_sums[:, layer, stratum, at], weights.T @ sums, rtol=1e-5, atol=1e-5
             )
             assert np.array_equal(kept.replicate_counts[:, layer, stratum, at], weights.T @ counts)
+
+
+@pytest.mark.parametrize("infinity", [np.inf, -np.inf])
+def test_an_infinite_number_of_a_token_is_left_out(make_batch, feed, infinity):
+    class Given(PerToken):
+        name = "given"
+        quantities = ("x",)
+
+        def of_tokens(self, layer):
+            return torch.tensor([[1.0], [infinity], [3.0]])
+
+    kept = feed(Given(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+    assert kept.sums[0, 0, 0] == 4 and kept.counts[0, 0, 0] == 2
+    assert kept.replicate_sums.max() < 100
+
+
+def test_cosines_that_are_infinite_are_in_neither_half(make_batch, feed, monkeypatch):
+    monkeypatch.setattr(FrequencySplit, "of_tokens", lambda self, layer: torch.full((3, 2), -torch.inf))
+    kept = feed(FrequencySplit(Layout(0, 2), seed=0), make_batch(np.ones((1, 3, 2)), texts=[0, 0, 1]))
+    assert not kept.sums.any() and not kept.counts.any() and not kept.replicate_sums.any()
+
+
+def test_a_divergence_that_is_infinite_is_left_out(make_batch, feed):
+    """The last layer gives a token a half that layer 0 rules out; the other token is read alike by both."""
+
+    class Readout:
+        lens_problem = ""
+
+        def log_probabilities(self, states, closed):
+            ruled_out = torch.tensor([0.0, -torch.inf]) if states[0, 0] == 1 else torch.full((2,), 0.5).log()
+            yield torch.stack([ruled_out, torch.full((2,), 0.5).log()])
+
+    states = np.stack([np.ones((2, 2)), np.full((2, 2), 2.0)])
+    batch = replace(make_batch(states, texts=[0, 1]), readout=Readout())
+    kept = feed(Lens(Layout(1, 2), seed=0, share=1.0), batch)
+    assert kept.sums[0, 0].tolist() == pytest.approx([np.log(2), 0.0])
+    assert kept.counts[0, 0].tolist() == [2, 1]

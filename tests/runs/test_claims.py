@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
+from reporter.claims import Verdict
 from reporter.cli import app
+from reporter.runs.claims import also
 from reporter.runs.runner import Outcome
 
 CLAIMS = """claims:
@@ -93,3 +95,9 @@ def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
 )
 def test_exit_codes(failed, refuted, untested, strict, code):
     assert Outcome(1, 0, failed, (), refuted, untested, strict).exit_code == code
+
+
+def test_a_view_under_which_a_claim_breaks_is_said():
+    said = {"number": 1, "says": "", "source": "", "kind": "value", "paper": None, "verdict": "failed"}
+    found = Verdict(claim="c", reading=2, view="all", baseline="shuffled", detail={"reason": "KeyError: 'x'"}, **said)
+    assert also(found) == "claim c (view 'all', baseline shuffled): not tested there  KeyError: 'x'"

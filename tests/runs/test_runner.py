@@ -5,11 +5,10 @@ import shutil
 import pandas as pd
 import pytest
 
-from reporter.errors import UsageError
+from reporter.errors import UsageError, describe
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
-from reporter.runs import cells as cells_module
 from reporter.runs import passes
 
 NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
@@ -37,12 +36,16 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
 
 
 @pytest.mark.report
-def test_a_second_run_computes_nothing_and_says_so(study, run, store):
+def test_a_second_run_computes_nothing_and_says_so(study, run, store, out):
     run(study())
     before = store.frame(NUMBERS)
     outcome, said = run(study())
     assert (outcome.computed, outcome.cached, outcome.pages) == (0, 20, ())
-    assert "nothing to compute, all 20 cells are done" in said
+    assert "nothing to compute, all 20 cells are done" in said and "the report is up to date" in said
+    page = out / "tiny" / "index.html"
+    page.write_text(page.read_text("utf-8").replace('content="reporter ', 'content="reporter 0.0.', 1), "utf-8")
+    assert [one.name for one in run(study())[0].pages] == ["index.html"] * 2  # an older reporter wrote it
+    assert run(study())[0].pages == ()
     pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
 
 
@@ -127,7 +130,7 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
 
 def _broken(kind: str) -> Metric:
     def compute(seen, options):
-        yield Value("first", Place("embedding", 0), 1.0, 1)
+        yield Value("first", Place("embedding", 0), 1.0, 1, ci_low=float("-inf"), ci_high=2.0)
         if kind == "raises":
             raise ZeroDivisionError("by nothing")
         yield Value("second", Place("embedding", 0), float("nan"), 1)
@@ -142,7 +145,7 @@ def test_a_metric_that_breaks_leaves_the_others_alone(study, run, store, monkeyp
 
     known = {**registry.catalogue(), "motion": _broken(kind)}
     monkeypatch.setattr(planner, "catalogue", lambda: known)
-    outcome, _ = run(study(), only=["dec"])
+    outcome, said = run(study(), only=["dec"])
     rows = store.frame("SELECT status, error, reasons FROM cells WHERE metric = 'motion'")
     if kind == "raises":
         assert (outcome.computed, outcome.failed) == (5, 2)
@@ -152,6 +155,10 @@ def test_a_metric_that_breaks_leaves_the_others_alone(study, run, store, monkeyp
         assert rows["reasons"].str.contains("not a finite number").all()
         value = store.frame("SELECT value FROM layer_metrics WHERE statistic = 'second'")["value"]
         assert len(value) and value.isna().all()
+        assert rows["reasons"].str.contains("its interval is not finite and was left out").all()
+        first = store.frame("SELECT value, ci_low, ci_high FROM layer_metrics WHERE statistic = 'first'")
+        assert (first["value"] == 1).all() and first[["ci_low", "ci_high"]].isna().all(axis=None)
+        assert "some intervals of 2 cells are not finite and were left out (motion): see cells.reasons" in said
 
 
 def test_batch_size_changes_nothing(study, run, store):
@@ -219,4 +226,4 @@ def test_describe_says_where_an_unexpected_error_came_from():
     try:
         raise ValueError("a\nb")
     except ValueError as error:
-        assert cells_module.describe(error).startswith("ValueError: a b (test_runner.py:")
+        assert describe(error).startswith("ValueError: a b (test_runner.py:")
