@@ -90,9 +90,6 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
     share[0] += 1
     participation = total**2 / squares
     entropy = -(p @ np.log(p))
-    singular = np.zeros_like(p)
-    axes = spectrum > ROOTS_ZERO * total
-    singular[axes] = rank_of_roots_gradient(spectrum[axes])
     decay, fitted = np.zeros_like(p), spectrum[: most // 2]
     if len(fitted) >= 3:
         rank = np.arange(1, len(fitted) + 1)
@@ -103,14 +100,5 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
         "top_variance_share": share / total,
         "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
         "effective_rank": -np.exp(entropy) * (np.log(p) + entropy) / total,
-        "effective_rank_singular": singular,
         "decay": decay,
     }
-
-
-def rank_of_roots_gradient(squares: Floats) -> Floats:
-    """Return the derivative of exp(−Σ q log q), q = √λ/Σ√λ, by each λ."""
-    roots = np.sqrt(squares)
-    q = roots / roots.sum()
-    entropy = -(q @ np.log(q))
-    return np.asarray(-np.exp(entropy) * (np.log(q) + entropy) / roots.sum() / (2 * roots))

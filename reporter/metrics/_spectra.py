@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, error_over_texts
-from reporter.geometry.spectra import EQUAL, ROOTS_ZERO, ZERO, gradients, rank_of_roots_gradient
+from reporter.geometry.spectra import EQUAL, ROOTS_ZERO, ZERO, gradients
 from reporter.metrics._delta import sampled, texts_of
 
 if TYPE_CHECKING:
@@ -38,16 +37,14 @@ def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
     return found[found > ZERO * total], ""
 
 
-def uncentred_eigenvectors(seen: Observed, place: Place) -> tuple[Floats, Floats]:
-    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that are not zero, largest first, and vectors as columns.
+def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
+    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that have roots, largest first; n tokens span n directions.
 
-    They are the squared singular values of the matrix of states as they are, over n; n tokens span n directions.
+    They are the squared singular values of the matrix of states as they are, over n.
     """
-    mean = seen.moments(place).mean
-    values, vectors = np.linalg.eigh(seen.covariance(place) + np.outer(mean, mean))
-    values, vectors = values[::-1][: seen.tokens], vectors[:, ::-1][:, : seen.tokens]
-    kept = values > ROOTS_ZERO * np.trace(seen.covariance(place))
-    return values[kept], vectors[:, kept]
+    covariance, mean = seen.covariance(place), seen.moments(place).mean
+    values = np.linalg.eigvalsh(covariance + np.outer(mean, mean))[::-1][: seen.tokens]
+    return np.asarray(values[values > ROOTS_ZERO * np.trace(covariance)])
 
 
 def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
@@ -55,37 +52,19 @@ def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
 
     def compute() -> dict[str, Error | None]:
         values, vectors = np.linalg.eigh(seen.covariance(place))
-        most = seen.tokens - 1
-        spectrum, vectors = values[::-1][:most], vectors[:, ::-1][:, :most]
+        n = seen.tokens
+        spectrum, vectors = values[::-1][: n - 1], vectors[:, ::-1][:, : n - 1]
         kept = spectrum > ZERO * spectrum.sum()
         spectrum, vectors = spectrum[kept], vectors[:, kept]
-        x = sampled(seen).states(place).astype(np.float64) - seen.moments(place).mean
-        return _errors(seen, x @ vectors, spectrum, gradients(spectrum, min(seen.width(place), most)))
+        sample = sampled(seen)
+        x = sample.states(place).astype(np.float64) - seen.moments(place).mean
+        numbers = gradients(spectrum, min(seen.width(place), n - 1))
+        by = np.stack(list(numbers.values()), axis=1)
+        influences = np.square(x @ vectors) @ by - spectrum @ by
+        texts = texts_of(sample)
+        return {
+            name: error_over_texts(influence, texts, n, seen.texts)
+            for name, influence in zip(numbers, influences.T, strict=True)
+        }
 
     return seen.once(("spectral errors", seen.held, place), compute)
-
-
-def uncentred_error(seen: Observed, place: Place, values: Floats, vectors: Floats) -> Error | None:
-    """Return the error of the effective rank of the roots of eigenvalues of E xxᵀ, given with their vectors."""
-    x = sampled(seen).states(place).astype(np.float64)
-    return _errors(seen, x @ vectors, values, {"rankme": rank_of_roots_gradient(values)})["rankme"]
-
-
-def _errors(
-    seen: Observed, along: Floats, spectrum: Floats, gradients: Mapping[str, Floats]
-) -> dict[str, Error | None]:
-    """Return the error of each number whose derivative by each eigenvalue is given.
-
-    Args:
-        seen: the corpus.
-        along: the sampled states along each eigenvector, shape (m, eigenvalues).
-        spectrum: the eigenvalues.
-        gradients: of each number, shape (eigenvalues,).
-    """
-    by = np.stack(list(gradients.values()), axis=1)
-    influences = np.square(along) @ by - spectrum @ by
-    texts = texts_of(sampled(seen))
-    return {
-        name: error_over_texts(influence, texts, seen.tokens, seen.texts)
-        for name, influence in zip(gradients, influences.T, strict=True)
-    }

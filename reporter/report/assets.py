@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def write_assets(out: Path) -> None:
     if script.exists() and _first_line(script) == stamp:
         return
     # The bundle's one-letter names would clash with the page's own: everything goes into one function.
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
-    write(script, f'{stamp}(() => {{ "use strict";\n{{ {bundle} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+    write(script, f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> str:
+    """Return Vega, Vega-Lite and its embedding as one script; making it takes seconds."""
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
 
 
 def write(path: Path, text: str) -> None:

@@ -23,21 +23,21 @@ def pack(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the frame as ``{"rows": count, "columns": {name: packed column}}``, ready for JSON."""
     return {
         "rows": len(frame),
-        "columns": {str(name): pack_column(list(frame[name])) for name in frame.columns},
+        "columns": {str(name): pack_column(frame[name].tolist()) for name in frame.columns},
     }
 
 
 def pack_column(values: list[Any]) -> dict[str, Any]:
     """Return one column in the form whose JSON is shortest."""
-    plain = [tidy(value) for value in values]
-    forms: list[dict[str, Any]] = [{"plain": plain}]
+    tidied = {value: tidy(value) for value in dict.fromkeys(values)}  # most columns say few things many times
+    plain = [tidied[value] for value in values]
     levels = list(dict.fromkeys(plain))
-    if len(levels) <= max(1, len(plain) // 2):
-        place = {level: code for code, level in enumerate(levels)}
-        codes = [place[value] for value in plain]
-        forms.append({"levels": levels, "codes": codes})
-        runs = [part for code, run in groupby(codes) for part in (code, len(list(run)))]
-        forms.append({"levels": levels, "runs": runs})
+    if len(levels) > max(1, len(plain) // 2):
+        return {"plain": plain}
+    place = {level: code for code, level in enumerate(levels)}
+    codes = [place[value] for value in plain]
+    runs = [part for code, run in groupby(codes) for part in (code, len(list(run)))]
+    forms = ({"plain": plain}, {"levels": levels, "codes": codes}, {"levels": levels, "runs": runs})
     return min(forms, key=lambda form: len(json.dumps(form)))
 
 

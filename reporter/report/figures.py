@@ -183,12 +183,11 @@ def _told(error: Exception) -> str:
 def bare_spec(chart: Any) -> dict[str, Any]:
     """Return the chart's Vega-Lite without data and theme: the page puts both in.
 
-    The rows are expected under the name ``rows``; ``datasets`` keeps the empty one that rules and notes stand
-    on.
+    The rows are expected under the name ``rows``, which the chart's own data give way to; ``datasets`` keeps the empty
+    one that rules and notes stand on.
     """
-    bare = chart.copy(deep=False)
-    bare.data = alt.NamedData(name="rows")
-    spec: dict[str, Any] = bare.to_dict(validate=False)
+    chart.data = alt.NamedData(name="rows")
+    spec: dict[str, Any] = chart.to_dict(validate=False)
     for key in ("$schema", "config"):
         spec.pop(key, None)
     return spec

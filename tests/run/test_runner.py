@@ -36,6 +36,7 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
     assert set(numbers.query("layer > 0 and role == 'decoder'")["site"]) == {"block", "final"}
 
 
+@pytest.mark.report
 def test_a_second_run_computes_nothing_and_says_so(study, run, store):
     run(study())
     before = store.frame(NUMBERS)

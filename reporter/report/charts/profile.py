@@ -36,8 +36,7 @@ def profile(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axi
     if "site" in frame and bool((frame["site"] == FINAL).any()):
         own = of_it.transform_filter(f"datum.site !== '{FINAL}'")
         layers.append(_final(of_it, frame, statistic, styles))
-    chart = _over_depth(own, frame, statistic, styles, layers, _has_floor(frame, statistic))
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+    return _over_depth(own, frame, statistic, styles, axis, layers, _has_floor(frame, statistic))
 
 
 def difference(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis) -> Any:
@@ -52,15 +51,16 @@ def difference(frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: 
     Returns:
         A layered Altair chart, as wide as the place it is put in.
     """
-    chart = _over_depth(alt.Chart(), frame, statistic, styles, [], floor=False)
-    return chart.add_params(*parts.params(axis)).properties(width="container", height=160)
+    return _over_depth(alt.Chart(), frame, statistic, styles, axis, [], floor=False)
 
 
 def _over_depth(
-    own: Any, frame: pd.DataFrame, statistic: Statistic, styles: Styles, above: list[Any], floor: bool
+    own: Any, frame: pd.DataFrame, statistic: Statistic, styles: Styles, axis: Axis, above: list[Any], floor: bool
 ) -> Any:
     x, y = parts.depth_axis(TITLES.get(statistic.per, "relative depth")), parts.value_axis()
-    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))]
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True).encode(y=alt.datum(0))
+    # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
+    layers = [zero.add_params(*parts.params(axis))]
     if floor:
         layers += _floor(statistic, x, y)
     if parts.has(frame, "ci_low"):
@@ -93,7 +93,8 @@ def _over_depth(
         opacity=parts.lit(1, 0.1),
         tooltip=_tooltip(frame, statistic),
     )
-    return alt.layer(*layers, line, points, *above, parts.floor_note(), data=frame)
+    every = (*layers, line, points, *above, parts.floor_note())
+    return alt.layer(*every, data=frame, width="container", height=160)
 
 
 def _final(of_it: Any, frame: pd.DataFrame, statistic: Statistic, styles: Styles) -> Any:
