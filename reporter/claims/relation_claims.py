@@ -151,13 +151,16 @@ def _over_models(
     found, notes = left_out(models, read, strict)
     by_model = dict(found)
     kin = Kinship.of(numbers, list(by_model))
-    if len(kin.units) < FEWEST:
-        few = f"{len(found)} models have both {claim.x} and {claim.y}"
-        few += f", and count as {len(kin.units)}" if len(kin.units) < len(found) else ""
-        raise Missing("; ".join([f"{few}; it takes {FEWEST}", *kin.notes]))
-    x, y = np.array([np.mean([by_model[model] for model in unit], axis=0) for unit in kin.units]).T
+    if len(found) < FEWEST:
+        raise Missing(f"{len(found)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
+    few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
+    units = [(model,) for model in by_model] if few else kin.units
+    x, y = np.array([np.mean([by_model[model] for model in unit], axis=0) for unit in units]).T
     r = _correlation(x, y, claim, f"{len(found)} models on '{corpus}'")
     z, error = fisher(r, len(x), claim.method)
+    if few:
+        error = np.inf
+        notes.append(f"{len(found)} models count as {len(kin.units)}; a test takes {FEWEST}")
     related = _Related(independent(kin), z, error, len(x), by_chance(x, y, claim.method))
     return [related], [*notes, *kin.notes]
 
