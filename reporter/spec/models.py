@@ -112,7 +112,7 @@ class _Related(Part):
     )
 
 
-class _Reading(_Related):
+class _Reading(Part):
     """What models share that read texts here."""
 
     bos: Literal["as-is", "add", "none"] = Field(
@@ -122,7 +122,7 @@ class _Reading(_Related):
     )
 
 
-class HubModel(_Weights, _Reading):
+class HubModel(_Weights, _Related, _Reading):
     """A model from a hub."""
 
     hub: Annotated[Text, AfterValidator(_hub_id)] = Field(description="A hub id: 'owner/name' or 'name'.")
@@ -143,7 +143,7 @@ class HubModel(_Weights, _Reading):
         return self
 
 
-class PathModel(_Weights, _Reading):
+class PathModel(_Weights, _Related, _Reading):
     """A model in a folder, in the format of ``save_pretrained``."""
 
     path: Annotated[Path, AsPath] = Field(description="The folder, relative to the study file or absolute.")
@@ -161,7 +161,7 @@ class PathModel(_Weights, _Reading):
         return self
 
 
-class RecipeModel(_Reading):
+class RecipeModel(_Related, _Reading):
     """A model that the run trains before it measures it."""
 
     recipe: AnyRecipe = Field(

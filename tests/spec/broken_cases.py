@@ -7,7 +7,7 @@ RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c,
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
-    "unknown key; known here: study, title, question, models, corpora, metrics, views, sinks, sites, "
+    "unknown key; known here: study, title, question, plugins, models, corpora, metrics, views, sinks, sites, "
     "baselines, journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
 )
 
@@ -35,7 +35,7 @@ BROKEN = [
     ("study: s\nmodels: {a: {»pth: x}}\n", ["models.a.pth: unknown key; did you mean 'path'?"]),
     (
         "study: s\nmodels:\n  »a:\n    dtype: auto\n",
-        ["models.a: needs one of the keys 'hub', 'path' or 'recipe'"],
+        ["models.a: needs one of the keys 'hub', 'path', 'recipe' or 'states'"],
     ),
     (
         "study: s\nmodels: {a: {hub: gpt2, »path: x}}\n",
