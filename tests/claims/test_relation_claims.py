@@ -42,6 +42,20 @@ def test_over_models_it_is_the_correlation_of_their_numbers(world):
     assert found["spearman"].detail["n"] == 6
 
 
+def test_relatives_alone_are_shown_and_not_tested(world):
+    for name, x in zip(MODELS.split(", "), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), strict=True):
+        world.put(name, "convergence.rate", x)
+        world.put(name, "convergence.similarity", [x, x])
+        base = None if name == MODELS.split(", ")[0] else MODELS.split(", ")[0]
+        row = {"study": "s", "model": name, "checkpoint": "final", "status": "done", "fingerprint": name, "base": base}
+        world.store.put("models", ["study", "model", "checkpoint"], row)
+    relation = "relation: {x: convergence.rate, y: convergence.similarity, over: models, is: positive}"
+    found = world.judge(f"c: {relation}", models=MODELS)["c"]
+    assert (found.verdict, found.p, found.ci_low) == ("inconclusive", None, None)
+    assert found.value == pytest.approx(1, abs=1e-3) and found.detail["reason"].startswith("not tested")
+    assert "6 models count as 1; a test takes 4" in found.detail["notes"]
+
+
 def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
     from reporter.claims import judge
     from reporter.metrics.registry import catalogue, statistics
