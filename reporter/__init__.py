@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reporter import geometry as geometry
+    import reporter.geometry as geometry
     from reporter.door.measuring import Measured as Measured
     from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
@@ -58,7 +58,6 @@ _HOMES = {
     "StudyFile": "reporter.spec.study:StudyFile",
     "UsageError": "reporter.errors:UsageError",
     "Value": "reporter.metrics.base:Value",
-    "geometry": "reporter.geometry",
     "measure": "reporter.door.measuring:measure",
     "metric": "reporter.metrics.registry:metric",
     "open": "reporter.door.results:open_results",
@@ -93,12 +92,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "geometry":  # a room, which stays in its name's place once it is imported
+        return import_module("reporter.geometry")
     if name not in _HOMES:
         raise AttributeError(f"module 'reporter' has no attribute {name!r}")
     module, _, attribute = _HOMES[name].partition(":")
-    found = import_module(module)
-    globals()[name] = getattr(found, attribute) if attribute else found
-    return globals()[name]
+    found = globals()[name] = getattr(import_module(module), attribute)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -49,7 +49,7 @@ def test_every_analysis_on_every_pooling(of_family, computed, family, pooling):
 
 
 def test_one_vector_for_everything(made_up, computed, monkeypatch):
-    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint: ["cat"])
+    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat"])
     for vector in (np.zeros(4), np.ones(4), 1e30 * np.ones(4), np.array([1e-30, 0, 0, 0])):
         context = made_up(lambda text, place, vector=vector: vector, CORPORA)
         context.model.checkpoint = None

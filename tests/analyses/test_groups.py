@@ -35,7 +35,7 @@ def planted(made_up, monkeypatch):
             return np.ones(4)
         return noise + {"a ": 10.0, "b ": -10.0}.get(text[:2], 0.0)
 
-    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint: ["cat", "dog", "owl"])
+    monkeypatch.setattr("reporter.models.words.whole_words", lambda checkpoint, offline: ["cat", "dog", "owl"])
     context = made_up(vector_of)
     context.model.checkpoint = None
     return context
@@ -72,7 +72,7 @@ def test_one_group_alone_has_nothing_between(planted, computed):
 
 
 def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, monkeypatch):
-    def none(checkpoint):
+    def none(checkpoint, offline):
         raise ReporterError("m: its tokenizer has no token that is a whole word")
 
     monkeypatch.setattr("reporter.models.words.whole_words", none)
