@@ -185,7 +185,7 @@ def effective_rank_singular(x: States) -> float:
         ValueError: where all states are equal.
     """
     found = eigenvalues(x)
-    return max(1.0, spectra.effective_rank_of(np.sqrt(found[found > spectra.ROOTS_ZERO * found.sum()])))
+    return spectra.rank_of_roots(found, float(found.sum()))
 
 
 def rankme(x: States) -> float:
@@ -200,7 +200,7 @@ def rankme(x: States) -> float:
         ValueError: where all states are equal.
     """
     centred, uncentred = _spectra(x)
-    return max(1.0, spectra.effective_rank_of(np.sqrt(uncentred[uncentred > spectra.ROOTS_ZERO * centred.sum()])))
+    return spectra.rank_of_roots(uncentred, float(centred.sum()))
 
 
 def stable_rank(x: States) -> float:

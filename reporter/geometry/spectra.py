@@ -26,6 +26,16 @@ def effective_rank_of(spectrum: Floats) -> float:
     return float(np.exp(-(p @ np.log(p))))
 
 
+def rank_of_roots(squares: Floats, variance: float) -> float:
+    """Return the effective rank of singular values from their squares over n, those without a root left out.
+
+    Args:
+        squares: the eigenvalues.
+        variance: Σλ of the covariance, ``ROOTS_ZERO`` of which is the least that has a root.
+    """
+    return max(1.0, effective_rank_of(np.sqrt(squares[squares > ROOTS_ZERO * variance])))
+
+
 def participation_ratio_of(spectrum: Floats) -> float:
     """Return (Σλ)² / Σλ²."""
     p = spectrum / spectrum.sum()
@@ -58,10 +68,15 @@ def decay_of(spectrum: Floats, most: int) -> float | None:
     found = spectrum[: most // 2]
     if len(found) < 3:
         return None
-    rank = np.arange(1, len(found) + 1)
-    weight, x, y = 1 / rank, np.log(rank), np.log(found)
-    x = x - weight @ x / weight.sum()
-    return max(0.0, float(-(weight * x) @ y / (weight @ x**2)))  # a sorted spectrum never rises
+    weight, x = _log_ranks(len(found))
+    return max(0.0, float(-(weight * x) @ np.log(found) / (weight @ x**2)))  # a sorted spectrum never rises
+
+
+def _log_ranks(count: int) -> tuple[Floats, Floats]:
+    """Return the weights 1/i and log i about their weighted mean, i = 1…count."""
+    rank = np.arange(1, count + 1)
+    weight, x = 1 / rank, np.log(rank)
+    return weight, x - weight @ x / weight.sum()
 
 
 def mean_cosine_of(total: Floats, n: int) -> float:
@@ -92,9 +107,7 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
     entropy = -(p @ np.log(p))
     decay, fitted = np.zeros_like(p), spectrum[: most // 2]
     if len(fitted) >= 3:
-        rank = np.arange(1, len(fitted) + 1)
-        weight, x = 1 / rank, np.log(rank)
-        x = x - weight @ x / weight.sum()
+        weight, x = _log_ranks(len(fitted))
         decay[: len(fitted)] = -weight * x / (weight @ x**2) / fitted
     return {
         "top_variance_share": share / total,

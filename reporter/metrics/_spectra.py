@@ -8,7 +8,7 @@ import numpy as np
 
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, error_over_texts
-from reporter.geometry.spectra import EQUAL, ROOTS_ZERO, ZERO, gradients
+from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics._delta import sampled, texts_of
 
 if TYPE_CHECKING:
@@ -38,13 +38,12 @@ def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
 
 
 def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
-    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ that have roots, largest first; n tokens span n directions.
+    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
 
     They are the squared singular values of the matrix of states as they are, over n.
     """
     covariance, mean = seen.covariance(place), seen.moments(place).mean
-    values = np.linalg.eigvalsh(covariance + np.outer(mean, mean))[::-1][: seen.tokens]
-    return np.asarray(values[values > ROOTS_ZERO * np.trace(covariance)])
+    return np.asarray(np.linalg.eigvalsh(covariance + np.outer(mean, mean))[::-1][: seen.tokens])
 
 
 def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:

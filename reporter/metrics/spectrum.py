@@ -16,6 +16,7 @@ from reporter.geometry.spectra import (
     decay_of,
     effective_rank_of,
     participation_ratio_of,
+    rank_of_roots,
     stable_rank_of,
     thinned,
 )
@@ -180,12 +181,11 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
-        "effective_rank_singular": (found[found > ROOTS_ZERO * found.sum()], isotropic),
+        "effective_rank_singular": (found, isotropic),
         "rankme": (uncentred_eigenvalues(seen, place), noise.eigenvalues(n + 1, width, seen.seed)),
     }
-    for name, (kept, of_noise) in singular.items():
-        rank = max(1.0, effective_rank_of(np.sqrt(kept)))
-        yield Value(name, place, rank, n)
+    for name, (squares, of_noise) in singular.items():
+        yield Value(name, place, rank_of_roots(squares, float(found.sum())), n)
         yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
     exponent, floor = decay_of(found, most), decay_of(isotropic, most)
     if exponent is None:
