@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.build import build
+from reporter.claims.correlations import write_correlations
 from reporter.runs.claims import judge_claims
-from reporter.runs.correlations import write_correlations
 from reporter.runs.kept import make_room
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
