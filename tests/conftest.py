@@ -27,7 +27,7 @@ def observe(monkeypatch):
     from reporter.forward.readout import Readout
     from reporter.forward.type_counts import count_types
     from reporter.observables.kinds import KINDS
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
     def run(
         model,

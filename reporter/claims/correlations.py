@@ -43,8 +43,8 @@ def correlate(feature: str, score: str, x: list[float], y: list[float]) -> Itera
             continue
         found = function(x, y)
         value = float(found.statistic)
-        ends = fisher_interval(value, n, method)
-        yield Correlation(feature, score, method, value, *ends, float(found.pvalue), n)
+        low, high = fisher_interval(value, n, method)
+        yield Correlation(feature, score, method, value, low, high, float(found.pvalue), n)
 
 
 def write_correlations(store: Store, study: str) -> int:

@@ -28,6 +28,13 @@ ORDINARY, SPECIAL, ASIDE = 0, 1, 2
 STRATA = ("ordinary", "special", "aside")
 """``aside``: sinks, and the first own token of each text, sink or not."""
 
+VIEWS: dict[str, tuple[int, ...]] = {
+    "words": (ORDINARY, ASIDE),
+    "all": (ORDINARY, SPECIAL, ASIDE),
+    "no-sinks": (ORDINARY,),
+}
+"""Which strata each view merges."""
+
 DOMINANCE, FACTOR = 1.0, 2.0
 
 

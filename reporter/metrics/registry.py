@@ -14,12 +14,13 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from reporter.errors import ReporterError, UsageError
-from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
+from reporter.metrics.base import Between, Compute, Metric, Options, Own, Statistic
 from reporter.table import Row
 
-_found: dict[str, Metric] = {}
+_found: dict[str, Metric[Any]] = {}
 _of_plugins: dict[Path, frozenset[str]] = {}
 _NOT_METRICS = {"base", "registry"}
 _PLUGIN = "reporter_plugin_"  # how the module of a plugin's file is called, before a hash of its path
@@ -32,12 +33,12 @@ def metric(
     summary: str,
     statistics: tuple[Statistic, ...],
     needs: tuple[str, ...],
-    options: type[Options] = Options,
+    options: type[Own] = Options,  # type: ignore[assignment]  # which is what it is where nothing is said
     version: int = 1,
     cost: str = "",
-    between: Between | None = None,
+    between: Between[Own] | None = None,
     tables: tuple[type[Row], ...] = (),
-) -> Callable[[Compute], Compute]:
+) -> Callable[[Compute[Own]], Compute[Own]]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`.
 
     A cell of a notebook that runs again, or a module that is loaded again, replaces what it registered before.
@@ -46,7 +47,7 @@ def metric(
         ReporterError: if another module has a metric of that name.
     """
 
-    def register(compute: Compute) -> Compute:
+    def register(compute: Compute[Own]) -> Compute[Own]:
         if not _is_ours(compute):
             _import_shipped()  # whose names are taken
         known = _found.get(name)
@@ -71,7 +72,7 @@ def metric(
     return register
 
 
-def catalogue() -> dict[str, Metric]:
+def catalogue() -> dict[str, Metric[Any]]:
     """Every metric by name, in alphabetical order. Imports the metric modules, but neither torch nor scipy."""
     _import_shipped()
     _import_offered()
@@ -111,7 +112,7 @@ def forget_plugins(paths: Collection[Path] | None = None) -> None:
             _found.pop(name, None)
 
 
-def catalogue_for(plugins: Collection[Path]) -> dict[str, Metric]:
+def catalogue_for(plugins: Collection[Path]) -> dict[str, Metric[Any]]:
     """Return the metrics that a study with these plugins may ask for: those of other studies' plugins are left out."""
     mine = {path.resolve() for path in plugins}
     hidden = {name for path, names in _of_plugins.items() if path not in mine for name in names}
@@ -133,16 +134,16 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
-def _home(compute: Compute) -> str:
+def _home(compute: Compute[Any]) -> str:
     module = compute.__module__
     return str(sys.modules[module].__file__) if module.startswith(_PLUGIN) else module
 
 
-def _is_ours(compute: Compute) -> bool:
+def _is_ours(compute: Compute[Any]) -> bool:
     return compute.__module__.startswith("reporter.")
 
 
-def _code(compute: Compute) -> str:
+def _code(compute: Compute[Any]) -> str:
     """Return a hash of the file, or of the notebook's cell, that defines a metric; empty for those of reporter."""
     if _is_ours(compute):
         return ""

@@ -19,7 +19,7 @@ from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.runs.kept import Kept, PassFacts, Wanted
 

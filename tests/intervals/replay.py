@@ -21,8 +21,7 @@ from reporter.forward.places import Layout
 from reporter.forward.strata import SPECIAL, STRATA, Sinks
 from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Observable
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Observable, Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.texts.duplicates import originals
 

@@ -20,7 +20,7 @@ from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.observables.kinds import KINDS
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Setting
 from reporter.spec.models import PathModel
 
 # One of each architecture; tests/models loads all variants.
