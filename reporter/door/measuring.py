@@ -128,7 +128,7 @@ def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
         assert isinstance(choice.options, Options)  # the catalogue gave it nothing else
         chosen.append((catalogue()[choice.name], choice.options))
     of = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), asked.seed)
-    passes = Passes(folder / "observables", RunSpec().batch_tokens, True, Progress(io.StringIO()))
+    passes = Passes(folder, RunSpec().batch_tokens, True, Progress(io.StringIO()))
     result = passes.measured(of, wanted_by(chosen), lambda: model)
     rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
     for metric, options in chosen:

@@ -50,6 +50,13 @@ class SinkRule:
     dominance: float | None = DOMINANCE
     factor: float = FACTOR
 
+    @classmethod
+    def of(cls, factor: float | None, dominance: float | None) -> SinkRule:
+        """Return the rule that a study asks for; a norm that is asked for alone decides by itself."""
+        if factor is None:
+            return cls() if dominance is None else cls(dominance)
+        return cls(dominance, factor)
+
     @property
     def said(self) -> str:
         """The rule in words."""

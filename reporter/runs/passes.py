@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision
+from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout
 from reporter.forward.strata import SinkRule
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
-    from reporter.spec.sinks import SinkSpec
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -79,7 +78,7 @@ class Passes:
     """Does passes on this machine, and keeps what they leave.
 
     Args:
-        cache: where observables are kept.
+        cache: where observables and tokens are kept.
         batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
         progress: where a pass is shown.
@@ -119,24 +118,21 @@ class Passes:
             return Measured(of, kept.load(wanted), facts, forward)
 
     def _kept(self, of: Pass) -> Kept:
-        return Kept(self.cache, of.inputs)
+        return Kept(self.cache / "observables", of.inputs)
 
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
-        counted = count_types(model, texts, of.max_tokens, of.seed)
+        corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
+        counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         found = kept.unfinished(wanted)
         if found is None:
             types = counted.at_least(FEWEST_OCCURRENCES)
             in_all = int(counted.counts.sum() + counted.added.sum())
             ids = np.flatnonzero(counted.counts + counted.added).tolist()
             names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
-            observables = {
-                name: KINDS[name].empty(
-                    Setting(layout, of.seed, len(texts), size, types, names, in_all, counted.splits)
-                )
-                for name, size in wanted.items()
-            }
+            setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
+            observables = {name: KINDS[name].empty(replace(setting, size=size)) for name, size in wanted.items()}
             counts, first = Counts(), 0
         else:
             observables, counts, first = found.observables, found.counts, found.next_shard
@@ -148,7 +144,6 @@ class Passes:
         if known is not None and not any(KINDS[name].reads_head for name in wanted):
             problem = known.head_problem  # of an earlier pass, whose observables are still read
         settings = Settings(
-            max_tokens=of.max_tokens,
             batch_tokens=self.batch_tokens,
             seed=of.seed,
             precision=chosen.precision,
@@ -158,13 +153,13 @@ class Passes:
             readout=readout,
             losses="losses" in wanted,
             vocabulary=_vocabulary(model, wanted),
-            sinks=sink_rule(of.sinks),
+            sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
         )
         saver = _Saver(kept, wanted)
         with self.progress.step(str(of), len(texts), "texts") as step:
             step.advance(counts.texts)
             fed = [observable for name, observable in observables.items() if name not in unfed]
-            for shard, more in measure(model, texts, fed, settings, first, step.advance):
+            for shard, more in measure(model, corpus, fed, settings, first, step.advance):
                 counts = counts + more
                 if shard.stop < len(texts):
                     saver.save(observables, counts, shard.index + 1)
@@ -184,13 +179,6 @@ def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
             wanted[name] = max(wanted.get(name, 0), size)
     return wanted
-
-
-def sink_rule(spec: SinkSpec) -> SinkRule:
-    """Return the rule that a study asks for."""
-    if spec.factor is None:
-        return SinkRule() if spec.dominance is None else SinkRule(spec.dominance)
-    return SinkRule(spec.dominance, spec.factor)
 
 
 def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from reporter import __version__
 from reporter.errors import describe
+from reporter.forward.strata import SinkRule
 from reporter.store import joined
 
 if TYPE_CHECKING:
@@ -98,8 +99,6 @@ def _label_counts(texts: Texts) -> str | None:
 
 def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
     """Return what a row of ``models`` says before the checkpoint is loaded."""
-    from reporter.runs.passes import sink_rule
-
     name, study = checkpoint.model, plan.file.study
     baseline = plan.baselines.get(name)
     spec = study.models[baseline.base if baseline else name]
@@ -113,7 +112,7 @@ def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
         "revision": checkpoint.revision,
         "fingerprint": checkpoint.fingerprint,
         "bos": checkpoint.bos,
-        "sink_rule": sink_rule(study.sinks).said,
+        "sink_rule": SinkRule.of(study.sinks.factor, study.sinks.dominance).said,
         "base": baseline.base if baseline else spec.base,
         "baseline": baseline.kind if baseline else None,
         "scores": None if baseline or not spec.scores else json.dumps(spec.scores),

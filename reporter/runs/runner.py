@@ -21,7 +21,7 @@ from reporter.store import Store
 if TYPE_CHECKING:
     from reporter.spec import StudyFile
 
-CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk
+CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
     store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, **numbers))
-    make_room(out / "cache" / "observables", CACHE_BYTES)
+    for kind in ("observables", "tokens"):
+        make_room(out / "cache" / kind, CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"
     progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
     return computed, cached, failed
