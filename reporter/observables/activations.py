@@ -13,7 +13,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
 _BLOCK = 256  # rows added up in float32 before float64 takes over

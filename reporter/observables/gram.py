@@ -11,7 +11,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 _Key = tuple[int, int]
 

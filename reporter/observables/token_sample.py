@@ -21,7 +21,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 # Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
 # corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text,

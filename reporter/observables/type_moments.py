@@ -16,7 +16,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 TYPED = (ORDINARY, ASIDE)  # a token that the tokenizer added is an occurrence of no type
 FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything

@@ -16,7 +16,7 @@ from reporter.observables.type_moments import TYPED
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 OCCURRENCES = 24  # kept of a type in a stratum
 
