@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -71,10 +71,6 @@ class Activations(Observable):
         """Return ``massive``, ``largest`` and, for each place, ``unit_squares/PLACE``."""
         found = {"massive": self.massive, "largest": self.largest}
         return found | {f"unit_squares/{at}": tensor for at, tensor in enumerate(self.unit_squares)}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout."""
-        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

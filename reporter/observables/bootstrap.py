@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import exp, factorial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
@@ -78,10 +78,6 @@ class Bootstrapped(Observable):
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the arrays that ``sums_kept`` names."""
         return {name: getattr(self, name) for name in self.sums_kept}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed and replicates."""
-        return {"layout": self.layout.as_json(), "seed": self.seed, "replicates": self.replicates}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 
@@ -129,10 +129,6 @@ class Moments(Observable):
         for name in _VECTORS:
             found |= {f"{name}/{at}": tensor for at, tensor in enumerate(getattr(self, name))}
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout."""
-        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from abc import ABC, abstractmethod
@@ -88,9 +89,10 @@ class Observable(ABC):
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the state as named tensors."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return what the constructor needs to make an empty one like this, as JSON values."""
+        """Return the constructor's arguments, as JSON: the attributes of the same names."""
+        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -147,7 +147,3 @@ class SampledTokens(PerToken):
         """Return whether each token of a batch is read, (tokens,)."""
         keys = key_of(self.seed, batch.texts, batch.positions)
         return keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed, share and replicates."""
-        return {**super().parameters(), "share": self.share}

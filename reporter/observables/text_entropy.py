@@ -117,10 +117,6 @@ class TextEntropy(Observable):
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed and numbers of texts."""
-        return {"layout": self.layout.as_json(), "seed": self.seed, "wanted": self.wanted, "of": self.of}
-
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()

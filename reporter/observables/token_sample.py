@@ -7,7 +7,7 @@ hashes, the sample sorted by key is in random order, and any run of it is a shuf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
@@ -147,10 +147,6 @@ class TokenSample(Observable):
             for at, states in enumerate(kept.states):
                 found[f"states/{stratum}/{at}"] = states[torch.from_numpy(kept.slots)]
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, size and seed."""
-        return {"layout": self.layout.as_json(), "size": self.size, "seed": self.seed}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

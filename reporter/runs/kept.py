@@ -159,7 +159,7 @@ def make_room(folder: Path, budget: int) -> list[str]:
     passes = []
     for path in folder.iterdir() if folder.exists() else ():
         with suppress(FileNotFoundError):  # another run may be making room, too
-            if path.is_dir():
+            if path.is_dir() and not path.name.startswith("unfinished-"):
                 passes.append((path.stat().st_mtime, path, _bytes(path)))
     total = sum(size for _, _, size in passes)
     dropped = []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 FORCED = "forced"  # the reason why a cell runs that was done already
+PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
 
 State = Literal["cached", "run", "failed"]
 T = TypeVar("T")
@@ -90,9 +91,6 @@ class Pass:
     def settled(self, precision: Any) -> Pass:
         """Return the pass in the precision that ``auto`` came to; one that asks for a certain precision keeps it."""
         return replace(self, precision=precision) if self.precision == "auto" and precision in PRECISIONS else self
-
-
-PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
 
 
 @dataclass(frozen=True, kw_only=True)
