@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.metrics.base import Definition
+from reporter.spec.offer import Section
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Analysis(Definition):
     """An analysis; its ``name`` stands where cells of metrics have the metric.
 
     Args:
+        section: what stands under its name in a study file.
         items: what of a study it looks at, by the name that stands where other cells have their corpus.
         resolve: turns an item into everything that the numbers depend on besides weights, corpora, seed and pooling: a
             value that JSON can write, with the contents of files that the item names (relative to the folder). Raises
@@ -93,6 +95,7 @@ class Analysis(Definition):
         baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
     """
 
+    section: Section
     items: Callable[[Study], Mapping[str, Any]]
     compute: Compute = field(repr=False)
     corpora: Callable[[Any], tuple[str, ...]] = lambda item: ()

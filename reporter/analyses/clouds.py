@@ -24,6 +24,8 @@ from reporter.geometry.components import components
 from reporter.geometry.histograms import counted
 from reporter.geometry.intervals import normal_interval, wilson
 from reporter.metrics.base import Value
+from reporter.spec.clouds import Cloud
+from reporter.spec.offer import Reference, Section
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -110,6 +112,12 @@ CLOUDS = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
     tables=(HistogramBin, Explained, Point),
+    section=Section(
+        Cloud,
+        "Corpora to compare as clouds of points, by a short name.",
+        ("cloud", "clouds"),
+        (Reference("corpora", "corpora"),),
+    ),
     items=_items,
     compute=_compute,
     corpora=_corpora,

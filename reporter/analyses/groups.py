@@ -20,6 +20,8 @@ from reporter.analyses.samples import stream
 from reporter.errors import ReporterError
 from reporter.geometry.clouds import Spreads, spreads
 from reporter.metrics.base import Value
+from reporter.spec.groups import GroupSpec
+from reporter.spec.offer import Section
 from reporter.table import ALL_GROUPS, OfModel, Row, at_place, column
 
 if TYPE_CHECKING:
@@ -123,6 +125,12 @@ GROUPS = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all their distances at each layer",
     tables=(GroupSpread, Point),
+    section=Section(
+        GroupSpec,
+        "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",
+        ("group", "groups"),
+        together=ALL_GROUPS,
+    ),
     items=_items,
     resolve=_resolve,
     compute=_compute,

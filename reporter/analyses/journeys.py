@@ -10,6 +10,8 @@ from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.pictures import Point
 from reporter.metrics._sources import EXPLORER
 from reporter.metrics.base import Statistic
+from reporter.spec.journeys import JourneySpec
+from reporter.spec.offer import Section
 from reporter.table import TOKEN_ID, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
@@ -139,6 +141,7 @@ JOURNEYS = Analysis(
     cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
     "where positions are added",
     tables=(JourneyStep, Neighbour, Point),
+    section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
     items=_items,
     compute=_compute,
 )

@@ -36,6 +36,8 @@ from reporter.analyses.yaml_lists import LISTS, read_list
 from reporter.geometry.components import coordinates
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics.base import Value
+from reporter.spec.offer import Section
+from reporter.spec.pairs import PairsSpec
 from reporter.table import HIGH, LOW, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
@@ -199,6 +201,11 @@ PAIRS = Analysis(
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
     tables=(PairDirection, DirectionCosine, Point),
+    section=Section(
+        PairsSpec,
+        "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter.",
+        ("set of pairs", "sets of pairs"),
+    ),
     items=_items,
     resolve=_resolve,
     compute=_compute,

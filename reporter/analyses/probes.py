@@ -32,6 +32,8 @@ from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import wilson
 from reporter.metrics.base import Value
+from reporter.spec.offer import Reference, Section
+from reporter.spec.probes import ProbeSpec
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -163,6 +165,12 @@ PROBES = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
     tables=(Point,),
+    section=Section(
+        ProbeSpec,
+        "What a classifier is to read from the states, by a short name.",
+        ("probe", "probes"),
+        (Reference("corpus", "corpora", labelled=True),),
+    ),
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -10,6 +10,8 @@ import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.pictures import Explained, HistogramBin, Point
+from reporter.spec.offer import Reference, Section
+from reporter.spec.vocabulary import Vocabulary
 from reporter.table import WEIGHTS, Row
 from reporter.weights import rows
 from reporter.weights.rows import (
@@ -203,6 +205,13 @@ VOCABULARY = Analysis(
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
+    section=Section(
+        Vocabulary,
+        "Whose token, position and type vectors to look at: a list of models, or 'all'.",
+        references=(Reference("models", "models"),),
+        together=WEIGHTS,
+        by_name=False,
+    ),
     items=_items,
     resolve=_resolve,
     compute=_compute,
