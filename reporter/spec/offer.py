@@ -26,16 +26,18 @@ class Reference:
     """A key of a part of a study under which other parts are named: one, or a list of them.
 
     Args:
-        key: the key; a bare list in the place of the part is short for it.
+        key: the key.
         to: what is named there; for models, ``all`` names every one.
         labelled: whether the texts of a corpus that is named must have labels.
         says: how a person says that the part waits for what it names, where it does: ``gets the size of corpus``.
+        bare: whether a bare list in the place of the part is short for this key.
     """
 
     key: str
     to: Literal["models", "corpora"]
     labelled: bool = False
     says: str = ""
+    bare: bool = False
 
     def named(self, part: Any) -> Iterator[tuple[str, Location]]:
         """Yield each name, and where it stands in the part.
@@ -43,7 +45,7 @@ class Reference:
         Args:
             part: the part, validated or as a file says it, right or wrong.
         """
-        bare = isinstance(part, list)
+        bare = self.bare and isinstance(part, list)
         value = part if bare else part.get(self.key) if isinstance(part, dict) else getattr(part, self.key, None)
         at: Location = () if bare else (self.key,)
         if isinstance(value, str) and not (self.to == "models" and value == "all"):
@@ -88,6 +90,12 @@ class Section:
         if not said:
             return {}
         return {self.together: said} if self.together else dict(said)
+
+    def named(self, to: str, item: Any) -> Iterator[tuple[str, Location]]:
+        """Yield the models or corpora that an item names, and where; see :class:`Reference`."""
+        for reference in self.references:
+            if reference.to == to:
+                yield from reference.named(item)
 
     def parts(self, said: Any) -> Iterator[tuple[Any, Location]]:
         """Yield each part that may name others, and where it stands under the key, whether it is right or not."""
