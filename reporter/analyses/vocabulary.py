@@ -81,7 +81,7 @@ def _resolve(said: VocabularySpec, folder: Path) -> Looked:
     section=Section(
         Vocabulary,
         "Whose token, position and type vectors to look at: a list of models, or 'all'.",
-        references=(Reference("models", "models", bare=True),),
+        references=(Reference("models", "models", several=True),),
         together=WEIGHTS,
         by_name=False,
     ),
