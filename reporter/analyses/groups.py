@@ -27,7 +27,7 @@ from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Section
 from reporter.spec.part import Complaint, Prose, failure
 from reporter.spec.problems import show
-from reporter.table import ALL_GROUPS, OfModel, Row, at_place, column
+from reporter.table import ALL_GROUPS, Comparable, OfModel, Row, at_place, column
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -162,6 +162,13 @@ _SAME = "all texts have the same vector here"
 
 class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     """A group of texts that mean the same, or a control made to match, at one layer."""
+
+    compared = (
+        Comparable(
+            ("silhouette", "within", "between", "ratio"),
+            "if(control = 'none', text_group, text_group || ', ' || control)",
+        ),
+    )
 
     text_group: str = column("name of the group in the study", key=True)
     control: Control = column("'none', 'random-characters' or 'random-words'", key=True)

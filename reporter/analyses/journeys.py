@@ -15,7 +15,7 @@ from reporter.metrics._sources import EXPLORER
 from reporter.metrics.base import Statistic
 from reporter.spec.offer import Section
 from reporter.spec.part import AsTuple, Complaint, Part, Prose, failure
-from reporter.table import TOKEN_ID, OfModel, Row, at_place, column, of_cell
+from reporter.table import TOKEN_ID, Comparable, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -90,6 +90,13 @@ _WITH = (
 
 class JourneyStep(OfToken, table="journeys"):
     """A token of a text at one layer: how far it is from its own vocabulary vector, and how many others are closer."""
+
+    compared = (
+        Comparable(
+            ("cosine", "distance", "rank_cosine", "rank_distance", "norm"),
+            "journey || ', text ' || text || ', position ' || position || ', ' || positions || ' positions'",
+        ),
+    )
 
     followed: bool = column("whether the study names it under 'follow'; true for all where it names none")
     special: bool = column("whether the tokenizer added it")

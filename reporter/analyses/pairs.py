@@ -42,7 +42,7 @@ from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Section
 from reporter.spec.part import AsPath, Complaint, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
-from reporter.table import HIGH, LOW, OfModel, Row, at_place, column, of_cell
+from reporter.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -190,6 +190,11 @@ class OfPairs(OfModel, metric="pairs"):
 class PairDirection(OfPairs, table="pair_directions"):
     """A concept at one layer: do the differences of its pairs of texts point the same way?"""
 
+    compared = (
+        Comparable(("norm", "relative_norm"), "pairs || ': ' || concept"),
+        Comparable(("consistency",), "pairs || ': ' || concept", interval=True),
+    )
+
     concept: str = column("the concept: second minus first", key=True)
     pooling: str = column(POOLED)
     place: Place = at_place()
@@ -209,6 +214,8 @@ class PairDirection(OfPairs, table="pair_directions"):
 
 class DirectionCosine(OfPairs, table="direction_cosines"):
     """Two concepts at one layer: the cosine of their mean differences."""
+
+    compared = (Comparable(("cosine",), "pairs || ': ' || concept_a || ' | ' || concept_b"),)
 
     concept_a: str = column("the first concept", key=True)
     concept_b: str = column("the second", key=True)
