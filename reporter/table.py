@@ -69,6 +69,23 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Comparable:
+    """Which numbers of a table two studies are compared by, and how a reader tells them apart, in SQL over its columns.
+
+    Args:
+        values: columns of numbers.
+        about: what a number is about, in the place of the corpus of a metric.
+        statistic: what it is a number of; the column's name if left out.
+        interval: whether ``ci_low`` and ``ci_high`` are its interval.
+    """
+
+    values: tuple[str, ...]
+    about: str
+    statistic: str = ""
+    interval: bool = False
+
+
+@dataclass(frozen=True)
 class Table:
     """A table: what one of its rows is, its columns, and what all rows share of the name of their cell.
 
@@ -77,12 +94,14 @@ class Table:
         comment: what a row is.
         columns: in order.
         fixed: parts of the cell's name that are the same for all rows and so have no column.
+        compared: the numbers in it that ``reporter diff`` compares.
     """
 
     name: str
     comment: str
     columns: tuple[Column, ...]
     fixed: Mapping[str, str] = field(default_factory=dict)
+    compared: tuple[Comparable, ...] = ()
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -172,6 +191,7 @@ class Row:
     """
 
     table: ClassVar[Table] = Table("", "", ())
+    compared: ClassVar[tuple[Comparable, ...]] = ()
 
     def __init_subclass__(cls, *, table: str = "", **fixed: str) -> None:
         """Make the class a frozen dataclass, and its table.
@@ -185,7 +205,7 @@ class Row:
         comment = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
         if table and not (comment and re.fullmatch("[a-z][a-z0-9_]*", table)):
             raise TypeError(f"{cls.__name__}: a table has a name like 'layer_metrics' and a docstring, its comment")
-        cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed})
+        cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed}, cls.compared)
         dataclass(frozen=True)(cls)
 
     def record(self, cell: Mapping[str, Any], layers: int) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
 
-from reporter.store.schema import find_table
+from reporter.store.schema import find_table, number_tables
 
 # What compares two sides is written 'a | b', like the name of its cell.
 _PAIRED = "CASE WHEN {0}_a IS NOT DISTINCT FROM {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
@@ -40,13 +40,6 @@ class Compared:
 PLACE = tuple(field.name for field in fields(Place))
 
 
-def _columns(table: str, metric: str, corpus: str, values: Sequence[str]) -> tuple[Compared, ...]:
-    """Columns of numbers without intervals, each of which is a statistic by its own name."""
-    return tuple(
-        Compared(table, Place(metric, f"'{value}'", corpus=corpus, view="NULL"), value, "", "") for value in values
-    )
-
-
 _METRICS = (
     Compared("layer_metrics", Place()),
     Compared(
@@ -74,43 +67,18 @@ _METRICS = (
         ),
     ),
 )
-# Analyses name what they look at in their own ways: it stands where the corpus of a metric stands.
-_GROUP = "if(control = 'none', text_group, text_group || ', ' || control)"
-_CONCEPTS = "pairs || ': ' || concept_a || ' | ' || concept_b"
-_TOKEN = "journey || ', text ' || text || ', position ' || position || ', ' || positions || ' positions'"
-_ANALYSES = (
-    *_columns("groups", "'groups'", _GROUP, ("silhouette", "within", "between", "ratio")),
-    *_columns("pair_directions", "'pairs'", "pairs || ': ' || concept", ("norm", "relative_norm")),
-    replace(
-        _columns("pair_directions", "'pairs'", "pairs || ': ' || concept", ("consistency",))[0],
-        low="ci_low",
-        high="ci_high",
-    ),
-    *_columns("direction_cosines", "'pairs'", _CONCEPTS, ("cosine",)),
-    *_columns("journeys", "'journeys'", _TOKEN, ("cosine", "distance", "rank_cosine", "rank_distance", "norm")),
-    Compared(
-        "explained_variance",
-        Place("analysis", "'share of ' || components", corpus="item || ': ' || part", view="NULL"),
-        "share",
-        "",
-        "",
-    ),
-    Compared(
-        "vocabulary_facts",
-        Place("'vocabulary'", "fact", corpus="NULL", view="NULL", site="NULL", layer="NULL"),
-        "value",
-        "",
-        "",
-    ),
-    Compared(
-        "vocabulary_shares",
-        Place("'vocabulary'", "'share of ' || sort", corpus="NULL", view="NULL", site="NULL", layer="NULL"),
-        "share",
-        "",
-        "",
-    ),
-)
-COMPARED = (*_METRICS, *_ANALYSES)
+
+
+def _declared() -> Iterator[Compared]:
+    """Yield the numbers that the tables of analyses and metrics themselves say are to be compared."""
+    for table in number_tables().values():
+        metric = "".join(table.holding("metric")) or f"'{table.fixed['metric']}'"
+        places = {} if table.holding("place") else {"site": "NULL", "layer": "NULL"}
+        for told in table.compared:
+            ends = ("ci_low", "ci_high") if told.interval else ("", "")
+            for value in told.values:
+                place = Place(metric, told.statistic or f"'{value}'", corpus=told.about, view="NULL", **places)
+                yield Compared(table.name, place, value, *ends)
 
 
 def paired() -> str:
@@ -119,7 +87,7 @@ def paired() -> str:
     Its columns are those of :class:`Place`, and for each side, ``a`` or ``b``: the number, ``low_…``, ``high_…`` and
     ``in_…``, which is NULL where that side has no such row.
     """
-    return " UNION ALL BY NAME ".join(map(_paired, COMPARED))
+    return " UNION ALL BY NAME ".join(map(_paired, (*_METRICS, *_declared())))
 
 
 def _paired(compared: Compared) -> str:

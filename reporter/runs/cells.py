@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter.analyses.analysis import Context, Tell, default_pooling
+from reporter.analyses.base import Context, Tell, default_pooling
 from reporter.metrics.base import Number, PairValue, Value
 from reporter.table import Row
 
@@ -85,7 +85,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         "metric": cell.analysis.name,
     }
     rows = Rows(said, model.anatomy.layers)
-    rows.add(quiet(cell.analysis.compute(cell.settings, context)), VIEW)
+    rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.runs.plan import AnalysisCell, MetricCell
 
 if TYPE_CHECKING:
-    from reporter.analyses.analysis import Corpus
+    from reporter.analyses.base import Corpus
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Pass, Plan
 
@@ -124,8 +124,7 @@ def _read(cell: AnalysisCell) -> Reading:
     tokens = texts = 0
     for corpus in cell.corpora.values():
         there = len(corpus.texts)
-        sample = cell.settings.get("sample") if isinstance(cell.settings, Mapping) else None
-        drawn = min(sample or there, there)
+        drawn = min(getattr(cell.item, "sample", there), there)
         texts += drawn
         tokens += _tokens(corpus) * drawn // max(there, 1)
     if not cell.corpora:

@@ -15,7 +15,9 @@ from reporter.store import CellName
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reporter.analyses.analysis import Analysis, Corpus
+    from pydantic import BaseModel
+
+    from reporter.analyses.base import Analysis, Corpus
     from reporter.forward.places import Site
     from reporter.forward.precision import Asked
     from reporter.metrics.base import Metric, Options
@@ -173,10 +175,11 @@ class MetricCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisCell(Cell):
-    """An analysis of one item of the study, of one checkpoint; ``settings`` is the item as the analysis resolved it.
+    """An analysis of one item of the study, of one checkpoint; ``settings`` is its item as JSON.
 
     Args:
         analysis: the analysis.
+        item: the item, as the analysis resolved it.
         checkpoint: of which model.
         corpora: the corpora that the item reads.
         sites: where states are read.
@@ -185,6 +188,7 @@ class AnalysisCell(Cell):
     """
 
     analysis: Analysis
+    item: BaseModel
     checkpoint: Checkpoint
     corpora: Mapping[str, Corpus]
     sites: tuple[Site, ...]
@@ -200,6 +204,7 @@ class AnalysisCell(Cell):
             "texts": {name: [corpus.texts.hash, corpus.max_tokens] for name, corpus in self.corpora.items()},
             "analysis": self.analysis.name,
             "analysis version": self.analysis.version,
+            **({"analysis code": self.analysis.code} if self.analysis.code else {}),
             "item": self.settings,
             "sites": sorted(self.sites),
             "pooling": self.pooling if self.analysis.pooled else None,
@@ -214,7 +219,15 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if part in ("texts", "item", "weights", "texts of the second", "weights of the second", "metric code"):
+        if part in (
+            "texts",
+            "item",
+            "weights",
+            "texts of the second",
+            "weights of the second",
+            "metric code",
+            "analysis code",
+        ):
             said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
         elif isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]

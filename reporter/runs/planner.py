@@ -11,7 +11,7 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.analyses.analysis import Corpus
+from reporter.analyses.base import Corpus
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.base import Options
@@ -26,7 +26,7 @@ from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 
 if TYPE_CHECKING:
-    from reporter.analyses.analysis import Analysis
+    from reporter.analyses.base import Analysis
     from reporter.metrics.base import Metric
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import Study, StudyFile
@@ -167,7 +167,7 @@ class _Grid:
         ]
         for model, found in self.checkpoints.items():
             for analysis, name, item in items:
-                if not self._looked_at(analysis, model):
+                if not self._looked_at(analysis, item, model):
                     continue
                 chosen = found if isinstance(found, tuple) else (found,)
                 for checkpoint in chosen[-1:] if analysis.last_only else chosen:
@@ -194,12 +194,12 @@ class _Grid:
         spec = self.file.study.models.get(model)
         return not isinstance(spec, StatesModel) or corpus in spec.states
 
-    def _looked_at(self, analysis: Analysis, model: str) -> bool:
+    def _looked_at(self, analysis: Analysis, item: Any, model: str) -> bool:
         baseline = self.baselines.get(model)
         if baseline is None:
             given = isinstance(self.file.study.models[model], StatesModel)  # an analysis needs the model itself
-            return not given and model in analysis.models(self.file.study)
-        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, baseline.base)
+            return not given and analysis.looks_at(item, model)
+        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, item, baseline.base)
 
     def _of_metric(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
         metric, options = self.metrics[choice.name], choice.options
@@ -237,8 +237,9 @@ class _Grid:
             texts = {corpus: or_raise(self.texts[corpus]) for corpus in analysis.corpora(item)}
             return AnalysisCell(
                 key=key,
-                settings=resolved,
+                settings=resolved.model_dump(mode="json"),
                 analysis=analysis,
+                item=resolved,
                 checkpoint=or_raise(checkpoint),
                 corpora={corpus: Corpus(found, study.corpora[corpus].max_tokens) for corpus, found in texts.items()},
                 sites=study.sites,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reporter.table import TOKEN_ID, WEIGHTS, OfModel, column
+from reporter.table import TOKEN_ID, WEIGHTS, Comparable, OfModel, column
 
 
 class OfWeights(OfModel, corpus=WEIGHTS, metric="vocabulary"):
@@ -34,6 +34,8 @@ class VocabularyShare(OfWeights, table="vocabulary_shares"):
     and of those with letters for ``script``.
     """
 
+    compared = (Comparable(("share",), "NULL", "'share of ' || sort"),)
+
     sorted_by: str = column("'class', 'subword' or 'script'", key=True)
     sort: str = column("the sort", key=True)
     count: int = column("tokens", "BIGINT")
@@ -58,6 +60,8 @@ class VocabularyExtreme(OfWeights, table="vocabulary_extremes"):
 
 class VocabularyFact(OfWeights, table="vocabulary_facts"):
     """A fact about a model's static vectors: how it knows positions, the period of their path, …"""
+
+    compared = (Comparable(("value",), "NULL", "fact"),)
 
     fact: str = column("what it is", key=True)
     value: float | None = column("as a number; NULL where it is none")

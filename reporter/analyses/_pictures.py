@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.analyses.samples import evenly, label
+from reporter.analyses._samples import evenly, label
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
-from reporter.table import ALL_GROUPS, WEIGHTS, OfModel, at_place, column, of_cell
+from reporter.table import ALL_GROUPS, WEIGHTS, Comparable, OfModel, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -59,6 +59,8 @@ class HistogramBin(OfItem, table="histograms"):
 
 class Explained(OfItem, table="explained_variance"):
     """How much of the variance the first principal components hold."""
+
+    compared = (Comparable(("share",), "item || ': ' || part", "'share of ' || components"),)
 
     part: str = column("of what: 'token', 'token and position', a corpus", key=True)
     place: Place | None = at_place()
