@@ -12,7 +12,7 @@ from reporter.claims.effects import difference_bounds, smallest_effect
 from reporter.claims.evidence import layer_sql, left_out, no_error, on_corpora
 from reporter.claims.finding import Finding, clipped
 from reporter.claims.groups import Group, difference, paired
-from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.inequality import Inequality, Range, deciding
 from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS, Estimates
@@ -32,8 +32,6 @@ _RULE = {
     "different": "a and b differ by more than {by:.3g}",
     "same": "a and b differ by less than {by:.3g}",
 }
-
-_BOUND = {"above": "> {by:.3g}", "below": "< -{by:.3g}", "different": "beyond ± {by:.3g}", "same": "within ± {by:.3g}"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,6 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
     detail: dict[str, Any] = {
         "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
         "definition": _RULE[claim.is_].format(by=least),
-        "bound": _BOUND[claim.is_].format(by=least),
         "effect": effect,
         "evidence": [*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         "notes": notes,
@@ -115,11 +112,21 @@ def differ_finding(numbers: Numbers, claim: Differ, view: str, baseline: str | N
         float(estimates.value[0]),
         low,
         high,
+        _wanted(claim.is_, least),
         why=why,
         part=part,
         models=0 if few else min(len(found_a.values), len(found_b.values)),
         detail=detail,
     )
+
+
+def _wanted(is_: str, by: float) -> Range:
+    """Return where the claim wants a minus b."""
+    if is_ == "above":
+        return Range(f"> {by:.3g}", low=by)
+    if is_ == "below":
+        return Range(f"< -{by:.3g}", high=-by)
+    return Range(f"{'within' if is_ == 'same' else 'beyond'} ± {by:.3g}", -by, by, outside=is_ == "different")
 
 
 def _decide(gap: Estimates, is_: str, by: float, name: str) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:

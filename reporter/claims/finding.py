@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reporter.claims.inequality import LEVEL, Inequality
+from reporter.claims.inequality import LEVEL, Inequality, Range
 from reporter.store.schema import Word
 
 
@@ -26,7 +26,7 @@ class Shown:
 
     Args:
         statistic: what it is.
-        bound: where the claim wants it.
+        wanted: where the claim wants it.
         value: the number.
         low: lower end of its 95 % interval; None where it is not known.
         high: upper end.
@@ -34,7 +34,7 @@ class Shown:
     """
 
     statistic: str
-    bound: str
+    wanted: Range
     value: float | None
     low: float | None
     high: float | None
@@ -51,6 +51,7 @@ class Finding:
         value: the number that decides.
         low: lower end of its 95 % interval.
         high: upper end.
+        wanted: where the claim wants it.
         plain: the verdict where there are no p-values.
         why: why there are none.
         part: the inequality that decides, with its error; None where a number was compared as it stands.
@@ -66,6 +67,7 @@ class Finding:
     value: float | None
     low: float | None = None
     high: float | None = None
+    wanted: Range = field(default_factory=Range)
     plain: Word = "inconclusive"
     why: str = ""
     part: Inequality | None = None
@@ -99,8 +101,7 @@ class Finding:
         """Return the number to show beside a verdict."""
         if word == "supported" and self.supported is not None:
             return self.supported
-        statistic, bound = (str(self.detail.get(key, "")) for key in ("statistic", "bound"))
-        return Shown(statistic, bound, self.value, self.low, self.high, self.p)
+        return Shown(str(self.detail.get("statistic", "")), self.wanted, self.value, self.low, self.high, self.p)
 
     def with_detail(self, **more: Any) -> Finding:
         """Return the same with more to tell; notes are added to those that are there."""

@@ -13,6 +13,28 @@ LEVEL = 0.025  # one-sided: a 95 % interval that excludes the bound
 
 
 @dataclass(frozen=True)
+class Range:
+    """Where a claim wants a number.
+
+    Args:
+        text: in words and rounded, such as ``> 0.01``; empty where there is nothing to say.
+        low: the lower end; None where it is open or not known.
+        high: the upper end.
+        outside: whether the number is to lie outside of both ends.
+    """
+
+    text: str = ""
+    low: float | None = None
+    high: float | None = None
+    outside: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an end."""
+        return self.low is not None or self.high is not None
+
+
+@dataclass(frozen=True)
 class Inequality:
     """A number and what it must exceed (or, with ``less``, stay below) for the claim to hold.
 
@@ -51,9 +73,10 @@ class Inequality:
         return (self.shown(low), self.shown(high)) if np.isfinite([low, high]).all() else None
 
     @property
-    def wanted(self) -> str:
-        """Where the claim wants the number, in words such as ``> 0.01``."""
-        return f"{'<' if self.less else '>'} {self.shown(float(np.ravel(self.bound)[0])):.3g}"
+    def wanted(self) -> Range:
+        """Where the claim wants the number."""
+        end = self.shown(float(np.ravel(self.bound)[0]))
+        return Range(f"< {end:.3g}", high=end) if self.less else Range(f"> {end:.3g}", low=end)
 
 
 def deciding(holds: tuple[Inequality, ...], fails: tuple[Inequality, ...]) -> Inequality:

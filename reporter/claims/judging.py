@@ -226,7 +226,8 @@ def _verdict(
     if adjusted is not None:
         detail["tested"] = tested
     shown = finding.shown(word)
-    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", shown.bound)) if text}
+    wanted = shown.wanted
+    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", wanted.text)) if text}
     detail["reason"] = _reason(finding, word, alone, final, tested)
     if word == "inconclusive":
         needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
@@ -237,6 +238,9 @@ def _verdict(
         value=shown.value,
         ci_low=shown.low,
         ci_high=shown.high,
+        holds_low=wanted.low,
+        holds_high=wanted.high,
+        holds_outside=wanted.outside if wanted.known else None,
         p=shown.p,
         p_adjusted=final,
         detail=detail,
@@ -251,12 +255,12 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
             f"alone it would be {alone}, but {tested} claims were tested together, and after the correction for "
             f"that {_p(p)}"
         )
-    bound = finding.shown(word).bound
+    bound = finding.shown(word).wanted.text
     where = f" ({bound})" if bound else ""
     if word == "supported":
         weakest = ""
         if finding.supported is not None and finding.part is not None:
-            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted}"
+            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted.text}"
         return f"the whole 95 % interval lies where the claim puts it{where}; {_p(p)}{weakest}"
     if word == "refuted":
         needs = f" (it holds if {bound})" if bound else ""

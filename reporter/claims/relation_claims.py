@@ -18,7 +18,7 @@ import numpy as np
 
 from reporter.claims.evidence import among, independent, layer_sql, left_out, on_corpora, quoted
 from reporter.claims.finding import Finding, every
-from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.inequality import Inequality, Range, deciding
 from reporter.claims.kinship import Kinship
 from reporter.claims.missing import Missing
 from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
@@ -235,11 +235,14 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
     part = deciding(needs, breaks)
     low, high = part.interval() or (None, None)
     known = bool(np.isfinite(estimates.error).all())
-    bounds = {"positive": f"> {strength:g}", "negative": f"< {-strength:g}", "none": f"within ± {strength:g}"}
+    wanted = {
+        "positive": Range(f"> {strength:g}", low=strength),
+        "negative": Range(f"< {-strength:g}", high=-strength),
+        "none": Range(f"within ± {strength:g}", -strength, strength),
+    }[claim.is_]
     detail: dict[str, Any] = {
         "statistic": name,
-        "definition": f"the correlation is {bounds[claim.is_]}",
-        "bound": bounds[claim.is_],
+        "definition": f"the correlation is {wanted.text}",
     }
     several = len(related) >= FEWEST_MODELS
     why = "" if known else f"there are too few independent {claim.over} to tell anything of a correlation"
@@ -249,6 +252,7 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
         part.value,
         low,
         high,
+        wanted,
         why=why,
         part=part,
         models=len(related) if several else 0,

@@ -20,8 +20,8 @@ def sql_number(store: Store, study: Study, sql: str) -> Number:
     """Return the first row of a query as a number.
 
     The query sees the rows of this study alone: another study of the same database may well have a model of the same
-    name. The rows of ``layer_metrics`` come in the order of the study's views and corpora, so that "the first row"
-    means something; ``main.layer_metrics`` is everything.
+    name. The rows of ``layer_metrics`` and ``over_models`` come in the order of the study's views and corpora, so that
+    "the first row" means something; ``main.layer_metrics`` is everything.
 
     Args:
         store: the database.
@@ -67,7 +67,7 @@ def _scoped(study: Study, sql: str) -> str:
     tables = []
     for table in known().values():
         if any(column.name == "study" for column in table.columns):
-            sort = f" ORDER BY {order}, rowid" if table.name == "layer_metrics" else ""
+            sort = f" ORDER BY {order}, rowid" if table.name in ("layer_metrics", "over_models") else ""
             tables.append(f"{table.name} AS (FROM main.{table.name} {own}{sort})")
     return f"WITH {', '.join(tables)} FROM (\n{sql}\n)"
 

@@ -144,14 +144,14 @@ def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | N
     detail: dict[str, Any] = {"definition": ruling.definition}
     detail["parts"] = [_part(one, tested, bounds) for one in (*ruling.needs, *ruling.breaks)]
     if ruling.head is not None:
-        name, value, ends, bound = ruling.head
+        name, value, ends, wanted = ruling.head
         low, high = ends or (None, None)
     else:
-        name, value, bound = part.name, part.value, part.wanted
+        name, value, wanted = part.name, part.value, part.wanted
         low, high = clipped(part.interval() or (None, None), bounds)
-    detail |= {"statistic": name, "bound": bound}
+    detail["statistic"] = name
     good = _shown(ruling.positive, bounds) if tested and ruling.positive not in (None, part) else None
-    return Finding(holds, fails, value, low, high, part=part, supported=good, detail=detail)
+    return Finding(holds, fails, value, low, high, wanted, part=part, supported=good, detail=detail)
 
 
 def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -> Shown | None:
@@ -163,7 +163,7 @@ def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -
 
 def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
     low, high = clipped(part.interval() or (None, None), bounds)
-    found = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted}
+    found = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted.text}
     p = float(part.p) if tested else None
     return found | {"p_holds": None if part.fails else p, "p_fails": p if part.fails else None}
 
@@ -172,5 +172,5 @@ def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
     word = found.word(found.p)
     shown = found.shown(word)
     numbers = {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high}
-    said = {"statistic": shown.statistic, "claimed": shown.bound}
+    said = {"statistic": shown.statistic, "claimed": shown.wanted.text}
     return {"model": model, "corpus": corpus, **said, **numbers, "verdict": word}

@@ -15,7 +15,7 @@ import numpy as np
 
 from reporter.claims.evidence import layer_sql
 from reporter.claims.finding import Finding, clipped
-from reporter.claims.inequality import Inequality
+from reporter.claims.inequality import Inequality, Range
 from reporter.claims.missing import Missing
 from reporter.claims.numbers import PATH, Number, at_layer
 from reporter.claims.points import Estimates
@@ -28,6 +28,7 @@ from reporter.spec.claim_parts import MetricNumber, SqlNumber
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
     from reporter.spec.claims import ValueClaim
+    from reporter.store.schema import Word
 
 
 def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baseline: str | None) -> Finding:
@@ -59,6 +60,7 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     else:
         low, high = (None if at is None else read(at) for at in _bounds(claim))
         shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
+    wanted = Range(shown, None if low is None else low.value, None if high is None else high.value)
     exact = not any(at is not None and _uncertain(at) for at in (value, low, high))
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
@@ -75,15 +77,15 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     detail = {
         "statistic": claim.value.sql if isinstance(claim.value, SqlNumber) else claim.value.metric,
         "definition": f"the 95 % interval of the number lies wholly where it is {shown}; wholly outside refutes it",
-        "bound": shown,
         "notes": notes,
         "sql": _sql(numbers, claim.value, view, baseline),
     }
     statistic = None if isinstance(claim.value, SqlNumber) else numbers.statistic(claim.value.metric)
     least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
     if exact:
-        return Finding(None, None, value.value, least, most, "supported" if inside else "refuted", why, detail=detail)
-    return Finding(holds, fails, value.value, least, most, part=_nearest(value, low, high), detail=detail)
+        word: Word = "supported" if inside else "refuted"
+        return Finding(None, None, value.value, least, most, wanted, word, why, detail=detail)
+    return Finding(holds, fails, value.value, least, most, wanted, part=_nearest(value, low, high), detail=detail)
 
 
 def _sizes(numbers: Numbers, claim: ValueClaim, view: str | None) -> list[str]:
