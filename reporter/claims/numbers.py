@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.claims.missing import Missing
 from reporter.claims.points import Array
-from reporter.spec.claim_parts import ANALYSES
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -145,7 +144,7 @@ class Numbers:
 
     def view_of(self, measure: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
-        return ANALYSIS_VIEW if measure.partition(".")[0] in ANALYSES else view
+        return ANALYSIS_VIEW if measure.partition(".")[0] in self.study.sections else view
 
     def corpus_of(self, measure: str, view: str, corpus: str | None) -> str:
         """Return the corpus that a claim names, or the only one there is; for an analysis the item.

@@ -91,10 +91,9 @@ def more(verdict: Verdict) -> list[str]:
 def _statistics(study: Study) -> dict[str, Statistic]:
     """Return what is known of each statistic that the study may claim, those of analyses where it has any."""
     from reporter.metrics.registry import catalogue
-    from reporter.spec.claim_parts import ANALYSES
 
     definitions: list[Definition] = list(catalogue().values())
-    if any(getattr(study, name) for name in ANALYSES):
+    if any(study.sections.values()):
         from reporter.analyses.registry import analyses
 
         definitions += analyses().values()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reporter.analyses.known import KnownStatistics
+from reporter.analyses.registry import analyses
 from reporter.errors import UsageError
 from reporter.metrics.registry import METRICS, statistics
 from reporter.registry import forget_plugins, load_plugin
@@ -25,11 +25,12 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
     Args:
         plugins: the study's plugins, loaded; those of other studies are not for it.
     """
-    metrics = METRICS.all(plugins)
+    metrics, looked_at = METRICS.all(plugins), analyses()
     return Offer(
         metrics={name: m.options for name, m in metrics.items()},
-        statistics=KnownStatistics(statistics(metrics)),
+        statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in looked_at.items()},
         fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
+        sections={name: analysis.section for name, analysis in looked_at.items()},
     )
 
 

@@ -17,13 +17,6 @@ GROUPS = ("encoders", "decoders", "all")
 TYPE_COLUMNS = ("count", "norm_of_mean", "variance")
 """Numbers of a token type, in the table ``token_types``."""
 
-ANALYSES = ("journeys", "groups", "pairs", "clouds", "probes", "vocabulary")
-"""What a study writes itself and has looked at; its statistics stand in ``layer_metrics``, the item's name in the place
-of the corpus."""
-
-ONE_ITEM = ("groups", "vocabulary")
-"""Analyses that look at all their items together, so that a claim need not name one."""
-
 
 def _measure(value: str, info: ValidationInfo) -> str:
     """Return ``metric.statistic`` if there is such a statistic, as far as the validation context knows."""

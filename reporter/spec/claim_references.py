@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS
-from reporter.spec.offer import Fixed
+from reporter.spec.claim_parts import GROUPS, TYPE_COLUMNS
+from reporter.spec.offer import Fixed, Section
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, hint
 
@@ -32,6 +32,7 @@ class Known:
         scores: names of outside scores that any model has.
         metrics: names of its metrics; None where that cannot be told.
         items: by analysis (journeys, pairs, …) the names of what it looks at.
+        together: those that look at all their items together, so that a claim need not name one.
     """
 
     get: Callable[[Any, str], Any]
@@ -43,9 +44,10 @@ class Known:
     scores: Collection[str]
     metrics: Collection[str] | None
     items: Mapping[str, Collection[str]]
+    together: Collection[str]
 
     @classmethod
-    def of(cls, study: Any, get: Callable[[Any, str], Any]) -> Known:
+    def of(cls, study: Any, get: Callable[[Any, str], Any], sections: Mapping[str, Section]) -> Known:
         """Return what a ``Study`` has, or what its file says, right or wrong."""
 
         def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
@@ -63,16 +65,19 @@ class Known:
             {name for given in scores for name in names(given)},
             # Whether a metric is listed matters only once it is known that there is such a metric.
             None if isinstance(study, dict) else [choice.name for choice in study.metrics],
-            {name: names(get(study, name)) or ([name] if get(study, name) else []) for name in ANALYSES},
+            {name: names(get(study, name)) or ([name] if get(study, name) else []) for name in sections},
+            frozenset(name for name, section in sections.items() if section.together),
         )
 
     def places(self, measure: Any) -> tuple[Collection[str], str, str]:
         """Return what may stand in the place of the corpus of a statistic, and what that is called."""
         analysis = measure.partition(".")[0] if isinstance(measure, str) else ""
-        if analysis in ONE_ITEM:
+        if analysis in self.together:
             return (), f"item of '{analysis}'", "items"
         return (
-            (self.items[analysis], analysis, analysis) if analysis in ANALYSES else (self.corpora, "corpus", "corpora")
+            (self.items[analysis], analysis, analysis)
+            if analysis in self.items
+            else (self.corpora, "corpus", "corpora")
         )
 
 
@@ -173,7 +178,7 @@ def _measured(value: Any, at: Location, known: Known) -> Iterator[Complaint]:
     metric, _, rest = value.partition(".")
     if metric == "scores":
         yield from _missing(rest or None, at, known.scores, "score", "scores")
-    elif metric in ANALYSES:
+    elif metric in known.items:
         if not known.items[metric]:
             yield Complaint(f"this study has no '{metric}'", at)
     elif not known.corpora:

@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
 from reporter.spec.claims import ClaimSpec
-from reporter.spec.clouds import Cloud
 from reporter.spec.corpora import CorpusSpec
-from reporter.spec.groups import GroupSpec
-from reporter.spec.journeys import JourneySpec
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
-from reporter.spec.pairs import PairsSpec
+from reporter.spec.offer import Offer, offer_of
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats
-from reporter.spec.probes import ProbeSpec
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
 from reporter.spec.sinks import SinkSpec
-from reporter.spec.vocabulary import Vocabulary
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -41,7 +36,10 @@ def _study_id(value: str) -> str:
 
 
 class Study(Part):
-    """One study, as written in its file, with every default filled in."""
+    """One study, as written in its file, with every default filled in.
+
+    What analyses look at stands under keys of theirs, which :func:`study_form` adds.
+    """
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
         description="The study's id; it becomes the report's folder.",
@@ -83,20 +81,6 @@ class Study(Part):
         description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
         "'shuffled' (the tokens of each text in random order).",
     )
-    journeys: dict[Name, JourneySpec] = Field({}, description="Tokens to follow through the layers, by a short name.")
-    groups: dict[Name, GroupSpec] = Field(
-        {}, description="Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'."
-    )
-    pairs: dict[Name, PairsSpec] = Field(
-        {}, description="Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter."
-    )
-    clouds: dict[Name, Cloud] = Field({}, description="Corpora to compare as clouds of points, by a short name.")
-    probes: dict[Name, ProbeSpec] = Field(
-        {}, description="What a classifier is to read from the states, by a short name."
-    )
-    vocabulary: Vocabulary | None = Field(
-        None, description="Whose token, position and type vectors to look at: a list of models, or 'all'."
-    )
     pooling: Literal["auto", "first", "mean", "last"] = Field(
         "auto",
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
@@ -110,11 +94,35 @@ class Study(Part):
         description="Device, precision, batches and seed; what is measured stays the same.",
     )
 
+    @property
+    def sections(self) -> dict[str, Any]:
+        """What stands under the key of each analysis; an empty mapping or None where the study has no such key."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
+
     @model_validator(mode="after")
-    def _references_exist(self) -> Study:
-        if complaints := contradictions(self):
+    def _references_exist(self, info: ValidationInfo) -> Study:
+        if complaints := contradictions(self, offer_of(info)):
             raise failure(*complaints)
         return self
+
+
+def study_form(offer: Offer) -> type[Study]:
+    """Return what a study is in which every analysis that is offered has its key."""
+    sections: dict[str, Any] = {
+        name: (section.form, Field({} if section.by_name else None, description=section.description))
+        for name, section in offer.sections.items()
+    }
+    return create_model("Study", __base__=Study, __doc__=Study.__doc__, **sections)
+
+
+def check_study(said: Any, offer: Offer) -> Study:
+    """Return the study that a mapping says; raise Pydantic's ``ValidationError`` where it is wrong.
+
+    Args:
+        said: what a study file says.
+        offer: what it may ask for.
+    """
+    return study_form(offer).model_validate(said, context=offer)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
     "unknown key; known here: study, title, question, plugins, models, corpora, metrics, views, sinks, sites, "
-    "baselines, journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
+    "baselines, pooling, claims, run, clouds, groups, journeys, pairs, probes, vocabulary"
 )
 
 BROKEN = [

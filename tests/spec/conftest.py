@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from reporter.runs.studies import offer
 from reporter.spec import SpecError, Study, load_study
 from reporter.spec.offer import Offer
 
@@ -37,7 +38,7 @@ def load(tmp_path: Path, catalogue: dict[str, type[BaseModel]]) -> Callable[[str
     def read(text: str | bytes) -> Study:
         path = tmp_path / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_study(path, Offer(catalogue)).study
+        return load_study(path, Offer(catalogue, sections=offer().sections)).study
 
     return read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reporter.runs.studies import offer
 from reporter.spec import SpecError, load_study
 from reporter.spec.offer import Offer
 
@@ -22,8 +23,8 @@ def test_a_peak_at_the_fixed_end(tmp_path, metrics, at, refused):
     )
     options = {name: metric.options for name, metric in catalogue().items()}
     if not refused:
-        assert load_study(path, Offer(options, fixed=FIXED)).study.claims
+        assert load_study(path, Offer(options, fixed=FIXED, sections=offer().sections)).study.claims
         return
     with pytest.raises(SpecError) as caught:
-        load_study(path, Offer(options, fixed=FIXED))
+        load_study(path, Offer(options, fixed=FIXED, sections=offer().sections))
     assert "s.yaml:6:" in str(caught.value) and "claims.c.shape.at: convergence.similarity is 1" in str(caught.value)

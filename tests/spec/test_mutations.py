@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from reporter.runs.studies import offer
 from reporter.spec import SpecError, load_study
 from reporter.spec.offer import Offer
 
@@ -107,7 +108,7 @@ def lines_of(text: str | bytes, catalogue: Mapping[str, type[BaseModel]]) -> lis
         path = Path(folder) / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         try:
-            load_study(path, Offer(catalogue))
+            load_study(path, Offer(catalogue, sections=offer().sections))
         except SpecError as error:
             assert error.problems
             lines = str(error).split("\n")

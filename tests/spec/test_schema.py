@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from pydantic import BaseModel
 
+from reporter.runs.studies import offer
 from reporter.spec import Study, study_schema
 from reporter.spec.offer import Offer
 from reporter.spec.yaml_reader import read_yaml
@@ -60,7 +61,7 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def schema(catalogue: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    return study_schema(Offer(catalogue))
+    return study_schema(Offer(catalogue, sections=offer().sections))
 
 
 def test_it_is_a_schema_and_plain_json(schema: dict[str, Any]) -> None:

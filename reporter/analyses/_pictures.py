@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.analyses.samples import evenly, label
+from reporter.analyses._samples import evenly, label
 from reporter.geometry.arrays import Floats
 from reporter.geometry.components import coordinates
 from reporter.table import ALL_GROUPS, WEIGHTS, OfModel, at_place, column, of_cell

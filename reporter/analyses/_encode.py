@@ -1,4 +1,4 @@
-"""Sends texts that a study writes itself through a model and gives back every token's state at every place."""
+"""Sends texts that a study writes itself through a model: every token's state at every place, or one vector a text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from reporter.forward.places import Place
 from reporter.texts.tokens import batches, tokenise_texts
 
 if TYPE_CHECKING:
-    from reporter.analyses.analysis import Context
+    from reporter.analyses.base import Context, Pooling
+
+Vectors = Mapping[Place, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -69,3 +71,49 @@ def encode(texts: Sequence[str], context: Context, max_tokens: int | None = None
             if not all(bool(x.isfinite().all()) for x in found.values()):
                 raise ReporterError(f"the states of {texts[index][:60]!r} are not finite; the weights may be damaged")
             yield EncodedText(index, batch.ids[row, :n], batch.special[row, :n], found)
+
+
+def pooled(texts: Sequence[str], context: Context, max_tokens: int | None = None, what: str = "texts") -> Vectors:
+    """Return the vectors of some texts, (texts, width) in float64 at each place, in the order of the texts.
+
+    Texts that come twice are read once. Memory: 8·texts·width bytes for each place.
+
+    Args:
+        texts: the texts.
+        context: model, places, pooling.
+        max_tokens: where texts are cut; the model's own limit if None.
+        what: what these texts are called, for progress.
+
+    Raises:
+        ReporterError: if a text gives no token, or none of its own where those are needed.
+    """
+    distinct = list(dict.fromkeys(texts))
+    layout = context.layout
+    found = {place: np.empty((len(distinct), width)) for place, width in zip(layout.places, layout.widths, strict=True)}
+    for done, text in enumerate(encode(distinct, context, max_tokens), 1):
+        rows = chosen(text, context.pooling)
+        for place, x in text.states.items():
+            found[place][text.index] = x[rows].double().mean(dim=0).numpy()
+        context.tell(what, done, len(distinct))
+    at = {text: row for row, text in enumerate(distinct)}
+    order = [at[text] for text in texts]
+    return {place: x[order] for place, x in found.items()}
+
+
+def chosen(text: EncodedText, pooling: Pooling) -> NDArray[np.int64]:
+    """Return the positions whose states are averaged.
+
+    ``first``: position 0, whatever stands there ([CLS] where there is one). ``mean``: all tokens of the text itself,
+    sinks included (the view ``words``). ``last``: the last token of the text itself. A text without tokens of its own
+    falls back on all of its tokens.
+
+    Args:
+        text: one text.
+        pooling: how.
+    """
+    if pooling == "first":
+        return np.array([0])
+    own = np.flatnonzero(~text.special)
+    if not len(own):
+        own = np.arange(len(text.ids))
+    return own if pooling == "mean" else own[-1:]

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 if TYPE_CHECKING:
-    from reporter.analyses.analysis import Context, Corpus
+    from reporter.analyses.base import Context, Corpus
 
 MOST_LABEL = 80
 _AT_ONCE = 512

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.analyses import logistic, perceptron
-from reporter.analyses.samples import stream
+from reporter.analyses import _logistic as logistic
+from reporter.analyses import _perceptron as perceptron
+from reporter.analyses._samples import stream
 from reporter.geometry.clouds import ROUNDING
 from reporter.geometry.intervals import normal_interval
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import BaseModel
+
 from reporter.metrics.base import Definition
+from reporter.spec.offer import Section
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -68,40 +71,56 @@ class Context:
 
 
 Compute = Callable[[Any, Context], Iterator[Row]]
+"""Given what ``resolve`` made of an item: values for ``layer_metrics``, and rows of the analysis' own tables."""
 
 
-def as_written(item: Any, folder: Path) -> Any:
+def as_written(said: Any, folder: Path) -> Any:
     """Return an item as the study says it: all that its numbers depend on where it names no file."""
-    return item.model_dump(mode="json")
+    return said
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis(Definition):
-    """An analysis; its ``name`` stands where cells of metrics have the metric.
+    """An analysis; its ``name`` is its key in a study, and stands where cells of metrics have the metric.
 
     Args:
-        items: what of a study it looks at, by the name that stands where other cells have their corpus.
-        resolve: turns an item into everything that the numbers depend on besides weights, corpora, seed and pooling: a
-            value that JSON can write, with the contents of files that the item names (relative to the folder). Raises
-            ``ReporterError`` where such a file is wrong. ``compute`` gets what it returns.
-        compute: yields values and rows of one item.
-        corpora: the corpora that an item reads.
-        models: names of the models of a study that are looked at; all of them by default.
+        section: what stands under its name in a study file.
+        resolve: turns an item as the study says it into a frozen Pydantic model with everything that the numbers depend
+            on besides weights, corpora, seed and pooling, the contents of files among it (relative to the folder);
+            raises ``ReporterError`` where such a file is wrong. What that model writes as JSON decides whether what
+            was computed still holds, and ``compute`` gets it.
+        compute: the decorated function.
         pooled: whether it reads one vector for each text, so that ``pooling`` matters.
         last_only: whether of a model with several checkpoints only the last one is looked at.
         rounds: how often the texts that it reads go through the model, for the estimate of a plan; 0 if it reads none.
         baselines: whether models with random weights are looked at, too, where the study asks for that baseline.
+        code: hash of the file or notebook cell that defines it, as for a metric; empty for the analyses of reporter.
     """
 
-    items: Callable[[Study], Mapping[str, Any]]
+    section: Section
     compute: Compute = field(repr=False)
-    corpora: Callable[[Any], tuple[str, ...]] = lambda item: ()
-    resolve: Callable[[Any, Path], Any] = as_written
-    models: Callable[[Study], tuple[str, ...]] = lambda study: tuple(study.models)
+    resolve: Callable[[Any, Path], BaseModel] = as_written
     pooled: bool = False
     last_only: bool = False
     rounds: int = 1
     baselines: bool = False
+    code: str = ""
+
+    def items(self, study: Study) -> Mapping[str, Any]:
+        """Return what of a study it looks at, by the name that stands where other cells have their corpus."""
+        return self.section.items(study.sections.get(self.name))
+
+    def corpora(self, said: Any) -> tuple[str, ...]:
+        """Return the corpora that an item names and so reads."""
+        return tuple(name for name, _ in self.section.named("corpora", said))
+
+    def looks_at(self, said: Any, model: str) -> bool:
+        """Whether an item is about a model of the study: it names that model, ``all``, or cannot name any."""
+        for reference in self.section.references:
+            named = getattr(said, reference.key, None) if reference.to == "models" else None
+            if named not in (None, "all") and model not in ([named] if isinstance(named, str) else named):
+                return False
+        return True
 
 
 def default_pooling(role: str) -> Pooling:

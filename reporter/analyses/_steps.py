@@ -1,23 +1,27 @@
-"""Each token of a journey at each place: against the vocabulary, and against the place before."""
+"""Each token of a journey at each place: against the vocabulary, the place before, and in one plane with all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.analyses.analysis import Tell, silent
-from reporter.analyses.encode import EncodedText
+from reporter.analyses._encode import EncodedText
+from reporter.analyses._pictures import Point
+from reporter.analyses.base import Tell, silent
 from reporter.analyses.journeys import JourneyStep, Measure, Neighbour, WithPositions
 from reporter.forward.places import Layout, Place
+from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, Closeness, against, compare
 from reporter.geometry.rows import Rows
 from reporter.metrics.base import Value
 from reporter.weights.kinds import StaticVectors
 
+JOINT, WITHOUT_LAST = "pca-joint", "pca-joint-without-last"
+_DIMENSIONS = 3
 TURNOVER = 100  # nearest vectors whose coming and going is counted
 _TINY = 1e-18
 
@@ -226,3 +230,25 @@ class _Portion:
                 *(self.text.index, position, token_id, token, place, self.variant, measure, rank),
                 *(near, self.strings[near], None if np.isnan(cosine) else cosine, distance),
             )
+
+
+def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], path: Sequence[Place]) -> Iterator[Point]:
+    """Yield where each token is at each place of its path, on principal components of all tokens at all places.
+
+    The last layer often lies far from the others and takes the plane for itself, so the same is done without it, too.
+
+    Args:
+        texts: the texts of a journey; all of them share a plane.
+        labels: the tokens of each text, by its index.
+        path: the places, first to last.
+    """
+    for name, part in ((JOINT, path), (WITHOUT_LAST, path[:-1])):
+        rows = [(text, place, text.states[place].double().numpy()) for text in texts for place in part]
+        if not rows:
+            continue
+        at = coordinates(np.concatenate([x for *_, x in rows]), _DIMENSIONS)
+        start = 0
+        for text, place, x in rows:
+            for position, own in enumerate(at[start : start + len(x)].tolist()):
+                yield Point(name, place, f"text {text.index}", position, labels[text.index][position], *own)
+            start += len(x)
