@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.inequality import LEVEL
+from reporter.claims.finding import LEVEL
 from reporter.claims.points import FEWEST_MODELS
 from reporter.geometry.intervals import quantile
 
 if TYPE_CHECKING:
-    from reporter.claims.finding import Finding
-    from reporter.claims.inequality import Inequality
+    from reporter.claims.finding import Finding, Inequality
 
 POWER = 0.8
 MOST = 1000

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.claims.inequality import LEVEL, Inequality, Range
+from reporter.claims.finding import LEVEL, Inequality, Range
 from reporter.claims.points import Array, Estimates, Points, span
 
 FLAT = 0.10  # of the size of the mean

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
-from reporter.spec.claims import ClaimSpec
+from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusSpec
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
@@ -86,7 +86,7 @@ class Study(Part):
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
         "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
     )
-    claims: dict[Name, ClaimSpec] = Field(
+    claims: dict[Name, Claim] = Field(
         {}, description="Statements that are tested against the numbers of this study, by a short name."
     )
     run: RunSpec = Field(
@@ -107,12 +107,13 @@ class Study(Part):
 
 
 def study_form(offer: Offer) -> type[Study]:
-    """Return what a study is in which every analysis that is offered has its key."""
+    """Return what a study is in which every analysis that is offered has its key, and claims are of these kinds."""
     sections: dict[str, Any] = {
         name: (section.form, Field({} if section.by_name else None, description=section.description))
         for name, section in offer.sections.items()
     }
-    return create_model("Study", __base__=Study, __doc__=Study.__doc__, **sections)
+    claims: Any = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
+    return create_model("Study", __base__=Study, __doc__=Study.__doc__, claims=claims, **sections)
 
 
 def check_study(said: Any, offer: Offer) -> Study:

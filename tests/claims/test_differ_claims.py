@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.claims.sizes import foreseen
+from reporter.claims.kind import foreseen
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_compared_says_why(roles, claim, reason):
 
 
 def test_false_differences_are_rare_and_true_ones_found():
-    from reporter.claims.groups import Group, difference
+    from reporter.claims.kinds.differ import Group, difference
 
     rng = np.random.default_rng(0)
     wrong = found = 0

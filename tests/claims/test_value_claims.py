@@ -203,7 +203,7 @@ def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatc
     def broken(*_: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr("reporter.claims.judging.shape_finding", broken)
+    monkeypatch.setattr("reporter.claims.kinds.shape.Profiles", broken)
     found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
     assert found["a"].verdict == "failed"
     assert found["a"].detail["reason"].startswith("KeyError: 'boom' (test_value_claims.py:")

@@ -38,7 +38,7 @@ def load(tmp_path: Path, catalogue: dict[str, type[BaseModel]]) -> Callable[[str
     def read(text: str | bytes) -> Study:
         path = tmp_path / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_study(path, Offer(catalogue, sections=offer().sections)).study
+        return load_study(path, Offer(catalogue, sections=offer().sections, claims=offer().claims)).study
 
     return read
 

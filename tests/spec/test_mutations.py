@@ -108,7 +108,7 @@ def lines_of(text: str | bytes, catalogue: Mapping[str, type[BaseModel]]) -> lis
         path = Path(folder) / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         try:
-            load_study(path, Offer(catalogue, sections=offer().sections))
+            load_study(path, Offer(catalogue, sections=offer().sections, claims=offer().claims))
         except SpecError as error:
             assert error.problems
             lines = str(error).split("\n")

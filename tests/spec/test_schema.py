@@ -61,7 +61,7 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def schema(catalogue: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    return study_schema(Offer(catalogue, sections=offer().sections))
+    return study_schema(Offer(catalogue, sections=offer().sections, claims=offer().claims))
 
 
 def test_it_is_a_schema_and_plain_json(schema: dict[str, Any]) -> None:
