@@ -122,7 +122,7 @@ STATISTICS = (
         Cloud,
         "Corpora to compare as clouds of points, by a short name.",
         ("cloud", "clouds"),
-        (Reference("corpora", "corpora", bare=True),),
+        (Reference("corpora", "corpora", several=True),),
     ),
     pooled=True,
     baselines=True,

@@ -81,7 +81,7 @@ def _resolve(said: VocabularySpec, folder: Path) -> Looked:
     section=Section(
         Vocabulary,
         "Whose token, position and type vectors to look at: a list of models, or 'all'.",
-        references=(Reference("models", "models", bare=True),),
+        references=(Reference("models", "models", several=True),),
         together=WEIGHTS,
         by_name=False,
     ),
@@ -199,9 +199,9 @@ def _facts(report: StaticReport) -> Iterator[Row]:
             yield VocabularyFact(f"change at position {change.position}", change.p, said)
     for distribution in report.distributions:
         name = _part(distribution.kind_a, distribution.kind_b)
-        summary, exact = distribution.summary, "" if distribution.exact else f", of {distribution.drawn:,} rows drawn"
+        summary = distribution.summary
         for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
-            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}{exact}")
+            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}")
     for what, why in report.reasons.items():
         yield VocabularyFact(f"missing: {what}", None, why)
 

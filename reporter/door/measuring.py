@@ -24,9 +24,8 @@ from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.offer import Offer
 from reporter.spec.part import Part, complaints_of
 from reporter.spec.problems import show_location
-from reporter.spec.reading import View
+from reporter.spec.reading import SinkSpec, View
 from reporter.spec.run import RunSpec
-from reporter.spec.sinks import SinkSpec
 from reporter.texts.texts import Texts, open_texts
 from reporter.texts.writer import TextsWriter
 

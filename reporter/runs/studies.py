@@ -16,6 +16,7 @@ from reporter.spec.load import load_studies, parse_study, plugins_of, read_text
 from reporter.spec.offer import Offer
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
+from reporter.texts.origin import SOURCES
 
 _HANDED_OVER = Path("study")  # what messages call a study that is no file; its relative paths start from here
 
@@ -31,6 +32,7 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
         metrics={name: m.options for name, m in metrics.items()},
         statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in looked_at.items()},
         fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
+        sources={key: source.form for key, source in SOURCES.all(plugins).items()},
         sections={name: analysis.section for name, analysis in looked_at.items()},
         claims=claim_forms(plugins),
     )

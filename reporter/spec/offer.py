@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationInfo
 
 from reporter.spec.part import Complaint, Name
 from reporter.spec.problems import Location
+
+if TYPE_CHECKING:
+    from reporter.spec.corpora import CorpusPart
 
 Statistics = Mapping[str, Mapping[str, str]]
 """By metric, the names of its statistics and what each has one number for (``Statistic.per``)."""
@@ -27,17 +30,17 @@ class Reference:
 
     Args:
         key: the key.
-        to: what is named there; for models, ``all`` names every one.
+        to: what is named there.
         labelled: whether the texts of a corpus that is named must have labels.
         says: how a person says that the part waits for what it names, where it does: ``gets the size of corpus``.
-        bare: whether a bare list in the place of the part is short for this key.
+        several: whether several may be named, or ``all``; a bare list in the place of the part is short for this key.
     """
 
     key: str
     to: Literal["models", "corpora"]
     labelled: bool = False
     says: str = ""
-    bare: bool = False
+    several: bool = False
 
     def named(self, part: Any) -> Iterator[tuple[str, Location]]:
         """Yield each name, and where it stands in the part.
@@ -45,10 +48,10 @@ class Reference:
         Args:
             part: the part, validated or as a file says it, right or wrong.
         """
-        bare = self.bare and isinstance(part, list)
+        bare = self.several and isinstance(part, list)
         value = part if bare else part.get(self.key) if isinstance(part, dict) else getattr(part, self.key, None)
         at: Location = () if bare else (self.key,)
-        if isinstance(value, str) and not (self.to == "models" and value == "all"):
+        if isinstance(value, str) and not (self.several and value == "all"):
             yield value, at
         elif isinstance(value, list | tuple):
             yield from ((name, (*at, place)) for place, name in enumerate(value) if isinstance(name, str))
@@ -132,6 +135,7 @@ class Offer:
         statistics: each metric's and analysis's statistics; without them, claims are not checked for statistics that
             do not exist.
         fixed: where statistics have their value by definition, so that a claim of a peak there says nothing.
+        sources: by the key that tells a source of texts, what a study says of a corpus from there.
         sections: by the name of an analysis, which is its key in a study, what stands there.
         claims: by the key that tells a claim's kind, what such a claim looks like.
     """
@@ -139,8 +143,14 @@ class Offer:
     metrics: Mapping[str, type[BaseModel]] = field(default_factory=dict)
     statistics: Statistics = field(default_factory=dict)
     fixed: Fixed = field(default_factory=dict)
+    sources: Mapping[str, type[CorpusPart]] = field(default_factory=dict)
     sections: Mapping[str, Section] = field(default_factory=dict)
     claims: Mapping[str, ClaimForm] = field(default_factory=dict)
+
+    @property
+    def of_corpora(self) -> tuple[Reference, ...]:
+        """What corpora may name, from whichever source."""
+        return tuple(dict.fromkeys(reference for form in self.sources.values() for reference in form.references))
 
 
 def offer_of(info: ValidationInfo) -> Offer:

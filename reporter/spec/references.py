@@ -11,8 +11,6 @@ from reporter.spec.part import Complaint
 from reporter.spec.problems import hint
 from reporter.spec.waiting import circle, origin_of, wrong_origin
 
-_CORPORA = ("corpus", "corpora")
-
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     """Find references to what is not there, and recipes and corpora that wait for each other.
@@ -45,15 +43,16 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
             )
             complaints.append(Complaint(message, ("models", name, "base")))
     for name, corpus in corpora.items():
-        for key, known, one, many in (("vocabulary", models, "model", "models"), ("size_of", corpora, *_CORPORA)):
-            other = _get(corpus, key)
-            if not isinstance(other, str):
-                continue
-            if other not in known:
-                message = f"no {one} '{other}'{_hint(other, known, many)}"
-                complaints.append(Complaint(message, ("corpora", name, key)))
-            elif (way := circle(("corpus", name), models, corpora | {name: {key: other}})) is not None:
-                complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, key)))
+        for reference in offer.of_corpora:
+            for other, at in () if isinstance(corpus, list) else reference.named(corpus):
+                one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
+                if other not in known:
+                    message = f"no {one} '{other}'{_hint(other, known, reference.to)}"
+                    complaints.append(Complaint(message, ("corpora", name, *at)))
+                elif way := circle(
+                    ("corpus", name), models, corpora | {name: {reference.key: other}}, offer.of_corpora
+                ):
+                    complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, *at)))
     complaints += _of_sections(study, offer, models, corpora)
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):

@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
 from reporter.spec.claims import Claim, claim_type
-from reporter.spec.corpora import CorpusSpec
+from reporter.spec.corpora import CorpusPart
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
 from reporter.spec.offer import Offer, offer_of
-from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats
+from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats, one_of
 from reporter.spec.problems import show
-from reporter.spec.reading import NullBaseline, Site, View
+from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
-from reporter.spec.sinks import SinkSpec
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -35,10 +34,13 @@ def _study_id(value: str) -> str:
     return value
 
 
+_CORPORA = "The texts to measure them on, by a short name."
+
+
 class Study(Part):
     """One study, as written in its file, with every default filled in.
 
-    What analyses look at stands under keys of theirs, which :func:`study_form` adds.
+    What analyses look at stands under keys of theirs, which :func:`study_form` adds; it tells sources of texts, too.
     """
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
@@ -53,7 +55,7 @@ class Study(Part):
         "@reporter.metric. They are run when the study is read.",
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
-    corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
+    corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
@@ -107,13 +109,17 @@ class Study(Part):
 
 
 def study_form(offer: Offer) -> type[Study]:
-    """Return what a study is in which every analysis that is offered has its key, and claims are of these kinds."""
-    sections: dict[str, Any] = {
+    """Return what a study is where every analysis that is offered has its key, every source its corpora and so on."""
+    fields: dict[str, Any] = {
         name: (section.form, Field({} if section.by_name else None, description=section.description))
         for name, section in offer.sections.items()
     }
-    claims: Any = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
-    return create_model("Study", __base__=Study, __doc__=Study.__doc__, claims=claims, **sections)
+    if offer.sources:
+        one: Any = Union[tuple(offer.sources.values())]  # noqa: UP007 - of a number that is not known here
+        corpus = Annotated[one, BeforeValidator(one_of(offer.sources, "{file: texts.txt}"), json_schema_input_type=one)]
+        fields["corpora"] = (dict[Name, corpus], Field({}, description=_CORPORA))
+    fields["claims"] = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
+    return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
 
 
 def check_study(said: Any, offer: Offer) -> Study:

@@ -22,13 +22,11 @@ from reporter.store import Store, joined
 from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, variance
 from reporter.verify.by_neighbour import intrinsic_dimension
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
-from reporter.verify.by_token import convergence, motion
+from reporter.verify.by_token import convergence, loss, motion
 from reporter.verify.cells import Asked, Cell, choose, find_study
-from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing
-from reporter.verify.loss import loss
+from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.verify.plain_model import PlainModel, load_language_model
 from reporter.verify.reading import Found, Reading, tokenised
-from reporter.verify.stored import stored_numbers, stored_pairs
 from reporter.verify.tokens import Rule
 
 if TYPE_CHECKING:

@@ -41,8 +41,8 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
 
 def test_each_direction_and_least_difference(roles):
     found = roles.judge(
-        f"""below: {CLAIM} a: decoders, b: encoders, is: below, at_least: 0.1}}
-        different: {CLAIM} a: decoders, b: encoders, is: different, at_least: 0.01}}
+        f"""below: {CLAIM} a: decoders, b: encoders, is: below}}
+        different: {CLAIM} a: decoders, b: encoders, is: different}}
         same: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
         much: {CLAIM} a: decoders, b: encoders, is: above, at_least: 0.8}}
         little: {CLAIM} a: decoders, b: encoders, is: above, by: 0.3}}
@@ -50,8 +50,8 @@ def test_each_direction_and_least_difference(roles):
         models=MODELS,
     )
     assert {name: (v.holds_low, v.holds_high, v.holds_outside) for name, v in found.items() if name != "one"} == {
-        "below": (None, -0.1, False),
-        "different": (-0.01, 0.01, True),
+        "below": (None, -0.001, False),
+        "different": (-0.001, 0.001, True),
         "same": (-0.05, 0.05, False),
         "much": (0.8, None, False),
         "little": (0.3, None, False),

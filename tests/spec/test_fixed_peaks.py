@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from spec.conftest import offered
 
-from reporter.runs.studies import offer
 from reporter.spec import SpecError, load_study
 
 FIXED = {"convergence.similarity": (("last", 1.0),)}
@@ -23,10 +21,9 @@ def test_a_peak_at_the_fixed_end(tmp_path, metrics, at, refused):
         f"  c: {{says: x, shape: {{metric: convergence.similarity, is: peak-at, at: {at}}}}}\n"
     )
     options = {name: metric.options for name, metric in catalogue().items()}
-    known = replace(offer(), metrics=options, statistics={}, fixed=FIXED)
     if not refused:
-        assert load_study(path, known).study.claims
+        assert load_study(path, offered(options, fixed=FIXED)).study.claims
         return
     with pytest.raises(SpecError) as caught:
-        load_study(path, known)
+        load_study(path, offered(options, fixed=FIXED))
     assert "s.yaml:6:" in str(caught.value) and "claims.c.shape.at: convergence.similarity is 1" in str(caught.value)

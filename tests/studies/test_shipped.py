@@ -10,8 +10,8 @@ import pytest
 from oracles.tiny_hub import HUB
 
 from reporter.spec import StudyFile
-from reporter.spec.corpora import DatasetCorpus
 from reporter.spec.models import HubModel, RecipeModel
+from reporter.texts.sources.dataset import DatasetCorpus
 
 STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))

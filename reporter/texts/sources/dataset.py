@@ -8,16 +8,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import Field
 
 from reporter.errors import ReporterError
+from reporter.spec.corpora import CorpusPart
+from reporter.spec.part import Text
 from reporter.texts.columns import require_column
+from reporter.texts.origin import Around, Origin, corpus_source, digest, file_hash
 from reporter.texts.record import Record
 
-if TYPE_CHECKING:
-    from reporter.spec.corpora import DatasetCorpus
-
 _AT_ONCE = 1024  # rows
+
+
+class DatasetCorpus(CorpusPart):
+    """Texts from a dataset of a hub; needs the optional package ``datasets``."""
+
+    dataset: Text = Field(description="The dataset's id.")
+    config: Text | None = Field(None, description="Its configuration, where there are several.")
+    split: Text = Field("test", description="Its split.")
+    revision: Text | None = Field(None, description="A branch, tag or commit.")
+    column: Text = Field("text", description="The column that holds the texts.")
+    label: Text | None = Field(None, description="The column that holds a label for each text.")
+
+
+@corpus_source("dataset", DatasetCorpus)
+def dataset(said: DatasetCorpus, around: Around) -> Origin:
+    """Find the dataset; nothing is fetched before it is read."""
+    local = local_dataset(said.dataset, around.folder)
+    # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
+    # study gives the same numbers tomorrow; another `revision` fetches others.
+    state = digest(_folder_hashes(local)) if local else ""
+    location = "/".join(part for part in (said.dataset, said.config, said.split) if part)
+    if said.revision:
+        location += f"@{said.revision}"
+    return Origin(location, state, lambda: read_dataset(said, around.folder, around.offline))
 
 
 def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[Record]:
@@ -127,3 +153,11 @@ def _offline(datasets: Any) -> Iterator[None]:
     finally:
         for place, value in zip(places, before, strict=True):
             place.HF_HUB_OFFLINE = value
+
+
+def _folder_hashes(folder: Path) -> Iterator[str]:
+    """Yield name and hash of every file: the names say which split a file belongs to."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            yield str(file.relative_to(folder))
+            yield file_hash(file)
