@@ -1,4 +1,4 @@
-"""The page that shows how to add a metric, followed to the letter in a copy of the project."""
+"""The page that shows how to add things, followed to the letter, section by section."""
 
 from __future__ import annotations
 
@@ -14,43 +14,80 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", SECTIONS[section], re.MULTILINE | re.DOTALL)
+
+
+def made(section: str) -> dict[str, str]:
+    """The files that a section has its reader make: the block that follows, by name."""
+    told = r"Make the file `([^`]+)`.*?^```\w+\n(.*?)^```"
+    return dict(re.findall(told, SECTIONS[section], re.MULTILINE | re.DOTALL))
+
+
+def follow(section: str, folder: Path) -> list[str]:
+    """Make the files of a section in a folder and call its commands there; return what each of them prints."""
+    for name, text in made(section).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    (commands,) = blocks(section, "sh")
+    return [run(command, folder, ROOT) for command in commands.strip().splitlines()]
+
+
+def run(command: str, folder: Path, package: Path) -> str:
+    program, *arguments = shlex.split(command)
+    called = [sys.executable, "-m", program, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def numbers(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines() if re.match(r"\s*\d", line)]
 
 
 @pytest.mark.slow
-def test_the_page_is_followed_to_the_letter(tmp_path):
+def test_a_metric_is_added(tmp_path):
+    section = "Add a metric, step by step"
     copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("reporter", "templates", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "pyproject.toml", copy / "pyproject.toml")
-    paths = re.findall(r"Make the file `([^`]+)`", PAGE)
-    assert len(paths) == len(blocks("python")) == 2
-    for path, text in zip(paths, blocks("python"), strict=True):
+    assert len(made(section)) == 2
+    for path, text in made(section).items():
         assert not (copy / path).exists()
         (copy / path).write_text(text, "utf-8")
-    (copy / "look.yaml").write_text(blocks("yaml")[0], "utf-8")
-    (commands,) = blocks("sh")
-    outputs = [run(command, copy) for command in commands.strip().splitlines()]
+    (copy / "look.yaml").write_text(blocks(section, "yaml")[0], "utf-8")
+    (commands,) = blocks(section, "sh")
+    outputs = [run(command, copy, copy) for command in commands.strip().splitlines()]
     assert len(outputs) == 4
     assert "3 passed" in outputs[0]
     assert "‖μ‖" in outputs[1] and "Strang" in outputs[1] and "nothing beyond the sums" in outputs[1]
-    numbers = [line.split() for line in outputs[3].splitlines() if re.match(r"\s*\d", line)]
-    assert {layer for layer, _ in numbers} == {"0", "1", "2"} and all(float(value) > 0 for _, value in numbers)
+    found = numbers(outputs[3])
+    assert {layer for layer, _ in found} == {"0", "1", "2"} and all(float(value) > 0 for _, value in found)
     page = (copy / "results" / "look" / "index.html").read_text("utf-8")
     assert "norm of the mean" in page and "grows from block to block" in page
 
 
-def run(command: str, folder: Path) -> str:
-    program, *arguments = shlex.split(command)
-    called = [sys.executable, "-m", program, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+@pytest.mark.slow
+def test_an_analysis_is_added(tmp_path):
+    validated, _, layers, ends = follow("Add an analysis", tmp_path)
+    assert "1 beginning" in validated and "1 claim" in validated
+    found = numbers(layers)
+    assert [layer for layer, _ in found] == ["0", "1", "2"] and all(float(value) > 0 for _, value in found)
+    assert all(end in ends for end in ("sleeps", "runs", "sees a dog"))
+    page = (tmp_path / "results" / "endings" / "index.html").read_text("utf-8")
+    assert "Ends of sentences" in page and "compare layers of one model" in page and "supported" in page
+
+
+@pytest.mark.slow
+def test_a_source_of_texts_is_added(tmp_path):
+    *_, corpora = follow("Add a corpus source", tmp_path)
+    assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
 
 
 def test_every_observable_is_described():

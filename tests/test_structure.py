@@ -71,6 +71,9 @@ MAY_IMPORT = (
             "models",
             "observables",
             "metrics",
+            "analyses",
+            "texts",
+            "table",
         },  # by name, when they are first used
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,9 +10,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from reporter.analyses.base import Analysis, as_written
+from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic
 from reporter.registry import Registry, code_of
 from reporter.spec.offer import Section
+from reporter.spec.study import Study
 from reporter.table import Row
 
 ANALYSES: Registry[Analysis] = Registry("analysis", "analyses", "reporter.analyses", helpers=("base", "registry"))
@@ -40,8 +43,10 @@ def analysis(
     A cell of a notebook that runs again, or a module that is loaded again, replaces what it registered before.
 
     Raises:
-        ReporterError: if another module has an analysis of that name.
+        ReporterError: if another module has an analysis of that name, or it cannot be a key of a study.
     """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in Study.model_fields or hasattr(Study, name):
+        raise ReporterError(f"an analysis cannot be called {name!r}: its name is a key of the study file, of its own")
 
     def register(compute: Function) -> Function:
         found = Analysis(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reporter.analyses.registry import analyses
+from reporter.analyses.registry import ANALYSES
 from reporter.claims.kind import claim_forms
 from reporter.errors import UsageError
 from reporter.metrics.registry import METRICS, statistics
@@ -27,7 +27,9 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
     Args:
         plugins: the study's plugins, loaded; those of other studies are not for it.
     """
-    metrics, looked_at = METRICS.all(plugins), analyses()
+    metrics, looked_at = METRICS.all(plugins), ANALYSES.all(plugins)
+    for name in metrics.keys() & looked_at.keys():
+        raise UsageError(f"{name!r} is the name of a metric and of an analysis; their numbers could not be told apart")
     return Offer(
         metrics={name: m.options for name, m in metrics.items()},
         statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in looked_at.items()},
