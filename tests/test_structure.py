@@ -71,6 +71,7 @@ MAY_IMPORT = (
             "models",
             "observables",
             "metrics",
+            "claims",
             "analyses",
             "texts",
             "table",

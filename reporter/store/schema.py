@@ -123,7 +123,7 @@ class Verdict(Row, table="claims"):
     )
     says: str = column("the claim in words")
     source: str | None = column("who says it, and where; NULL where the study does not tell")
-    kind: str = column("'value', 'shape', 'differ' or 'relation'")
+    kind: str = column("'value', 'shape', 'differ', 'relation', or a kind that a plug-in brings")
     view: str | None = column("which tokens counted; NULL for a claim by SQL, which says so itself")
     baseline: str | None = column("'random-init' or 'shuffled'; NULL = the models themselves")
     verdict: Word = column(
