@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from reporter.claims.missing import Missing
 from reporter.claims.points import Array
 
 if TYPE_CHECKING:
@@ -22,6 +21,10 @@ ANALYSIS_VIEW = "words"
 
 PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
+
+
+class Missing(Exception):
+    """Numbers that a claim needs are not there; the text says which, for people."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,15 @@ class Numbers:
         """Return the role that was measured of a model."""
         roles = [_plain(row["role"]) for row in self._models() if row["model"] == model]
         return roles[-1] if roles else self._roles().get(model)
+
+    def roles_of(self, names: Sequence[str]) -> set[str]:
+        """Return the roles of the models that names and groups stand for."""
+        found: set[str | None] = set()
+        for name in names:
+            found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
+            members = self.study.models if name == "all" else (name,) if name in self.study.models else ()
+            found |= {self.role_of(member) for member in members}
+        return {role for role in found if role is not None}
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""

@@ -306,7 +306,7 @@ class Plan:
         """
         if not self.file.study.claims:
             return self._left_out()
-        from reporter.claims.sizes import foreseen
+        from reporter.claims.kind import foreseen
 
         return [*self._left_out(), *foreseen(self.file.study, self._words())]
 
