@@ -38,10 +38,9 @@ _CORPORA = "The texts to measure them on, by a short name."
 
 
 class Study(Part):
-    """One study, as written in its file, with every default filled in.
+    """One study, as written in its file, with every default filled in."""
 
-    What analyses look at stands under keys of theirs, which :func:`study_form` adds; it tells sources of texts, too.
-    """
+    # What analyses look at stands under keys of theirs, which `study_form` adds; it knows the sources of texts, too.
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
         description="The study's id; it becomes the report's folder.",
