@@ -1,4 +1,4 @@
-"""Measure what transformer layers do to text: one study in, a database and a report out.
+"""StatisticName what transformer layers do to text: one study in, a database and a report out.
 
 From a program or a notebook::
 
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from reporter.models.states import save_states as save_states
     from reporter.observables.observed import Observed as Observed
     from reporter.spec.claims import Claim as Claim
-    from reporter.spec.claims import Measure as Measure
     from reporter.spec.claims import Selection as Selection
+    from reporter.spec.claims import StatisticName as StatisticName
     from reporter.spec.corpora import CorpusPart as CorpusPart
     from reporter.spec.offer import Reference as Reference
     from reporter.spec.offer import Section as Section
@@ -84,7 +84,7 @@ _HOMES = {
     "Field": "pydantic:Field",
     "Finding": "reporter.claims.finding:Finding",
     "Kinship": "reporter.claims.kinship:Kinship",
-    "Measure": "reporter.spec.claims:Measure",
+    "StatisticName": "reporter.spec.claims:StatisticName",
     "Measured": "reporter.door.measuring:Measured",
     "Name": "reporter.spec.part:Name",
     "Numbers": "reporter.claims.numbers:Numbers",
@@ -138,7 +138,6 @@ __all__ = [
     "Field",
     "Finding",
     "Kinship",
-    "Measure",
     "Measured",
     "Name",
     "Numbers",
@@ -161,6 +160,7 @@ __all__ = [
     "Source",
     "SpecError",
     "Statistic",
+    "StatisticName",
     "StudyFile",
     "UnderView",
     "UsageError",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def on_corpora(numbers: Numbers, named: Sequence[str] | None, measure: str, view: str) -> list[str]:
+def on_corpora(numbers: Numbers, named: Sequence[str] | None, full_name: str, view: str) -> list[str]:
     """Return the corpora that a claim is tested on: those it names, or all with numbers of the statistic.
 
     Raises:
@@ -27,9 +27,9 @@ def on_corpora(numbers: Numbers, named: Sequence[str] | None, measure: str, view
     """
     if named is not None:
         return list(named)
-    found = numbers.corpora(measure, view)
+    found = numbers.corpora(full_name, view)
     if not found:
-        raise Missing(f"there are no numbers of {measure} under view '{view}'")
+        raise Missing(f"there are no numbers of {full_name} under view '{view}'")
     return found
 
 
@@ -93,7 +93,7 @@ def among(column: str, names: Sequence[str]) -> str:
 
 def layer_sql(
     numbers: Numbers,
-    measure: str,
+    full_name: str,
     view: str,
     models: Sequence[str],
     corpora: Sequence[str],
@@ -101,13 +101,13 @@ def layer_sql(
     layer: int | str | None = None,
 ) -> str:
     """Return a query that shows the numbers of a statistic that a claim rests on."""
-    metric, _, statistic = measure.partition(".")
+    metric, _, statistic = full_name.partition(".")
     sites = among("site", PATH if site is None else (site,))
     where = [
         f"study = {quoted(numbers.study.study)}",
         f"metric = {quoted(metric)}",
         f"statistic = {quoted(statistic)}",
-        f"view = {quoted(numbers.view_of(measure, view))}",
+        f"view = {quoted(numbers.view_of(full_name, view))}",
         among("model", models),
         among("corpus", corpora),
         f"(site IS NULL OR {sites})",
@@ -123,41 +123,41 @@ SHARE = 0.01
 """Of the mean size of the numbers, for a statistic that says nothing of its smallest effect."""
 
 
-def smallest_effect(numbers: Numbers, measure: str, stated: float | None, values: Array) -> tuple[float, str]:
+def smallest_effect(numbers: Numbers, full_name: str, stated: float | None, values: Array) -> tuple[float, str]:
     """Return the smallest effect that counts, never below rounding, and a note that says where it is from.
 
     Args:
         numbers: the study's numbers.
-        measure: the statistic.
+        full_name: the statistic.
         stated: what the claim says (``at_least``); None where it says nothing.
         values: the numbers that are compared, of any shape.
     """
     size = float(np.abs(values).max(initial=0.0))
-    known = numbers.statistic(measure)
+    known = numbers.statistic(full_name)
     if stated is not None:
         found, note = stated, ""
     elif known is not None and known.smallest is not None:
         found = known.smallest
-        note = f"effects of up to {found:g} count as none, the default for {measure}; 'at_least' changes it"
+        note = f"effects of up to {found:g} count as none, the default for {full_name}; 'at_least' changes it"
     else:
         found = SHARE * float(np.abs(values).mean()) if values.size else 0.0
         note = f"effects of up to {found:.3g}, 1 % of the numbers' mean size, count as none; 'at_least' changes it"
     return max(found, ROUNDING * size), note
 
 
-def difference_bounds(numbers: Numbers, measure: str) -> tuple[float | None, float | None]:
+def difference_bounds(numbers: Numbers, full_name: str) -> tuple[float | None, float | None]:
     """Return what a difference of two numbers of a statistic cannot exceed."""
-    known = numbers.statistic(measure)
+    known = numbers.statistic(full_name)
     low, high = (None, None) if known is None else known.bounds
     return (None, None) if low is None or high is None else (low - high, high - low)
 
 
-def at_equal_size(numbers: Numbers, measure: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
+def at_equal_size(numbers: Numbers, full_name: str, a: Sequence[str], b: Sequence[str]) -> list[str]:
     """Return a note of the sizes of corpora that are compared on a statistic that moves with them.
 
     Args:
         numbers: the study's numbers.
-        measure: the statistic, as metric.statistic.
+        full_name: the statistic, as metric.statistic.
         a: corpora of one side.
         b: of the other.
 
@@ -168,20 +168,20 @@ def at_equal_size(numbers: Numbers, measure: str, a: Sequence[str], b: Sequence[
         Missing: the statistic moves with the corpus, and one corpus has more than 1.25 times the words of another one;
             the text says which, and what to write.
     """
-    statistic = numbers.statistic(measure)
+    statistic = numbers.statistic(full_name)
     if statistic is None or not statistic.grows or set(a) == set(b):
         return []
     rows = {row["corpus"]: row for row in numbers.corpus_sizes() if row["corpus"] in {*a, *b}}
     if len(rows) < 2:
         return []
     words = {corpus: int(rows[corpus]["words"]) for corpus in dict.fromkeys([*a, *b]) if corpus in rows}
-    if why := unequal(numbers.study, measure, words):
+    if why := unequal(numbers.study, full_name, words):
         raise Missing(why)
     told = (f"{corpus} {n:,} words in {int(rows[corpus]['texts']):,} texts" for corpus, n in words.items())
     return [f"compared at equal size, since the number moves with it: {', '.join(told)}"]
 
 
-def unequal(study: Study, measure: str, words: Mapping[str, int]) -> str:
+def unequal(study: Study, full_name: str, words: Mapping[str, int]) -> str:
     """Say which corpora are too large to be compared with the smallest, and what to write; nothing if none is."""
     small = min(words, key=lambda corpus: words[corpus], default="")
     large = [corpus for corpus in words if words[corpus] > ALIKE * words[small]]
@@ -195,4 +195,4 @@ def unequal(study: Study, measure: str, words: Mapping[str, int]) -> str:
         advice = f"models are trained on {which}, so add a corpus like {each} with {key}, and compare that instead"
     else:
         advice = f"give {which} {key}, or add one like {each} with that key and compare that instead"
-    return f"{measure} moves with the size of the corpus, and {sizes} where {small} has {words[small]:,}: {advice}"
+    return f"{full_name} moves with the size of the corpus, and {sizes} where {small} has {words[small]:,}: {advice}"

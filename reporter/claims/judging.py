@@ -59,7 +59,7 @@ def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
     without = (
         NO_SINKS in study.views
         and kind.compares_roles(claim, numbers)
-        and all(numbers.rows(measure, NO_SINKS) for measure in statistics_of(claim))
+        and all(numbers.rows(full_name, NO_SINKS) for full_name in statistics_of(claim))
     )
     views = claim.views or ((NO_SINKS,) if without else study.views[:1])
     pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]

@@ -1,8 +1,8 @@
 """What claims are made of: what every claim says of itself, and the parts that its kinds share.
 
 A kind of claim (:mod:`reporter.claims.kind`) is a form that derives from :class:`Claim` and has the kind's key as a
-field. Whatever in it names a part of the study says so by its type (:data:`Measure`, :data:`Models`, :data:`Corpora`,
-or :class:`Refers`), and is looked up there (:mod:`reporter.spec.claim_references`).
+field. Whatever in it names a part of the study says so by its type (:data:`StatisticName`, :data:`Models`,
+:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.spec.claim_references`).
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def _related(value: str, info: ValidationInfo) -> str:
     return value if value in TYPE_COLUMNS or _is_score(value) else _measure(value, info)
 
 
-Measure = Annotated[str, AfterValidator(_measure), Refers("statistic")]
+StatisticName = Annotated[str, AfterValidator(_measure), Refers("statistic")]
 """A statistic of the table ``layer_metrics``, as ``metric.statistic``."""
 
 Related = Annotated[str, AfterValidator(_related), Refers("statistic")]
-"""A :data:`Measure`, ``scores.<name>``, or a number of token types."""
+"""A :data:`StatisticName`, ``scores.<name>``, or a number of token types."""
 
 
 def _layer(value: Any) -> Any:
@@ -115,7 +115,7 @@ OneSite = Annotated[Site, Refers("site")]
 class MetricNumber(Part):
     """One number of ``layer_metrics``."""
 
-    metric: Measure = Field(description="The statistic, as metric.statistic.")
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
     model: Annotated[Name, Refers("model")] = Field(description="The model.")
     corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
         None, description="The corpus; may be left out where the study has one."

@@ -19,7 +19,7 @@ OFFERED = {
     "Field",
     "Finding",
     "Kinship",
-    "Measure",
+    "StatisticName",
     "Measured",
     "Name",
     "Numbers",

@@ -33,11 +33,11 @@ from reporter.spec.claims import (
     Claim,
     Corpora,
     Layer,
-    Measure,
     Models,
     Names,
     OneSite,
     Refers,
+    StatisticName,
     by_is_at_least,
 )
 from reporter.spec.part import Complaint, Part, failure
@@ -70,7 +70,9 @@ def _side(value: Any, info: ValidationInfo) -> Any:
     raise failure(Complaint(message))
 
 
-Side = Annotated[SideParts | Names, BeforeValidator(_side, json_schema_input_type=SideParts | Names), Refers("either")]
+Compared = Annotated[
+    SideParts | Names, BeforeValidator(_side, json_schema_input_type=SideParts | Names), Refers("either")
+]
 """Names, all of models or all of corpora, or :class:`SideParts`."""
 
 
@@ -79,9 +81,9 @@ class Differ(Part):
 
     _old_name = model_validator(mode="before")(by_is_at_least)
 
-    metric: Measure = Field(description="The statistic, as metric.statistic.")
-    a: Side = Field(description="The first set: models, a role, or corpora.")
-    b: Side = Field(description="The second set.")
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    a: Compared = Field(description="The first set: models, a role, or corpora.")
+    b: Compared = Field(description="The second set.")
     is_: Literal["above", "below", "different", "same"] = Field(
         alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
     )

@@ -125,11 +125,11 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
         Missing: numbers are missing, or too few.
     """
     claim = said.relation
-    measure = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
-    if measure.startswith("scores."):
+    full_name = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
+    if full_name.startswith("scores."):
         raise Missing("x and y are both scores; name a statistic of the models")
-    models, notes = numbers.models(claim.models, measure, view, baseline)
-    corpora = on_corpora(numbers, claim.corpus, measure, view)
+    models, notes = numbers.models(claim.models, full_name, view, baseline)
+    corpora = on_corpora(numbers, claim.corpus, full_name, view)
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
     units: list[Finding] = []
@@ -174,8 +174,8 @@ def _reader(read: _Read, numbers: Numbers, claim: Relation, view: str, corpus: s
 
 def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, model: str) -> _Related:
     sides = [
-        Profiles(numbers, measure, view, claim.site, claim.checkpoint, claim.step).over_depth(model, corpus)
-        for measure in (claim.x, claim.y)
+        Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step).over_depth(model, corpus)
+        for full_name in (claim.x, claim.y)
     ]
     common = sorted(set(sides[0].labels) & set(sides[1].labels))
     if len(common) < FEWEST:
@@ -211,7 +211,7 @@ def _over_models(
     numbers: Numbers, claim: Relation, view: str, corpus: str, models: Sequence[str], baseline: str | None, strict: bool
 ) -> tuple[list[_Related], list[str]]:
     def read(model: str) -> tuple[str, tuple[float, float]]:
-        x, y = (_of_model(numbers, claim, measure, view, corpus, model, baseline) for measure in (claim.x, claim.y))
+        x, y = (_of_model(numbers, claim, full_name, view, corpus, model, baseline) for full_name in (claim.x, claim.y))
         return model, (x, y)
 
     found, notes = left_out(models, read, strict)
@@ -232,18 +232,18 @@ def _over_models(
 
 
 def _of_model(
-    numbers: Numbers, claim: Relation, measure: str, view: str, corpus: str, model: str, baseline: str | None
+    numbers: Numbers, claim: Relation, full_name: str, view: str, corpus: str, model: str, baseline: str | None
 ) -> float:
-    if measure.startswith("scores."):
+    if full_name.startswith("scores."):
         plain = model.removesuffix(f" ({baseline})") if baseline else model
         scores = numbers.study.models[plain].scores
-        name = measure.removeprefix("scores.")
+        name = full_name.removeprefix("scores.")
         if baseline or name not in scores:
             raise Missing(f"{model} has no score '{name}'")
         return scores[name]
-    whole = all(row.layer is None for row in numbers.rows(measure, view))  # 'layer' is for the other side
+    whole = all(row.layer is None for row in numbers.rows(full_name, view))  # 'layer' is for the other side
     layer = None if whole else claim.layer
-    return Profiles(numbers, measure, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
+    return Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
 
 
 def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:
@@ -349,14 +349,14 @@ def _points(evidence: Sequence[dict[str, Any]]) -> int:
 
 def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], corpora: Sequence[str]) -> str:
     if claim.over != "types":
-        measures = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
-        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in measures]
+        full_names = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
+        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in full_names]
         return (
             parts[0]
             if len(parts) == 1
             else "\nUNION ALL\n".join(
                 f"({part.replace('SELECT model', f'SELECT {quoted(m)} AS number, model', 1)})"
-                for m, part in zip(measures, parts, strict=True)
+                for m, part in zip(full_names, parts, strict=True)
             )
         )
     layer = f" AND layer = {claim.layer}" if isinstance(claim.layer, int) else ""

@@ -26,7 +26,7 @@ from reporter.claims.numbers import Missing
 from reporter.claims.points import FEWEST_MODELS
 from reporter.claims.profiles import Profile, Profiles, together
 from reporter.claims.shapes import PEAK_WITHIN, Ruling, rule
-from reporter.spec.claims import AtLeast, Claim, Every, Layer, Measure, Selection, by_is_at_least
+from reporter.spec.claims import AtLeast, Claim, Every, Layer, Selection, StatisticName, by_is_at_least
 from reporter.spec.offer import Fixed
 from reporter.spec.part import Complaint, failure
 
@@ -41,7 +41,7 @@ class Shape(Selection):
 
     _old_name = model_validator(mode="before")(by_is_at_least)
 
-    metric: Measure = Field(description="The statistic, as metric.statistic.")
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
     over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
     is_: ShapeName = Field(
         alias="is",

@@ -19,13 +19,12 @@ from pydantic import Field, model_validator
 from reporter.claims.common import at_equal_size, layer_sql, quoted
 from reporter.claims.finding import Finding, Inequality, Range, clipped
 from reporter.claims.kind import claim_kind
-from reporter.claims.numbers import PATH, Missing, Number, at_layer, finite
+from reporter.claims.numbers import PATH, Bounded, Missing, at_layer, finite
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import by_definition, fixed_ends
 from reporter.errors import ReporterError
 from reporter.geometry.intervals import below, quantile
-from reporter.spec.claims import Bound, Claim, MetricNumber, SqlNumber
-from reporter.spec.claims import Number as NumberSpec
+from reporter.spec.claims import Bound, Claim, MetricNumber, Number, SqlNumber
 from reporter.spec.part import AsTuple, Complaint, failure
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 class ValueClaim(Claim):
     """A number is near the published one, or above, below or between others."""
 
-    value: NumberSpec = Field(description="The number: {metric: …, model: …} or {sql: …}.")
+    value: Number = Field(description="The number: {metric: …, model: …} or {sql: …}.")
     within: float | None = Field(None, ge=0, description="How far from 'paper' it may lie.")
     above: Bound | None = Field(None, description="It is greater than this number, {metric: …} or {sql: …}.")
     below: Bound | None = Field(None, description="It is less than this number, {metric: …} or {sql: …}.")
@@ -87,16 +86,16 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
         Missing: a number is missing, or two corpora are too unequal to be compared on it.
     """
 
-    def read(source: MetricNumber | SqlNumber | float) -> Number:
+    def read(source: MetricNumber | SqlNumber | float) -> Bounded:
         if isinstance(source, float):
-            return Number(source, source, source)
+            return Bounded(source, source, source)
         if isinstance(source, SqlNumber):
             return sql_number(numbers.store, numbers.study, source.sql)
         return metric_number(numbers, source, view, baseline)
 
     value = read(claim.value)
-    low: Number | None
-    high: Number | None
+    low: Bounded | None
+    high: Bounded | None
     if claim.within is not None and claim.paper is not None:
         low, high = read(claim.paper - claim.within), read(claim.paper + claim.within)
         shown = f"{claim.paper:g} ± {claim.within:g}"
@@ -143,7 +142,7 @@ def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     return notes
 
 
-def _nearest(value: Number, low: Number | None, high: Number | None) -> Inequality | None:
+def _nearest(value: Bounded, low: Bounded | None, high: Bounded | None) -> Inequality | None:
     """Return the comparison with the bound that lies nearest, measured by the error towards it."""
     found = []
     for at, less in ((low, False), (high, True)):
@@ -170,11 +169,11 @@ def _bounds(
     return claim.between if claim.between is not None else (claim.above, claim.below)
 
 
-def _uncertain(number: Number) -> bool:
+def _uncertain(number: Bounded) -> bool:
     return number.known and (number.low, number.high) != (number.value, number.value)
 
 
-def _above(upper: Number, lower: Number) -> tuple[float, float]:
+def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
     """Return the one-sided p-values of upper > lower and of the opposite."""
     gap, error = upper.value - lower.value, _error(upper, lower)
     if error == 0:
@@ -182,20 +181,20 @@ def _above(upper: Number, lower: Number) -> tuple[float, float]:
     return float(below(-gap / error)), float(below(gap / error))
 
 
-def _error(a: Number, b: Number) -> float:
+def _error(a: Bounded, b: Bounded) -> float:
     """Return the error of a − b, from the sides of both intervals that face each other."""
     side = 1 if a.value < b.value else -1
     return float(np.hypot(_reach(a, side), _reach(b, -side))) / quantile(0.975)
 
 
-def _reach(number: Number, side: int) -> float:
+def _reach(number: Bounded, side: int) -> float:
     """Return how far the interval reaches to one side; 0 where there is none."""
     if number.low is None or number.high is None:
         return 0.0
     return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
 
 
-def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Number:
+def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
     """Return one number of ``layer_metrics``.
 
     Raises:
@@ -225,7 +224,7 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
     ends = fixed_ends(numbers, source.metric, at_layer(own, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
-    return Number(row.value, row.low, row.high, notes)
+    return Bounded(row.value, row.low, row.high, notes)
 
 
 def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str, baseline: str | None) -> str:
@@ -237,7 +236,7 @@ def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str, baseline
     return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)
 
 
-def sql_number(store: Store, study: Study, sql: str) -> Number:
+def sql_number(store: Store, study: Study, sql: str) -> Bounded:
     """Return the first row of a query as a number.
 
     The query sees the rows of this study alone: another study of the same database may well have a model of the same
@@ -273,7 +272,7 @@ def sql_number(store: Store, study: Study, sql: str) -> Number:
         raise Missing("the first row of the query has no value (NULL)")
     low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
     notes = [f"the query gives {len(rows):,} rows; the first was taken"] if len(rows) > 1 else []
-    return Number(value, low, high, tuple(notes))
+    return Bounded(value, low, high, tuple(notes))
 
 
 def _scoped(study: Study, sql: str) -> str:
