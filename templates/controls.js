@@ -1,10 +1,12 @@
-// ---------------------------------------------------------------- the study page
+// What a reader chooses on a study's page.
 
-// What each figure's own selectors say.
-const picks = new Map();
-const panels = all(".panel").map(element => new Panel(element));
+import { all } from "./dom.js";
+import { onTheme } from "./page.js";
+import { Panel, chosen, figure, page, picks } from "./panels.js";
+
+const panels = all(".panel").map(element => new Panel(element, toggle));
 const refreshAll = () => Promise.all(panels.map(panel => panel.refresh()));
-themeListeners.push(refreshAll);
+onTheme(refreshAll);
 
 for (const name of ["view", "site"]) {
   for (const radio of all(`input[name=${name}]`)) {
@@ -118,7 +120,7 @@ const controls = document.querySelector(".controls");
 if (controls) {
   new ResizeObserver(() => {
     const covered = narrow.matches && !legend?.open ? `${controls.offsetHeight + 12}px` : "";
-    root.style.scrollPaddingTop = covered;
+    document.documentElement.style.scrollPaddingTop = covered;
   }).observe(controls);
 }
 
@@ -134,15 +136,13 @@ for (const panel of panels) {
   watcher.observe(panel.element);
 }
 
-// Paper shows every chart, and in ink on white. The browser waits for no data, so they are fetched while it is idle.
+// The browser waits for no data, so they are fetched while it is idle.
 const opened = [];
 addEventListener("beforeprint", () => {
-  printing = true;
   for (const lid of all("details.more:not([open])")) { lid.open = true; opened.push(lid); }
   refreshAll();
 });
 addEventListener("afterprint", () => {
-  printing = false;
   for (const lid of opened.splice(0)) lid.open = false;
   refreshAll();
 });
@@ -152,7 +152,7 @@ addEventListener("load", async () => {
     await idle();
     await figure(id).catch(() => {});
   }
-  root.classList.add("all-data");
+  document.documentElement.classList.add("all-data");
 });
 
 const links = new Map(all(".contents a").map(link => [link.hash.slice(1), link]));
@@ -169,4 +169,3 @@ function revealTarget() {
 }
 addEventListener("hashchange", revealTarget);
 revealTarget();
-showTheme();

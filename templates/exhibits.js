@@ -1,25 +1,19 @@
-// ---------------------------------------------------------------- exhibits: the pages where a reader chooses and compares
+// Exhibits: the pages where a reader chooses models and layers, and compares two.
 
-// What the page has to show; other pages have nothing of it.
-const hall = explorer?.exhibits ? explorer : null;
-
-// A text that is no token: its spaces stay spaces.
-function phrase(text, most = 90) {
-  if (text === null || text === undefined || text === "") return plain(text);
-  const shown = String(text).split(" ").map(word => (word === "" ? "" : plain(word, Infinity))).join(" ");
-  const signs = [...segments.segment(shown)];
-  return signs.length > most ? `${signs.slice(0, most).map(one => one.segment).join("")}…` : shown;
-}
-const isolated = text => make("bdi", { text: phrase(text, 60) });
-const element = (tag, className = "", text = "") => Object.assign(document.createElement(tag), { className, textContent: text });
-const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 9999 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
-const twin = colour => (drawTheme() === "dark" ? hall.dark[colour] ?? colour : colour);
+import { mountChart, unmountChart } from "./charts.js";
+import { columnsOf } from "./columns.js";
+import { all, element, make } from "./dom.js";
+import { explorer, part, twin } from "./explorer.js";
+import { number } from "./numbers.js";
+import { isPrinting, onTheme } from "./page.js";
+import { Points } from "./points.js";
+import { isolated, tokenNode } from "./tokens.js";
 
 // ---------------------------------------------------------------- what is chosen
 
 // slots: which model stands in each column; place: which stop of the slider.
 const asked = { slots: [0, null], site: "path", stop: 0 };
-const stops = who => (hall.who[who] ? hall.who[who][asked.site === "attention" ? "attention" : "path"] : []);
+const stops = who => (explorer.who[who] ? explorer.who[who][asked.site === "attention" ? "attention" : "path"] : []);
 // Two models need not have as many layers: the second one stands at the same relative depth.
 function stopOf(slot) {
   const own = stops(asked.slots[slot]);
@@ -30,7 +24,7 @@ function stopOf(slot) {
 
 const unpacked = new Map();
 async function rowsOf(id, who) {
-  const { parts: names, together } = hall.exhibits[id];
+  const { parts: names, together } = explorer.exhibits[id];
   const name = names[together ? 0 : who];
   if (!name) return null;
   if (!unpacked.has(name)) {
@@ -45,7 +39,7 @@ async function rowsOf(id, who) {
 // A pane shows one exhibit for one model. It draws when it comes near the window.
 class Pane {
   constructor(exhibit, slot) {
-    Object.assign(this, { exhibit, slot, view: null, theme: null, variant: null });
+    Object.assign(this, { exhibit, slot, cloud: null });
     this.element = element("div", "pane");
     this.name = element("p", "pane-name");
     this.plot = element("div", `plot ${exhibit.drawing}`);
@@ -55,7 +49,7 @@ class Pane {
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
       const width = Math.round(contentRect.width);
       if (this.width && width && width !== this.width && exhibit.drawing === "chart") {
-        this.theme = null;
+        unmountChart(this.plot);
         exhibit.refresh();
       }
       this.width = width || this.width;
@@ -67,7 +61,7 @@ class Pane {
 
   async show() {
     const { exhibit } = this;
-    const who = hall.who[this.who];
+    const who = explorer.who[this.who];
     const stop = exhibit.byLayer ? stopOf(this.slot) : null;
     this.name.replaceChildren(...(exhibit.together ? [] : [swatchOf(who), element("span", "", who.label + (stop ? ` · ${stop.label}` : ""))]));
     const found = await rowsOf(exhibit.id, this.who);
@@ -95,8 +89,8 @@ class Pane {
   }
 
   points(rows) {
-    this.view ??= new Points(this.plot, this.reading, this.exhibit);
-    this.view.set(rows);
+    this.cloud ??= new Points(this.plot, this.exhibit);
+    this.cloud.set(rows);
   }
 
   async chart(rows, who, stop) {
@@ -105,31 +99,12 @@ class Pane {
     const variant = exhibit.picked.variant && exhibit.specs[exhibit.picked.variant] ? exhibit.picked.variant : Object.keys(exhibit.specs)[0];
     const signals = { at: stopOf(this.slot)?.layer ?? 0 };
     for (const [name, value] of Object.entries(exhibit.picked)) if (name.startsWith("$")) signals[name.slice(1)] = value;
-    if (this.view && this.theme === drawTheme() && this.variant === variant) {
-      for (const [name, value] of Object.entries(signals)) if (this.params.includes(name)) this.view.signal(name, value);
-      await this.view.data("rows", rows).runAsync();
-      return;
-    }
-    Object.assign(this, { theme: drawTheme(), variant });
-    const dark = this.theme === "dark" ? hall.dark : {};
-    const spec = JSON.parse(JSON.stringify(exhibit.specs[variant]), (_, value) => (typeof value === "string" && Object.hasOwn(dark, value) ? dark[value] : value));
-    this.params = (spec.params ?? []).map(param => param.name);
-    for (const param of spec.params ?? []) if (param.name in signals) param.value = signals[param.name];
-    spec.description = label;
-    spec.datasets = { ...spec.datasets, rows };
-    this.view?.finalize();
-    const embedded = await window.vegaEmbed(this.plot, spec, {
-      mode: "vega-lite", renderer: rows.length > 1500 ? "canvas" : "svg", config: THEMES[this.theme],
-      actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
-      downloadFileName: exhibit.id, tooltip: { theme: this.theme }, logLevel: 1,
-    });
-    this.view = embedded.view;
-    this.plot.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
+    await mountChart(this.plot, exhibit.specs[variant], rows, { label, file: exhibit.id, signals, dark: explorer.dark, renderer: rows.length > 1500 ? "canvas" : "svg" });
   }
 
   drop() {
     this.sizes.disconnect();
-    this.view?.finalize?.();
+    unmountChart(this.plot);
     this.element.remove();
   }
 }
@@ -144,7 +119,7 @@ function swatchOf(who) {
 class Exhibit {
   constructor(article) {
     this.id = article.dataset.exhibit;
-    Object.assign(this, hall.exhibits[this.id], { id: this.id, article, picked: {}, near: false, stale: true, busy: false, panes: [] });
+    Object.assign(this, explorer.exhibits[this.id], { id: this.id, article, picked: {}, near: false, stale: true, busy: false, panes: [] });
     this.place = article.querySelector(".panes");
     this.key = article.querySelector(".key");
     for (const select of all("select[data-pick]", article)) {
@@ -157,7 +132,7 @@ class Exhibit {
 
   async refresh() {
     this.stale = true;
-    if (!(this.near || printing) || this.busy) return;
+    if (!(this.near || isPrinting()) || this.busy) return;
     this.busy = true;
     try {
       while (this.stale) {
@@ -175,8 +150,8 @@ class Exhibit {
     try {
       await pane.show();
     } catch (error) {
-      pane.view?.finalize?.();
-      pane.view = null;
+      unmountChart(pane.plot);
+      pane.cloud = null;
       pane.plot.replaceChildren(element("p", "broken", `This could not be drawn. ${error}`));
     }
   }
@@ -275,8 +250,9 @@ function watchExhibits() {
     }
   }, { rootMargin: "500px 0px" });
   for (const exhibit of exhibits) watcher.observe(exhibit.article);
-  themeListeners.push(refreshExhibits);
+  onTheme(refreshExhibits);
   addEventListener("beforeprint", refreshExhibits);
+  addEventListener("afterprint", refreshExhibits);
 }
 
 function setSlider() {
@@ -297,7 +273,7 @@ function chooseStop(stop) {
   return Promise.all(exhibits.filter(exhibit => exhibit.byLayer || exhibit.options.at).map(exhibit => exhibit.refresh()));
 }
 
-explorers.vocabulary = explorers.sentences = () => {
+export function showExhibits() {
   exhibits = all("[data-exhibit]").map(article => new Exhibit(article));
   asked.stop = Math.floor((stops(0).length - 1) / 2);
   for (const slot of [0, 1]) {
@@ -307,7 +283,7 @@ explorers.vocabulary = explorers.sentences = () => {
       asked.slots[slot] = select.value === "" ? null : Number(select.value);
       if (slot === 0) asked.stop = Math.round(depth * Math.max(0, stops(asked.slots[0]).length - 1));
       setSlider();
-      root.classList.toggle("comparing", asked.slots[1] !== null);
+      document.documentElement.classList.toggle("comparing", asked.slots[1] !== null);
       refreshExhibits();
     });
   }
@@ -323,4 +299,4 @@ explorers.vocabulary = explorers.sentences = () => {
   });
   setSlider();
   watchExhibits();
-};
+}

@@ -1,14 +1,23 @@
-// The page's own script. It runs in one function together with the Vega bundle; THEMES comes from the Python side.
-// It holds no rules about numbers: it picks the rows that the controls ask for, and looks up axis and sentence.
+// What every page has: its theme, paper, and buttons that copy.
+
+import { all } from "./dom.js";
 
 const root = document.documentElement;
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const theme = () => root.dataset.theme ?? (systemDark.matches ? "dark" : "light");
+
+// Paper shows every chart, and in ink on white. Who listens to the same events later finds this already said.
+let printing = false;
+export const isPrinting = () => printing;
+export const drawTheme = () => (printing ? "light" : theme());
+addEventListener("beforeprint", () => { printing = true; });
+addEventListener("afterprint", () => { printing = false; });
 
 // ---------------------------------------------------------------- theme, copying: every page has them
 
-const themeListeners = [];
+const listeners = [];
+// Calls a function whenever the theme has changed.
+export const onTheme = listener => listeners.push(listener);
 function setTheme(name) {
   root.dataset.theme = name;
   try { localStorage.setItem("reporter-theme", name); } catch { /* storage may be forbidden */ }
@@ -19,7 +28,7 @@ function showTheme() {
     button.setAttribute("aria-label", `Switch to the ${theme() === "dark" ? "light" : "dark"} theme`);
     button.querySelector(".theme-name").textContent = theme() === "dark" ? "Light" : "Dark";
   }
-  for (const listener of themeListeners) listener();
+  for (const listener of listeners) listener();
 }
 for (const button of all("button.theme")) button.addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
 systemDark.addEventListener("change", () => { if (!root.dataset.theme) showTheme(); });
@@ -35,15 +44,4 @@ for (const button of all("button.copy")) {
     setTimeout(() => { button.textContent = "Copy"; }, 1600);
   });
 }
-
-// ---------------------------------------------------------------- what the controls say
-
-const pageElement = document.getElementById("page");
-const page = pageElement
-  ? JSON.parse(pageElement.textContent)
-  : { views: [], moments: [], about: {}, dark: {}, roles: {}, baselines: [], scripts: {} };
-const chosen = {
-  view: page.views[0], site: "path", moment: page.moments.length - 1, baselines: "with", highlight: new Set(),
-};
-let printing = false;
-const drawTheme = () => (printing ? "light" : theme());
+showTheme();

@@ -1,10 +1,16 @@
-// ---------------------------------------------------------------- points: a picture of vectors that can be turned and searched
+// A picture of vectors as points, that can be turned and searched.
+
+import { all, element, make } from "./dom.js";
+import { explorer, twin } from "./explorer.js";
+import { number } from "./numbers.js";
+import { isPrinting } from "./page.js";
+import { isolated, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
 
-class Points {
-  constructor(plot, reading, exhibit) {
+export class Points {
+  constructor(plot, exhibit) {
     Object.assign(this, { plot, exhibit, options: exhibit.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
     const { options } = this;
     this.tools = element("div", "tools");
@@ -27,8 +33,6 @@ class Points {
     this.canvas.addEventListener("keydown", event => this.press(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
-
-  finalize() {}
 
   choice(label, values, take) {
     const box = element("label", "pick", `${label} `);
@@ -123,7 +127,7 @@ class Points {
       const known = options.values[this.by] ?? [];
       const every = [...new Set([...known, ...count.keys()])];
       const own = every.filter(name => count.has(name));
-      this.colours = new Map(every.map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
+      this.colours = new Map(every.map((name, i) => [name, name === "none" ? explorer.grey : explorer.categories[i % explorer.categories.length]]));
       for (const name of [...this.hidden]) if (!every.includes(name)) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
       this.legendParts(own, count);
@@ -133,14 +137,14 @@ class Points {
 
   ramp(value) {
     if (value === null || value === undefined) return null;
-    const colours = Object.keys(hall.ramp);
+    const colours = Object.keys(explorer.ramp);
     const place = ((value - this.low) / Math.max(1e-12, this.high - this.low)) * (colours.length - 1);
     return colours[Math.round(place)] ?? null;
   }
 
   legendRamp(some) {
     const bar = element("span", "ramp");
-    const stops = Object.keys(hall.ramp);
+    const stops = Object.keys(explorer.ramp);
     bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
     this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
   }
@@ -188,9 +192,9 @@ class Points {
     canvas.height = Math.round(box.height * ratio);
     const pen = canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement);
-    const ink = printing ? "#000" : style.getPropertyValue("--ink").trim();
-    const line = printing ? "#ccc" : style.getPropertyValue("--line").trim();
-    const quiet = printing ? "#444" : style.getPropertyValue("--quiet").trim();
+    const ink = isPrinting() ? "#000" : style.getPropertyValue("--ink").trim();
+    const line = isPrinting() ? "#ccc" : style.getPropertyValue("--line").trim();
+    const quiet = isPrinting() ? "#444" : style.getPropertyValue("--quiet").trim();
     pen.scale(ratio, ratio);
     pen.font = `11px ${style.getPropertyValue("--sans")}`;
     for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
@@ -203,7 +207,7 @@ class Points {
     const radius = points.length > 1200 ? 2 : points.length > 250 ? 2.6 : 3.6;
     for (const point of drawn) {
       pen.globalAlpha = found.size ? 0.16 : this.dims === 3 ? 0.5 + 0.4 * (0.5 - point.seen[2]) : 0.72;
-      pen.fillStyle = twin(point.colour ?? hall.grey);
+      pen.fillStyle = twin(point.colour ?? explorer.grey);
       this.shape(pen, point, this.dims === 3 ? radius * (1 - 0.35 * point.seen[2]) : radius);
     }
     pen.globalAlpha = 1;
@@ -250,7 +254,7 @@ class Points {
     pen.lineWidth = 1.1;
     for (let i = 1; i < points.length; i++) {
       pen.globalAlpha = 0.35;
-      pen.strokeStyle = twin(points[i].colour ?? hall.grey);
+      pen.strokeStyle = twin(points[i].colour ?? explorer.grey);
       pen.beginPath();
       pen.moveTo(points[i - 1].seen[0], points[i - 1].seen[1]);
       pen.lineTo(points[i].seen[0], points[i].seen[1]);
@@ -267,7 +271,7 @@ class Points {
       const part = String(row[this.by]);
       const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
       const angle = Math.atan2(y - oy, x - ox);
-      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? hall.grey);
+      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? explorer.grey);
       pen.lineWidth = 2.2;
       pen.beginPath();
       pen.moveTo(ox, oy);
@@ -293,7 +297,7 @@ class Points {
 
   ring(pen, point, ink, radius) {
     pen.strokeStyle = ink;
-    pen.fillStyle = twin(point.colour ?? hall.grey);
+    pen.fillStyle = twin(point.colour ?? explorer.grey);
     pen.lineWidth = 1.5;
     pen.beginPath();
     pen.arc(point.seen[0], point.seen[1], radius, 0, 7);
@@ -385,7 +389,7 @@ class Points {
   sayFound() {
     const wanted = this.input?.value ?? "";
     if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
-    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${explorer.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
     if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
     const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
     const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);
