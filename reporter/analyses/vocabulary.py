@@ -145,9 +145,9 @@ def _facts(report: StaticReport) -> Iterator[Row]:
             yield VocabularyFact(f"change at position {change.position}", change.p, said)
     for distribution in report.distributions:
         name = _part(distribution.kind_a, distribution.kind_b)
-        summary, exact = distribution.summary, "" if distribution.exact else f", of {distribution.drawn:,} rows drawn"
+        summary = distribution.summary
         for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
-            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}{exact}")
+            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}")
     for what, why in report.reasons.items():
         yield VocabularyFact(f"missing: {what}", None, why)
 
