@@ -1,12 +1,8 @@
 // What a reader chooses on a study's page.
 
 import { all } from "./dom.js";
-import { onTheme } from "./page.js";
-import { Panel, chosen, figure, page, picks } from "./panels.js";
-
-const panels = all(".panel").map(element => new Panel(element, toggle));
-const refreshAll = () => Promise.all(panels.map(panel => panel.refresh()));
-onTheme(refreshAll);
+import { page } from "./page.js";
+import { chartOf, chosen, hidePanels, refreshAll } from "./panels.js";
 
 for (const name of ["view", "site"]) {
   for (const radio of all(`input[name=${name}]`)) {
@@ -86,27 +82,7 @@ for (const button of all("button.role-name")) {
 }
 addEventListener("keydown", event => { if (event.key === "Escape" && chosen.highlight.size) { chosen.highlight.clear(); showHighlight(); } });
 
-// A selector chooses rows by a column, or (with data-shows) which panels are seen.
-for (const select of all("select[data-figure]")) {
-  const own = picks.get(select.dataset.figure) ?? {};
-  picks.set(select.dataset.figure, own);
-  own[select.dataset.pick] = select.value;
-  select.addEventListener("change", () => {
-    own[select.dataset.pick] = select.value;
-    if (select.dataset.shows) hidePanels();
-    for (const panel of panels) if (panel.id === select.dataset.figure) panel.refresh();
-  });
-}
-
-function hidePanels() {
-  const shows = new Map(all("select[data-shows]").map(select => [select.dataset.figure, JSON.parse(select.dataset.shows)[select.value]]));
-  for (const panel of panels) {
-    const wanted = shows.get(panel.id)?.includes(panel.value) ?? true;
-    panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model)));
-    if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
-  }
-}
-hidePanels();
+addEventListener("press-model", event => toggle(event.detail));
 
 // On a narrow screen the legend would cover the charts: it starts folded there.
 const legend = document.querySelector(".legend");
@@ -124,33 +100,12 @@ if (controls) {
   }).observe(controls);
 }
 
-const watcher = new IntersectionObserver(entries => {
-  for (const entry of entries) {
-    const panel = entry.target.panel;
-    panel.near = entry.isIntersecting;
-    if (panel.near && panel.stale) panel.refresh();
-  }
-}, { rootMargin: "500px 0px" });
-for (const panel of panels) {
-  panel.element.panel = panel;
-  watcher.observe(panel.element);
-}
-
-// The browser waits for no data, so they are fetched while it is idle.
-const opened = [];
-addEventListener("beforeprint", () => {
-  for (const lid of all("details.more:not([open])")) { lid.open = true; opened.push(lid); }
-  refreshAll();
-});
-addEventListener("afterprint", () => {
-  for (const lid of opened.splice(0)) lid.open = false;
-  refreshAll();
-});
+// The browser waits for no data before it prints, so they are fetched while it is idle.
 const idle = () => new Promise(done => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
 addEventListener("load", async () => {
-  for (const id of Object.keys(page.scripts)) {
+  for (const id of page.charts ?? []) {
     await idle();
-    await figure(id).catch(() => {});
+    await chartOf(id).load().catch(() => {});
   }
   document.documentElement.classList.add("all-data");
 });

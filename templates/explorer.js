@@ -1,30 +1,10 @@
 // What the pages to choose on share: their data, their address, the SQL they show, and the tip beside the pointer.
 
 import { all, make } from "./dom.js";
-import { drawTheme } from "./page.js";
+import { page } from "./page.js";
 
 // What this page has to show, or null where it is no such page.
-const explorerElement = document.getElementById("explorer");
-export const explorer = explorerElement ? JSON.parse(explorerElement.textContent) : null;
-// A colour of the light theme, or the one that stands for it in the dark theme.
-export const twin = colour => (drawTheme() === "dark" ? explorer.dark[colour] ?? colour : colour);
-
-// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
-const parts = new Map();
-const awaited = new Map();
-window.reporterPart = (name, value) => awaited.get(name)?.(value);
-export function part(name) {
-  if (!parts.has(name)) {
-    parts.set(name, new Promise((resolve, reject) => {
-      awaited.set(name, resolve);
-      const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
-      script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    }));
-  }
-  return parts.get(name);
-}
+export const explorer = page.name ? page : null;
 
 // ---------------------------------------------------------------- addresses, SQL
 

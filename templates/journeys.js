@@ -1,7 +1,8 @@
 // The page of journeys: what is chosen on it, and what follows from that.
 
+import { part } from "./columns.js";
 import { all, make } from "./dom.js";
-import { explorer, narrowSql, part, readAddress, writeAddress } from "./explorer.js";
+import { explorer, narrowSql, readAddress, writeAddress } from "./explorer.js";
 import { Journey, bareToken } from "./journey.js";
 import { showBar, showChoose, showOwn } from "./journey_choose.js";
 import { followed, showLines } from "./journey_lines.js";

@@ -13,6 +13,12 @@ export const drawTheme = () => (printing ? "light" : theme());
 addEventListener("beforeprint", () => { printing = true; });
 addEventListener("afterprint", () => { printing = false; });
 
+// What this page has to show: what its controls say and what there is to choose from.
+const pageElement = document.getElementById("page");
+export const page = pageElement ? JSON.parse(pageElement.textContent) : {};
+// A colour of the light theme, or the one that stands for it in the dark theme.
+export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
+
 // ---------------------------------------------------------------- theme, copying: every page has them
 
 const listeners = [];

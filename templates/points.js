@@ -1,17 +1,16 @@
 // A picture of vectors as points, that can be turned and searched.
 
 import { all, element, make } from "./dom.js";
-import { explorer, twin } from "./explorer.js";
 import { number } from "./numbers.js";
-import { isPrinting } from "./page.js";
+import { isPrinting, page, twin } from "./page.js";
 import { isolated, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
 
 export class Points {
-  constructor(plot, exhibit) {
-    Object.assign(this, { plot, exhibit, options: exhibit.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
+  constructor(plot, chart) {
+    Object.assign(this, { plot, chart, options: chart.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
     const { options } = this;
     this.tools = element("div", "tools");
     this.key = element("div", "key");
@@ -81,7 +80,7 @@ export class Points {
 
   set(rows) {
     const { options } = this;
-    const names = AXES[this.exhibit.picked.axes ?? (options.z ? "xyz" : "xy")];
+    const names = AXES[this.chart.picks.axes ?? (options.z ? "xyz" : "xy")];
     const field = { x: options.x ?? "x", y: options.y ?? "y", z: options.z ?? "z" };
     this.names = names;
     this.dims = names.length;
@@ -103,7 +102,7 @@ export class Points {
     this.at = null;
     this.recolour();
     this.search();
-    this.canvas.setAttribute("aria-label", `${this.exhibit.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
+    this.canvas.setAttribute("aria-label", `${this.chart.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
     this.tell(null);
   }
 
@@ -127,7 +126,7 @@ export class Points {
       const known = options.values[this.by] ?? [];
       const every = [...new Set([...known, ...count.keys()])];
       const own = every.filter(name => count.has(name));
-      this.colours = new Map(every.map((name, i) => [name, name === "none" ? explorer.grey : explorer.categories[i % explorer.categories.length]]));
+      this.colours = new Map(every.map((name, i) => [name, name === "none" ? page.grey : page.categories[i % page.categories.length]]));
       for (const name of [...this.hidden]) if (!every.includes(name)) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
       this.legendParts(own, count);
@@ -137,14 +136,14 @@ export class Points {
 
   ramp(value) {
     if (value === null || value === undefined) return null;
-    const colours = Object.keys(explorer.ramp);
+    const colours = Object.keys(page.ramp);
     const place = ((value - this.low) / Math.max(1e-12, this.high - this.low)) * (colours.length - 1);
     return colours[Math.round(place)] ?? null;
   }
 
   legendRamp(some) {
     const bar = element("span", "ramp");
-    const stops = Object.keys(explorer.ramp);
+    const stops = Object.keys(page.ramp);
     bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
     this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
   }
@@ -207,7 +206,7 @@ export class Points {
     const radius = points.length > 1200 ? 2 : points.length > 250 ? 2.6 : 3.6;
     for (const point of drawn) {
       pen.globalAlpha = found.size ? 0.16 : this.dims === 3 ? 0.5 + 0.4 * (0.5 - point.seen[2]) : 0.72;
-      pen.fillStyle = twin(point.colour ?? explorer.grey);
+      pen.fillStyle = twin(point.colour ?? page.grey);
       this.shape(pen, point, this.dims === 3 ? radius * (1 - 0.35 * point.seen[2]) : radius);
     }
     pen.globalAlpha = 1;
@@ -254,7 +253,7 @@ export class Points {
     pen.lineWidth = 1.1;
     for (let i = 1; i < points.length; i++) {
       pen.globalAlpha = 0.35;
-      pen.strokeStyle = twin(points[i].colour ?? explorer.grey);
+      pen.strokeStyle = twin(points[i].colour ?? page.grey);
       pen.beginPath();
       pen.moveTo(points[i - 1].seen[0], points[i - 1].seen[1]);
       pen.lineTo(points[i].seen[0], points[i].seen[1]);
@@ -271,7 +270,7 @@ export class Points {
       const part = String(row[this.by]);
       const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
       const angle = Math.atan2(y - oy, x - ox);
-      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? explorer.grey);
+      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? page.grey);
       pen.lineWidth = 2.2;
       pen.beginPath();
       pen.moveTo(ox, oy);
@@ -297,7 +296,7 @@ export class Points {
 
   ring(pen, point, ink, radius) {
     pen.strokeStyle = ink;
-    pen.fillStyle = twin(point.colour ?? explorer.grey);
+    pen.fillStyle = twin(point.colour ?? page.grey);
     pen.lineWidth = 1.5;
     pen.beginPath();
     pen.arc(point.seen[0], point.seen[1], radius, 0, 7);
@@ -389,7 +388,7 @@ export class Points {
   sayFound() {
     const wanted = this.input?.value ?? "";
     if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
-    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${explorer.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${page.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
     if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
     const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
     const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);

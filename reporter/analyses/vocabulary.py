@@ -10,6 +10,7 @@ import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.pictures import Explained, HistogramBin, Point
+from reporter.analyses.vocabulary_charts import CHARTS
 from reporter.table import WEIGHTS, Row
 from reporter.weights import rows
 from reporter.weights.rows import (
@@ -203,6 +204,7 @@ VOCABULARY = Analysis(
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
+    charts=CHARTS,
     items=_items,
     resolve=_resolve,
     compute=_compute,

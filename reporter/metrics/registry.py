@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from reporter.charts import Chart
 from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
 from reporter.registry import Registry, code_of
 from reporter.table import Row
@@ -23,6 +24,7 @@ def metric(
     cost: str = "",
     between: Between | None = None,
     tables: tuple[type[Row], ...] = (),
+    charts: tuple[Chart, ...] = (),
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`.
 
@@ -45,6 +47,7 @@ def metric(
             cost=cost,
             between=between,
             tables=tables,
+            charts=charts,
             code=code_of(compute),
         )
         METRICS.add(name, found, compute)
