@@ -1,16 +1,31 @@
+// @ts-check
 // Vega-Lite charts: one way to draw them for all pages. The bundle stands beside this script as window.vegaEmbed; THEMES
-// comes from the Python side (reporter.report.charts.theme).
+// comes from the Python side (reporter.charts.styles).
 
 import { drawTheme } from "./page.js";
 
+/** @type {WeakMap<Element, { view: any, spec: object, theme: string, height?: number, press?: Options["press"] }>} */
 const mounted = new WeakMap();
 
-// Draws a spec in an element, or gives the chart that is already there other rows and signals; returns its Vega view.
-// The spec itself stays as it is: its dataset "rows" is filled here, and in the dark theme each colour in `dark` is
-// replaced. A chart is drawn afresh when its spec, its height or the theme is another one.
-//   label: what the chart is called for those who do not see it
-//   signals: values of the spec's params, by name; those that the spec does not have are left out
-//   press: called with the datum and the mark's type, when a mark is pressed
+/**
+ * @typedef {object} Options
+ * @property {string} label what the chart is called for those who do not see it
+ * @property {string} file what it is called as a picture that is saved, without an ending
+ * @property {Record<string, any>} [signals] values of the spec's params; what the spec has no param for is left out
+ * @property {Record<string, string>} [dark] the colour of the dark theme for each of the light theme
+ * @property {number} [height] in place of the spec's own
+ * @property {"svg" | "canvas"} [renderer]
+ * @property {(datum: any, mark: string) => void} [press] called when a mark is pressed, with its row and type
+ */
+/**
+ * Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
+ * spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here.
+ * @param {HTMLElement} element
+ * @param {any} spec Vega-Lite
+ * @param {object[]} rows
+ * @param {Options} options
+ * @returns {Promise<any>} the Vega view
+ */
 export async function mountChart(element, spec, rows, { label, file, signals = {}, dark = {}, height, renderer = "svg", press }) {
   const theme = drawTheme();
   const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
@@ -45,11 +60,18 @@ export async function mountChart(element, spec, rows, { label, file, signals = {
   return view;
 }
 
+/**
+ * @param {Element} element
+ * @param {string} label
+ */
 export function labelChart(element, label) {
   element.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
 }
 
-// Ends a chart; what it drew stays until something else takes its place.
+/**
+ * Ends a chart; what it drew stays until something else takes its place.
+ * @param {Element} element
+ */
 export function unmountChart(element) {
   mounted.get(element)?.view.finalize();
   mounted.delete(element);

@@ -1,31 +1,31 @@
+// @ts-check
 // Frames as the Python side packs them (reporter.charts.columns), back into columns of values.
 
+/**
+ * @typedef {string | number | boolean | null} Cell
+ * @typedef {{ plain?: Cell[], levels?: Cell[], codes?: number[], runs?: number[] }} PackedColumn
+ * @typedef {{ rows: number, columns: Record<string, PackedColumn> }} Packed
+ */
+
+/**
+ * The values of a column, in whichever of its three forms it comes.
+ * @param {PackedColumn} column
+ * @returns {any[]} cells; of which type is the caller's knowledge
+ */
 export function unpack(column) {
   if (column.plain) return column.plain;
-  if (column.codes) return column.codes.map(code => column.levels[code]);
+  const { levels = [], codes, runs = [] } = column;
+  if (codes) return codes.map(code => levels[code]);
   const values = [];
-  for (let i = 0; i < column.runs.length; i += 2) {
-    for (let k = 0; k < column.runs[i + 1]; k++) values.push(column.levels[column.runs[i]]);
+  for (let i = 0; i < runs.length; i += 2) {
+    for (let k = 0; k < runs[i + 1]; k++) values.push(levels[runs[i]]);
   }
   return values;
 }
 
-// A packed frame as columns: {rows, model: […], …}.
-export const columnsOf = packed => packed && { rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) };
-
-// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
-const parts = new Map();
-const awaited = new Map();
-window.reporterPart = (name, value) => awaited.get(name)?.(value);
-export function part(name) {
-  if (!parts.has(name)) {
-    parts.set(name, new Promise((resolve, reject) => {
-      awaited.set(name, resolve);
-      const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
-      script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    }));
-  }
-  return parts.get(name);
-}
+/**
+ * A packed frame as columns: {rows, model: […], …}.
+ * @param {Packed} packed
+ * @returns {{ rows: number } & Record<string, any>}
+ */
+export const columnsOf = packed => ({ rows: packed.rows, ...Object.fromEntries(Object.entries(packed.columns).map(([name, column]) => [name, unpack(column)])) });

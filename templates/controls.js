@@ -1,6 +1,7 @@
+// @ts-check
 // What a reader chooses on a study's page.
 
-import { all } from "./dom.js";
+import { all, find } from "./dom.js";
 import { page } from "./page.js";
 import { chartOf, chosen, hidePanels, refreshAll } from "./panels.js";
 
@@ -9,46 +10,48 @@ for (const name of ["view", "site"]) {
     radio.checked = radio.value === chosen[name];
     radio.addEventListener("change", () => {
       chosen[name] = radio.value;
-      document.getElementById(`${name}-about`).textContent = page.about[radio.value] ?? "";
+      find(`#${name}-about`).textContent = page.about[radio.value] ?? "";
       refreshAll();
     });
   }
 }
 
+/** @type {any} */
 const baselines = document.getElementById("baselines");
 if (baselines) {
   baselines.checked = true;
   baselines.addEventListener("change", () => {
     chosen.baselines = baselines.checked ? "with" : "without";
-    document.querySelector(".legend").classList.toggle("without", !baselines.checked);
+    find(".legend").classList.toggle("without", !baselines.checked);
     for (const name of page.baselines) if (!baselines.checked) chosen.highlight.delete(name);
     hidePanels();
     showHighlight();
   });
 }
 
+/** @type {any} */
 const slider = document.getElementById("moment");
 function setMoment(number) {
   chosen.moment = number;
   slider.value = number;
   const { label } = page.moments[number];
   slider.setAttribute("aria-valuetext", label);
-  document.getElementById("moment-label").textContent = label;
+  find("#moment-label").textContent = label;
   return refreshAll();
 }
 if (slider) {
-  const play = document.querySelector("button.play");
+  const play = find("button.play");
   let timer = null;
   const stop = () => {
     clearInterval(timer);
     timer = null;
-    play.firstElementChild.textContent = "▶";
+    find("span", play).textContent = "▶";
     play.setAttribute("aria-label", "Play through training");
   };
   slider.addEventListener("input", () => { stop(); setMoment(Number(slider.value)); });
   play.addEventListener("click", () => {
     if (timer) return stop();
-    play.firstElementChild.textContent = "❚❚";
+    find("span", play).textContent = "❚❚";
     play.setAttribute("aria-label", "Stop");
     const last = page.moments.length - 1;
     setMoment(chosen.moment === last ? 0 : chosen.moment + 1);
@@ -64,12 +67,12 @@ function toggle(model) {
   showHighlight();
 }
 function showHighlight() {
-  for (const button of all("button.model")) button.setAttribute("aria-pressed", chosen.highlight.has(button.dataset.model));
+  for (const button of all("button.model")) button.setAttribute("aria-pressed", String(chosen.highlight.has(button.dataset.model)));
   for (const button of all("button.role-name")) {
     const own = Object.keys(page.roles).filter(model => page.roles[model] === button.dataset.role);
-    button.setAttribute("aria-pressed", chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model)));
+    button.setAttribute("aria-pressed", String(chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model))));
   }
-  document.querySelector(".legend").classList.toggle("some", chosen.highlight.size > 0);
+  find(".legend").classList.toggle("some", chosen.highlight.size > 0);
   refreshAll();
 }
 for (const button of all("button.model")) button.addEventListener("click", () => toggle(button.dataset.model));
@@ -82,9 +85,10 @@ for (const button of all("button.role-name")) {
 }
 addEventListener("keydown", event => { if (event.key === "Escape" && chosen.highlight.size) { chosen.highlight.clear(); showHighlight(); } });
 
-addEventListener("press-model", event => toggle(event.detail));
+addEventListener("press-model", event => toggle(/** @type {CustomEvent} */ (event).detail));
 
 // On a narrow screen the legend would cover the charts: it starts folded there.
+/** @type {any} */
 const legend = document.querySelector(".legend");
 const narrow = matchMedia("(max-width: 1079px)");
 const foldLegend = () => { if (legend) legend.open = !narrow.matches; };
@@ -92,6 +96,7 @@ narrow.addEventListener("change", foldLegend);
 foldLegend();
 
 // There the controls stay on top, and what a link leads to must not hide under them.
+/** @type {HTMLElement | null} */
 const controls = document.querySelector(".controls");
 if (controls) {
   new ResizeObserver(() => {
@@ -101,7 +106,7 @@ if (controls) {
 }
 
 // The browser waits for no data before it prints, so they are fetched while it is idle.
-const idle = () => new Promise(done => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
+const idle = () => new Promise(done => ("requestIdleCallback" in window ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
 addEventListener("load", async () => {
   for (const id of page.charts ?? []) {
     await idle();
@@ -110,9 +115,9 @@ addEventListener("load", async () => {
   document.documentElement.classList.add("all-data");
 });
 
-const links = new Map(all(".contents a").map(link => [link.hash.slice(1), link]));
+const links = new Map(all(".contents a").map(link => [String(link.getAttribute("href")).slice(1), link]));
 const reading = new IntersectionObserver(entries => {
-  for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", entry.isIntersecting);
+  for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", String(entry.isIntersecting));
 }, { rootMargin: "-15% 0px -70% 0px" });
 for (const section of all("main > section[id]")) reading.observe(section);
 

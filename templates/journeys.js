@@ -1,6 +1,5 @@
 // The page of journeys: what is chosen on it, and what follows from that.
 
-import { part } from "./columns.js";
 import { all, make } from "./dom.js";
 import { explorer, narrowSql, readAddress, writeAddress } from "./explorer.js";
 import { Journey, bareToken } from "./journey.js";
@@ -8,6 +7,7 @@ import { showBar, showChoose, showOwn } from "./journey_choose.js";
 import { followed, showLines } from "./journey_lines.js";
 import { showHeat, showNear } from "./journey_near.js";
 import { showPath } from "./journey_path.js";
+import { part } from "./page.js";
 
 // What each figure shows of a side: (slot, side, app, name of the side).
 const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };

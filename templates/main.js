@@ -1,7 +1,8 @@
+// @ts-check
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
 import "./controls.js";
-import { make } from "./dom.js";
+import { find, make } from "./dom.js";
 import { explorer } from "./explorer.js";
 import { showJourneys } from "./journeys.js";
 import { showSlots } from "./slots.js";
@@ -9,6 +10,7 @@ import { showSlots } from "./slots.js";
 const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
 
 if (show) {
-  const broken = error => document.getElementById("main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
+  /** @param {unknown} error */
+  const broken = error => find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
   Promise.resolve().then(show).catch(broken);
 }

@@ -1,10 +1,11 @@
+// @ts-check
 // Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls. They hold no
 // rules about numbers: they pick the rows that the controls ask for, and look up axis and sentence.
 
 import { labelChart, mountChart, unmountChart } from "./charts.js";
-import { columnsOf, part } from "./columns.js";
-import { all, element, make } from "./dom.js";
-import { isPrinting, onTheme, page, twin } from "./page.js";
+import { columnsOf } from "./columns.js";
+import { all, element, find, make } from "./dom.js";
+import { isPrinting, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
 import { table } from "./table.js";
 import { isolated } from "./tokens.js";
@@ -22,9 +23,39 @@ const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "
 // One chart: what data/<id>.js says of it, and its rows, there or in a part for each model. `picks` is what its own
 // selectors say.
 class Chart {
+  // What data/<id>.js says: see Drawn.for_page in reporter.charts.chart.
+  title = "";
+  kind = "";
+  /** @type {Record<string, any>} Vega-Lite, by variant; none until it is loaded */
+  specs = {};
+  /** @type {Record<string, [Record<string, string>, number?, number?, string?]>} sentences by panel and the axis, by state */
+  states = {};
+  /** @type {string[]} */
+  keys = [];
+  facet = "";
+  value = "";
+  positive = false;
+  tall = false;
+  key = "";
+  byLayer = false;
+  /** @type {any} */
+  options = {};
+  /** @type {any} */
+  data = null;
+  /** @type {Record<string, string> | undefined} */
+  parts = undefined;
+
+  /** @param {string} id */
   constructor(id) {
-    Object.assign(this, { id, picks: {}, frames: new Map(), loaded: null });
+    this.id = id;
+    /** @type {Record<string, string>} */
+    this.picks = {};
+    /** @type {Map<string, any>} */
+    this.frames = new Map();
+    /** @type {Set<Panel>} */
     this.panels = new Set();
+    /** @type {Promise<unknown> | null} */
+    this.loaded = null;
   }
 
   load() {
@@ -32,7 +63,11 @@ class Chart {
     return this.loaded;
   }
 
-  // The rows of a model's key, column by column, or null where it has none; without parts all rows.
+  /**
+   * The rows of a model's key, column by column, or null where it has none; without parts all rows.
+   * @param {string} key
+   * @returns {Promise<any>}
+   */
   async columns(key) {
     const name = this.parts ? this.parts[key] : this.id;
     if (!name) return null;
@@ -40,6 +75,7 @@ class Chart {
     return this.frames.get(name);
   }
 
+  /** @returns {[Record<string, string>, number?, number?, string?]} */
   get state() {
     return this.states[this.keys.map(key => this.picks[key] ?? chosen[key]).join("|")] ?? [{}, 0, 1, ""];
   }
@@ -94,10 +130,13 @@ function findScale(spec, field) {
   return null;
 }
 
+/** @type {Map<string, Chart>} */
 const charts = new Map();
+/** @param {any} id @returns {Chart} */
 export function chartOf(id) {
-  if (!charts.has(id)) charts.set(id, new Chart(id));
-  return charts.get(id);
+  const own = charts.get(id) ?? new Chart(id);
+  charts.set(id, own);
+  return own;
 }
 
 // ---------------------------------------------------------------- panels
@@ -105,11 +144,21 @@ export function chartOf(id) {
 // One panel is one small drawing of one chart. It draws when it comes near the window, and follows the controls while it
 // is there; a panel that is out of sight catches up when it returns.
 export class Panel {
+  /** @param {Chart} chart @param {any} place its element */
   constructor(chart, place) {
-    Object.assign(this, { chart, element: place, stale: true, near: false, busy: false, cloud: null });
-    this.plot = place.querySelector(".plot");
-    this.sentence = place.querySelector(".reading");
+    this.chart = chart;
+    this.element = place;
+    this.stale = true;
+    this.near = false;
+    this.busy = false;
+    /** @type {Points | null} */
+    this.cloud = null;
+    /** @type {Record<string, any>[]} */
+    this.rows = [];
+    this.plot = find(".plot", place);
+    this.sentence = find(".reading", place);
     this.wide = !!place.closest(".wide");
+    /** @type {string[]} */
     this.models = JSON.parse(place.dataset.models ?? "[]");
     chart.panels.add(this);
     panels.add(this);
@@ -117,9 +166,12 @@ export class Panel {
     watcher.observe(place);
   }
 
+  /** @returns {string} */
   get value() { return this.element.dataset.value; }
+  /** @returns {string} */
   get label() { return this.element.querySelector(".panel-name").textContent; }
   get file() { return `${this.chart.id}-${this.value}`; }
+  /** @returns {any} the place of the slider; null where there is none */
   get stop() { return null; }
   head() {}
 
@@ -187,20 +239,23 @@ export class Panel {
   }
 }
 
+/** @type {Set<Panel>} */
 const panels = new Set();
 const watcher = new IntersectionObserver(entries => {
-  for (const { target: { panel }, isIntersecting } of entries) {
+  for (const { target, isIntersecting } of entries) {
+    const { panel } = /** @type {any} */ (target);
     panel.near = isIntersecting;
     if (panel.near && panel.stale) panel.refresh();
   }
 }, { rootMargin: "500px 0px" });
 
-// Draws again what is near the window: all panels, or those that a test picks.
+// Draws again what is near the window: all panels, or those that are wanted.
+/** @param {(panel: Panel) => unknown} wanted */
 export const refreshAll = (wanted = () => true) => Promise.all([...panels].filter(wanted).map(panel => panel.refresh()));
 
 // Hides the panels that a selector or the control of null baselines leaves out.
 export function hidePanels() {
-  const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows)[select.value]]));
+  const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;
     panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model)));
@@ -211,7 +266,7 @@ export function hidePanels() {
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
 for (const select of all("select[data-chart]")) {
   const chart = chartOf(select.dataset.chart);
-  const take = () => { chart.picks[select.dataset.pick] = select.value; };
+  const take = () => { chart.picks[String(select.dataset.pick)] = select.value; };
   take();
   select.addEventListener("change", () => {
     take();

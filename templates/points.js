@@ -1,3 +1,4 @@
+// @ts-check
 // A picture of vectors as points, that can be turned and searched.
 
 import { all, element, make } from "./dom.js";
@@ -8,9 +9,33 @@ import { isolated, phrase, plain, tokenNode } from "./tokens.js";
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
 
+/** @typedef {{ row: any, at: number[], unit: number[], part: string, colour: string | null, seen?: number[] }} Point */
+
 export class Points {
+  width = 0;
+  height = 0;
+  dims = 2;
+  size = 1;
+  low = 0;
+  high = 1;
+  middle = [0, 0, 0];
+  turn = [-0.55, 0.35];
+  zoom = 1;
+  shift = [0, 0];
+  /** @type {Set<string>} parts that are hidden */
+  hidden = new Set();
+  /** @type {any} the point that is read off */
+  at = null;
+  /** @type {any[]} what the search found */
+  found = [];
+  /** @type {any[]} */
+  all = [];
+
+  /** @param {HTMLElement} plot @param {any} chart */
   constructor(plot, chart) {
-    Object.assign(this, { plot, chart, options: chart.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
+    this.plot = plot;
+    this.chart = chart;
+    this.options = chart.options;
     const { options } = this;
     this.tools = element("div", "tools");
     this.key = element("div", "key");
@@ -54,7 +79,9 @@ export class Points {
 
   zooming() {
     const box = element("span", "zooming");
-    for (const [text, label, factor] of [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]]) {
+    /** @type {[string, string, number][]} */
+    const sizes = [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]];
+    for (const [text, label, factor] of sizes) {
       const button = element("button", "", text);
       Object.assign(button, { type: "button", title: label });
       button.setAttribute("aria-label", label);
@@ -154,8 +181,9 @@ export class Points {
       button.type = "button";
       button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
       button.title = "Show or hide";
-      button.append(element("i"), isolated(name), element("small", "", count.get(name).toLocaleString("en")));
-      button.firstChild.dataset.colour = this.colours.get(name);
+      const mark = element("i");
+      mark.dataset.colour = String(this.colours?.get(name));
+      button.append(mark, isolated(name), element("small", "", count.get(name).toLocaleString("en")));
       button.addEventListener("click", () => {
         this.hidden.delete(name) || this.hidden.add(name);
         button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
@@ -189,14 +217,14 @@ export class Points {
     Object.assign(this, { width: box.width, height: box.height });
     canvas.width = Math.round(box.width * ratio);
     canvas.height = Math.round(box.height * ratio);
-    const pen = canvas.getContext("2d");
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const style = getComputedStyle(document.documentElement);
     const ink = isPrinting() ? "#000" : style.getPropertyValue("--ink").trim();
     const line = isPrinting() ? "#ccc" : style.getPropertyValue("--line").trim();
     const quiet = isPrinting() ? "#444" : style.getPropertyValue("--quiet").trim();
     pen.scale(ratio, ratio);
     pen.font = `11px ${style.getPropertyValue("--sans")}`;
-    for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
+    for (const mark of all("i", this.key)) mark.style.background = twin(String(mark.dataset.colour));
     this.axes(pen, line, quiet);
     const points = this.points;
     for (const point of points) point.seen = this.project(point.unit);
@@ -381,7 +409,7 @@ export class Points {
     const wanted = this.input?.value ?? "";
     const low = wanted.toLowerCase();
     this.found = wanted === "" ? [] : this.all.filter(({ row }) => String(row.label ?? "").toLowerCase().includes(low));
-    this.found.sort((a, b) => (String(b.row.label).toLowerCase() === low) - (String(a.row.label).toLowerCase() === low) || String(a.row.label).length - String(b.row.label).length);
+    this.found.sort((a, b) => Number(String(b.row.label).toLowerCase() === low) - Number(String(a.row.label).toLowerCase() === low) || String(a.row.label).length - String(b.row.label).length);
     if (this.input) this.told.replaceChildren(...this.sayFound());
   }
 

@@ -1,13 +1,16 @@
+// @ts-check
 // The pages of charts on which a reader chooses one model or two, and a layer.
 
 import { unmountChart } from "./charts.js";
-import { all, element } from "./dom.js";
+import { all, element, find } from "./dom.js";
 import { page } from "./page.js";
 import { Panel, chartOf, chosen, refreshAll } from "./panels.js";
 
 // Which model stands in each slot, and which stop of the slider is chosen.
+/** @type {(number | null)[]} */
 const slots = [0, null];
 let at = 0;
+/** @param {any} who @returns {{ site: string, layer: number, label: string }[]} */
 const stops = who => page.who[who]?.[chosen.site === "attention" ? "attention" : "path"] ?? [];
 // Two models need not have as many layers: the second one stands at the same relative depth.
 function stopOf(slot) {
@@ -19,13 +22,15 @@ function stopOf(slot) {
 
 // A panel that shows the model of a slot; or all models, where one drawing has them together.
 class Slot extends Panel {
+  /** @param {any} place @param {number} slot */
   constructor(place, slot) {
     const chart = chartOf(place.dataset.slots);
     const own = element("div", "panel");
     own.append(element("p", "panel-name"), element("div", `plot ${place.dataset.kind}`), element("p", "reading"));
     place.append(own);
     super(chart, own);
-    Object.assign(this, { place, slot, together: place.dataset.together === "true" });
+    this.slot = slot;
+    this.together = place.dataset.together === "true";
     // a chart that is drawn learns of a new width from windows alone; these change theirs with what stands beside them
     this.sizes = new ResizeObserver(([{ contentRect }]) => {
       const width = Math.round(contentRect.width);
@@ -38,7 +43,7 @@ class Slot extends Panel {
     this.sizes.observe(this.plot);
   }
 
-  get who() { return page.who[slots[this.slot]]; }
+  get who() { return page.who[slots[this.slot] ?? 0]; }
   get value() { return this.together ? "" : this.who.key; }
   get label() { return this.together ? "all models" : this.who.label; }
   get file() { return this.chart.id; }
@@ -59,27 +64,30 @@ class Slot extends Panel {
   }
 }
 
+/** @type {Map<Element, Slot[]>} */
+const shown = new Map(all("[data-slots]").map(place => [place, []]));
 // One panel for each model that is chosen; a single one for all.
 function arrange() {
-  for (const place of all("[data-slots]")) {
-    place.slots ??= [];
-    const wanted = place.dataset.together === "true" || slots[1] === null ? 1 : 2;
-    while (place.slots.length > wanted) place.slots.pop().drop();
-    while (place.slots.length < wanted) place.slots.push(new Slot(place, place.slots.length));
-    place.classList.toggle("two", wanted === 2);
+  for (const [place, own] of shown) {
+    const wanted = slots[1] === null ? 1 : 2;
+    while (own.length > wanted) own.pop()?.drop();
+    while (own.length < 1 || (own.length < wanted && !own[0].together)) own.push(new Slot(place, own.length));
+    place.classList.toggle("two", own.length === 2);
   }
   document.documentElement.classList.toggle("comparing", slots[1] !== null);
 }
 
+/** @returns {any} */
+const theSlider = () => document.getElementById("stop");
 function setSlider() {
-  const slider = document.getElementById("stop");
+  const slider = theSlider();
   if (!slider) return;
   const own = stops(slots[0]);
   at = Math.max(0, Math.min(at, own.length - 1));
   Object.assign(slider, { max: Math.max(0, own.length - 1), value: at });
   const said = [0, 1].filter(slot => slots[slot] !== null).map(slot => stopOf(slot)?.label ?? "–");
   const text = said.length === 2 && said[0] !== said[1] ? `${said[0]} | ${said[1]}` : said[0];
-  document.getElementById("stop-label").textContent = text;
+  find("#stop-label").textContent = text;
   slider.setAttribute("aria-valuetext", text);
 }
 
@@ -94,6 +102,7 @@ function chooseStop(stop) {
 export function showSlots() {
   at = Math.floor((stops(0).length - 1) / 2);
   for (const slot of [0, 1]) {
+    /** @type {any} */
     const select = document.getElementById(`slot-${slot}`);
     select?.addEventListener("change", () => {
       const depth = at / Math.max(1, stops(slots[0]).length - 1);
@@ -107,11 +116,11 @@ export function showSlots() {
   for (const radio of all("input[name=stop-site]")) {
     radio.addEventListener("change", () => { chosen.site = radio.value; setSlider(); refreshAll(); });
   }
-  const slider = document.getElementById("stop");
+  const slider = theSlider();
   slider?.addEventListener("input", () => chooseStop(Number(slider.value)));
   addEventListener("keydown", event => {
     const step = { ",": -1, ".": 1 }[event.key];
-    if (!slider || !step || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input:not([type=range]), select, textarea")) return;
+    if (!slider || !step || event.ctrlKey || event.metaKey || event.altKey || /** @type {any} */ (event.target).closest?.("input:not([type=range]), select, textarea")) return;
     chooseStop(Math.max(0, Math.min(Number(slider.max), at + step)));
   });
   setSlider();

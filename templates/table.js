@@ -1,3 +1,4 @@
+// @ts-check
 // Rows as a table, in parts where a column says so; tokens are shown as such.
 
 import { element } from "./dom.js";
