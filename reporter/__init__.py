@@ -17,7 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pydantic import Field as Field
+
     import reporter.geometry as geometry
+    from reporter.analyses._encode import encode as encode
+    from reporter.analyses._encode import pooled as pooled
+    from reporter.analyses.base import Context as Context
+    from reporter.analyses.registry import analysis as analysis
+    from reporter.claims.finding import Finding as Finding
+    from reporter.claims.finding import Range as Range
+    from reporter.claims.kind import claim_kind as claim_kind
+    from reporter.claims.kinship import Kinship as Kinship
+    from reporter.claims.numbers import Numbers as Numbers
+    from reporter.claims.profiles import Profiles as Profiles
     from reporter.door.measuring import Measured as Measured
     from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
@@ -37,54 +49,136 @@ if TYPE_CHECKING:
     from reporter.metrics.registry import metric as metric
     from reporter.models.states import save_states as save_states
     from reporter.observables.observed import Observed as Observed
+    from reporter.spec.claims import Claim as Claim
+    from reporter.spec.claims import Measure as Measure
+    from reporter.spec.claims import Selection as Selection
+    from reporter.spec.corpora import CorpusPart as CorpusPart
+    from reporter.spec.offer import Reference as Reference
+    from reporter.spec.offer import Section as Section
+    from reporter.spec.part import Name as Name
+    from reporter.spec.part import Part as Part
     from reporter.spec.problems import SpecError as SpecError
     from reporter.spec.study import StudyFile as StudyFile
+    from reporter.table import OfCorpus as OfCorpus
+    from reporter.table import OfModel as OfModel
+    from reporter.table import UnderView as UnderView
+    from reporter.table import at_place as at_place
+    from reporter.table import column as column
+    from reporter.table import of_cell as of_cell
+    from reporter.texts.origin import Around as Around
+    from reporter.texts.origin import Origin as Origin
+    from reporter.texts.origin import corpus_source as corpus_source
+    from reporter.texts.origin import digest as digest
+    from reporter.texts.origin import file_hash as file_hash
+    from reporter.texts.record import Record as Record
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Around": "reporter.texts.origin:Around",
     "Between": "reporter.metrics.base:Between",
+    "Claim": "reporter.spec.claims:Claim",
+    "Context": "reporter.analyses.base:Context",
+    "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
+    "Field": "pydantic:Field",
+    "Finding": "reporter.claims.finding:Finding",
+    "Kinship": "reporter.claims.kinship:Kinship",
+    "Measure": "reporter.spec.claims:Measure",
     "Measured": "reporter.door.measuring:Measured",
+    "Name": "reporter.spec.part:Name",
+    "Numbers": "reporter.claims.numbers:Numbers",
     "Observed": "reporter.observables.observed:Observed",
+    "OfCorpus": "reporter.table:OfCorpus",
+    "OfModel": "reporter.table:OfModel",
     "Options": "reporter.metrics.base:Options",
+    "Origin": "reporter.texts.origin:Origin",
     "PairValue": "reporter.metrics.base:PairValue",
+    "Part": "reporter.spec.part:Part",
+    "Profiles": "reporter.claims.profiles:Profiles",
+    "Range": "reporter.claims.finding:Range",
+    "Record": "reporter.texts.record:Record",
+    "Reference": "reporter.spec.offer:Reference",
     "ReporterError": "reporter.errors:ReporterError",
     "Results": "reporter.door.results:Results",
     "SampleOptions": "reporter.metrics.base:SampleOptions",
+    "Section": "reporter.spec.offer:Section",
+    "Selection": "reporter.spec.claims:Selection",
     "Source": "reporter.metrics.base:Source",
     "SpecError": "reporter.spec.problems:SpecError",
     "Statistic": "reporter.metrics.base:Statistic",
     "StudyFile": "reporter.spec.study:StudyFile",
+    "UnderView": "reporter.table:UnderView",
     "UsageError": "reporter.errors:UsageError",
     "Value": "reporter.metrics.base:Value",
+    "analysis": "reporter.analyses.registry:analysis",
+    "at_place": "reporter.table:at_place",
+    "claim_kind": "reporter.claims.kind:claim_kind",
+    "column": "reporter.table:column",
+    "corpus_source": "reporter.texts.origin:corpus_source",
+    "digest": "reporter.texts.origin:digest",
+    "encode": "reporter.analyses._encode:encode",
+    "file_hash": "reporter.texts.origin:file_hash",
     "measure": "reporter.door.measuring:measure",
     "metric": "reporter.metrics.registry:metric",
+    "of_cell": "reporter.table:of_cell",
     "open": "reporter.door.results:open_results",
+    "pooled": "reporter.analyses._encode:pooled",
     "run": "reporter.door.results:run",
     "save_states": "reporter.models.states:save_states",
     "validate": "reporter.door.results:validate",
 }
 __all__ = [
+    "Around",
     "Between",
+    "Claim",
+    "Context",
+    "CorpusPart",
     "Difference",
+    "Field",
+    "Finding",
+    "Kinship",
+    "Measure",
     "Measured",
+    "Name",
+    "Numbers",
     "Observed",
+    "OfCorpus",
+    "OfModel",
     "Options",
+    "Origin",
     "PairValue",
+    "Part",
+    "Profiles",
+    "Range",
+    "Record",
+    "Reference",
     "ReporterError",
     "Results",
     "SampleOptions",
+    "Section",
+    "Selection",
     "Source",
     "SpecError",
     "Statistic",
     "StudyFile",
+    "UnderView",
     "UsageError",
     "Value",
+    "analysis",
+    "at_place",
+    "claim_kind",
+    "column",
+    "corpus_source",
+    "digest",
+    "encode",
+    "file_hash",
     "geometry",
     "measure",
     "metric",
+    "of_cell",
     "open",
+    "pooled",
     "run",
     "save_states",
     "validate",

@@ -97,6 +97,7 @@ def init(
 @app.command()
 def validate(specs: Specs) -> None:
     """Check studies; exit code 2 if anything is wrong."""
+    from reporter.analyses.registry import analyses
     from reporter.runs.studies import read_study
     from reporter.spec import SpecError
     from reporter.spec.problems import one_line
@@ -112,7 +113,11 @@ def validate(specs: Specs) -> None:
             _count(len(study.models), "model", "models"),
             _count(len(study.corpora), "corpus", "corpora"),
             _count(len(study.metrics), "metric", "metrics"),
-            *(_count(len(getattr(study, noun)), *one) for noun, one in _ITEMS.items() if getattr(study, noun)),
+            *(
+                _count(len(items), *called)
+                for name, items in study.sections.items()
+                if items and (called := analyses()[name].section.called)
+            ),
             *([_count(len(study.claims), "claim", "claims")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
@@ -281,15 +286,6 @@ def schema() -> None:
     from reporter.spec import study_schema
 
     typer.echo(json.dumps(study_schema(offer()), indent=2, ensure_ascii=False))
-
-
-_ITEMS = {
-    "journeys": ("journey", "journeys"),
-    "groups": ("group", "groups"),
-    "pairs": ("set of pairs", "sets of pairs"),
-    "clouds": ("cloud", "clouds"),
-    "probes": ("probe", "probes"),
-}
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -144,7 +144,7 @@ def load_plugin(path: Path) -> None:
             registry.sort: registry.names() - before.get(registry.sort, frozenset()) for registry in Registry.every
         }
     if not any(_of_plugins[path].values()):
-        raise UsageError(f"{path}: registers no metric; decorate a function with @reporter.metric(…)")
+        raise UsageError(f"{path}: registers nothing; decorate a function with @reporter.metric(…) or its like")
 
 
 def forget_plugins(paths: Collection[Path] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The page that shows how to add a metric, followed to the letter in a copy of the project."""
+"""The page that shows how to add things, followed to the letter, section by section."""
 
 from __future__ import annotations
 
@@ -14,48 +14,68 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
-def section(title: str) -> str:
-    return PAGE[PAGE.index(f"\n## {title}") :].partition("\n## ")[2].partition("\n## ")[0]
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", SECTIONS[section], re.MULTILINE | re.DOTALL)
 
 
-def blocks(language: str, text: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+def made(section: str) -> dict[str, str]:
+    """The files that a section has its reader make: the block that follows, by name."""
+    told = r"Make the file `([^`]+)`.*?^```\w+\n(.*?)^```"
+    return dict(re.findall(told, SECTIONS[section], re.MULTILINE | re.DOTALL))
+
+
+def follow(section: str, folder: Path) -> list[str]:
+    """Make the files of a section in a folder and call its commands there; return what each of them prints."""
+    for name, text in made(section).items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    (commands,) = blocks(section, "sh")
+    return [run(command, folder, ROOT) for command in commands.strip().splitlines()]
+
+
+def run(command: str, folder: Path, package: Path) -> str:
+    program, *arguments = shlex.split(command)
+    called = [sys.executable, "-m", program, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def numbers(output: str) -> list[list[str]]:
+    return [line.split() for line in output.splitlines() if re.match(r"\s*\d", line)]
 
 
 @pytest.mark.slow
-def test_the_page_is_followed_to_the_letter(tmp_path):
+def test_a_metric_is_added(tmp_path):
+    section = "Add a metric, step by step"
     copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("reporter", "templates", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "pyproject.toml", copy / "pyproject.toml")
-    own = section("Add a metric")
-    paths = re.findall(r"Make the file `([^`]+)`", own)
-    assert len(paths) == len(blocks("python", own)) == 2
-    for path, text in zip(paths, blocks("python", own), strict=True):
+    assert len(made(section)) == 2
+    for path, text in made(section).items():
         assert not (copy / path).exists()
         (copy / path).write_text(text, "utf-8")
-    (copy / "look.yaml").write_text(blocks("yaml", own)[0], "utf-8")
-    (commands,) = blocks("sh", own)
-    outputs = [run(command, copy) for command in commands.strip().splitlines()]
+    (copy / "look.yaml").write_text(blocks(section, "yaml")[0], "utf-8")
+    (commands,) = blocks(section, "sh")
+    outputs = [run(command, copy, copy) for command in commands.strip().splitlines()]
     assert len(outputs) == 4
     assert "3 passed" in outputs[0]
     assert "‖μ‖" in outputs[1] and "Strang" in outputs[1] and "nothing beyond the sums" in outputs[1]
-    numbers = [line.split() for line in outputs[3].splitlines() if re.match(r"\s*\d", line)]
-    assert {layer for layer, _ in numbers} == {"0", "1", "2"} and all(float(value) > 0 for _, value in numbers)
+    found = numbers(outputs[3])
+    assert {layer for layer, _ in found} == {"0", "1", "2"} and all(float(value) > 0 for _, value in found)
     page = (copy / "results" / "look" / "index.html").read_text("utf-8")
     assert "norm of the mean" in page and "grows from block to block" in page
 
 
 @pytest.mark.slow
-def test_a_chart_is_added_in_one_file_outside_the_package(tmp_path):
-    own = section("Add a chart")
-    (plugin,), (study,), (command,) = (blocks(language, own) for language in ("python", "yaml", "sh"))
-    (tmp_path / "push.py").write_text(plugin, "utf-8")
-    (tmp_path / "bars.yaml").write_text(study, "utf-8")
-    run(command.strip(), tmp_path, ROOT)
+def test_a_chart_is_added(tmp_path):
+    follow("Add a chart", tmp_path)
     folder = tmp_path / "results" / "bars"
     page = (folder / "index.html").read_text("utf-8")
     figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
@@ -66,13 +86,36 @@ def test_a_chart_is_added_in_one_file_outside_the_package(tmp_path):
     assert len((folder / "data" / "push.bars.csv").read_text("utf-8").splitlines()) == 1 + 3
 
 
-def run(command: str, folder: Path, package: Path | None = None) -> str:
-    program, *arguments = shlex.split(command)
-    called = [sys.executable, "-m", program, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(package or folder)}
-    done = subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+@pytest.mark.slow
+def test_an_analysis_is_added(tmp_path):
+    validated, _, layers, ends = follow("Add an analysis", tmp_path)
+    assert "1 beginning" in validated and "1 claim" in validated
+    found = numbers(layers)
+    assert [layer for layer, _ in found] == ["0", "1", "2"] and all(float(value) > 0 for _, value in found)
+    assert all(end in ends for end in ("sleeps", "runs", "sees a dog"))
+    page = (tmp_path / "results" / "endings" / "index.html").read_text("utf-8")
+    assert "Ends of sentences" in page and "compare layers of one model" in page and "supported" in page
+
+
+@pytest.mark.slow
+def test_a_source_of_texts_is_added(tmp_path):
+    *_, corpora = follow("Add a corpus source", tmp_path)
+    assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
+
+
+@pytest.mark.slow
+def test_a_kind_of_claim_is_added(tmp_path):
+    validated, _, claims = follow("Add a kind of claim", tmp_path)
+    assert "6 models" in validated and "1 claim" in validated
+    ((name, kind, verdict, value, low, wanted),) = (line.split() for line in claims.splitlines() if "most" in line)
+    assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")
+    assert float(low) == pytest.approx(0.025 ** (1 / 6), abs=1e-4), "Clopper and Pearson"
+    page = (tmp_path / "results" / "most" / "index.html").read_text("utf-8")
+    assert "share of 6 models in which anisotropy.top_variance_share is above 0.05" in page
+    study = tmp_path / "most.yaml"
+    study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")
+    with pytest.raises(AssertionError, match=r"claims.cone.most.models: no model 'decoder'; did you mean 'decoders'"):
+        run("reporter validate most.yaml", tmp_path, ROOT)
 
 
 def test_every_observable_is_described():

@@ -73,6 +73,10 @@ MAY_IMPORT = (
             "models",
             "observables",
             "metrics",
+            "claims",
+            "analyses",
+            "texts",
+            "table",
         },  # by name, when they are first used
     }
 )

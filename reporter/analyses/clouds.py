@@ -8,47 +8,140 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
-from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.cloud_charts import CHARTS
-from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
-from reporter.analyses.crossval import all_the_same, cross_validated, linear, stratified
-from reporter.analyses.pictures import Explained, HistogramBin, Point, points
-from reporter.analyses.samples import drawn_texts, stream
+from reporter.analyses import _logistic
+from reporter.analyses._cloud_charts import CHARTS
+from reporter.analyses._crossval import STANDARDISED, WILSON_SAID, all_the_same, cross_validated, linear, stratified
+from reporter.analyses._pictures import Explained, HistogramBin, Point, points
+from reporter.analyses._samples import drawn_texts, stream
+from reporter.analyses._sources import LUISTO, WILSON
+from reporter.analyses.base import Context
+from reporter.analyses.registry import analysis
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import overlap, spreads
 from reporter.geometry.components import components
 from reporter.geometry.histograms import counted
 from reporter.geometry.intervals import normal_interval, wilson
-from reporter.metrics.base import Value
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
+from reporter.spec.problems import show
 from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
-    from reporter.spec import Study
 
 MOST_COMPONENTS = 50  # of the curves of explained variance
 
 
-def _items(study: Study) -> Mapping[str, Any]:
-    return study.clouds
+class CloudSpec(Part):
+    """Two or more corpora whose texts become points."""
+
+    corpora: Annotated[tuple[Name, ...], AsTuple] = Field(description="Two or more corpora of this study.")
+    sample: int = Field(500, ge=10, le=5000, description="Texts of each corpus; the first so many in a random order.")
 
 
-def _corpora(item: Any) -> tuple[str, ...]:
-    return tuple(item.corpora)
+def _cloud(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        value = {"corpora": list(value)}
+    if isinstance(value, dict) and isinstance(value.get("corpora"), list):
+        corpora = value["corpora"]
+        if len(corpora) < 2:
+            raise failure(Complaint(f"needs two or more corpora, got {show(corpora)}"))
+        for place, name in enumerate(corpora):
+            if name in corpora[:place]:
+                raise failure(Complaint(f"'{name}' is listed twice", ("corpora", place)))
+    return value
 
 
-def _compute(item: Any, context: Context) -> Iterator[Row]:
-    from reporter.analyses.pooled import pooled
+Cloud = Annotated[CloudSpec, BeforeValidator(_cloud, json_schema_input_type=list[str] | CloudSpec)]
+"""A list of corpora, or a mapping with more to say."""
+
+FOLDS = 5
+
+_SAMPLE = (
+    "The texts are the first of each corpus (500 unless the study says otherwise) in a random order that the study's "
+    "seed gives, equal ones once."
+)
+
+STATISTICS = (
+    Statistic(
+        "separability",
+        "accuracy of telling the corpora apart",
+        f"share of texts whose corpus is told rightly from their pooled vector by {_logistic.SAID}, on standardised "
+        f"vectors, in cross-validation: {FOLDS} random folds, each corpus spread evenly over them; each text is "
+        f"classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. {_SAMPLE} "
+        "Floor: the share of the largest corpus in the sample, what is right if that one is always said.",
+        (LUISTO, WILSON),
+        interval=WILSON_SAID,
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap="Near 1 for any two corpora of different length, layout or names: it says that they differ, not in what. "
+        "With few texts for each dimension it is a lower bound.",
+    ),
+    Statistic(
+        "centroid_distance",
+        "distance of the centres over distance within",
+        "‖μ_a − μ_b‖ / ((w_a + w_b)/2), μ the mean vector of a corpus and w the mean Euclidean distance of two of its "
+        f"texts; the mean over every two corpora. {_SAMPLE}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="Samples of n texts each from one and the same corpus read about 1/√n, not 0.",
+    ),
+    Statistic(
+        "overlap",
+        "neighbours from other corpora",
+        "the share of other corpora among a text's 10 nearest texts of the whole sample (Euclidean), over their share "
+        "among all other texts; mean over texts: 1 where the corpora are mixed, 0 where no text has a near one of "
+        "another corpus. Texts as far as the tenth count in part; distances of at most 1e-5 of the root mean square "
+        f"norm are 0. {_SAMPLE}",
+        (LUISTO,),
+        interval="95 %, mean ± 1.96 standard errors over texts; a little too narrow, since neighbours share neighbours",
+        bounds=(0, None),
+        headline=True,
+        trap="Hubs, texts that are near to very many, weigh much in many dimensions.",
+    ),
+)
+
+
+@analysis(
+    name="clouds",
+    title="Corpora as clouds of points",
+    summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
+    "and how well a linear classifier tells the corpora apart.",
+    statistics=STATISTICS,
+    cost="a forward pass over the samples; all their distances and five classifiers at each layer",
+    tables=(HistogramBin, Explained, Point),
+    charts=CHARTS,
+    section=Section(
+        Cloud,
+        "Corpora to compare as clouds of points, by a short name.",
+        ("cloud", "clouds"),
+        (Reference("corpora", "corpora", several=True),),
+    ),
+    pooled=True,
+    baselines=True,
+)
+def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
+    """Yield how the corpora lie to each other at each place, and pictures of them.
+
+    Args:
+        item: the corpora.
+        context: the model, and what to read it with.
+    """
+    from reporter.analyses._encode import pooled
 
     texts, vectors = {}, {}
-    for name in item["corpora"]:
+    for name in item.corpora:
         corpus = context.corpora[name]
-        texts[name] = drawn_texts(corpus, item["sample"], context)
+        texts[name] = drawn_texts(corpus, item.sample, context)
         if not texts[name]:
             raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
         vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
@@ -101,20 +194,3 @@ def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) ->
             return Value("centroid_distance", place, None, 0, reason=why)
         found.append(float(np.linalg.norm(means[a] - means[b])) / ((within[a] + within[b]) / 2))
     return Value("centroid_distance", place, float(np.mean(found)), len(x))
-
-
-CLOUDS = Analysis(
-    name="clouds",
-    title="Corpora as clouds of points",
-    summary="Where the texts of two or more corpora lie: how long their vectors are, how far they lie from each other, "
-    "and how well a linear classifier tells the corpora apart.",
-    statistics=STATISTICS,
-    cost="a forward pass over the samples; all their distances and five classifiers at each layer",
-    tables=(HistogramBin, Explained, Point),
-    charts=CHARTS,
-    items=_items,
-    compute=_compute,
-    corpora=_corpora,
-    pooled=True,
-    baselines=True,
-)

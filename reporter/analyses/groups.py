@@ -6,29 +6,155 @@ group is a part. Controls are not drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, ConfigDict, RootModel
 
-from reporter.analyses.analysis import POOLED, Analysis, Context
-from reporter.analyses.controls import alphabet_of, random_characters, random_words
-from reporter.analyses.group_charts import CHARTS
-from reporter.analyses.group_statistics import STATISTICS
-from reporter.analyses.pictures import Point, points
-from reporter.analyses.samples import stream
+from reporter.analyses._group_charts import CHARTS
+from reporter.analyses._pictures import Point, points
+from reporter.analyses._samples import stream
+from reporter.analyses._sources import LUISTO, ROUSSEEUW
+from reporter.analyses.base import POOLED, Context
+from reporter.analyses.registry import analysis
 from reporter.errors import ReporterError
 from reporter.geometry.clouds import Spreads, spreads
-from reporter.metrics.base import Value
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Section
+from reporter.spec.part import Complaint, Prose, failure
+from reporter.spec.problems import show
 from reporter.table import ALL_GROUPS, OfModel, Row, at_place, column
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
-    from reporter.spec import Study
+
+MOST_TEXTS = 5000  # of one group: silhouettes need all distances
+
+
+def expand(pattern: str) -> tuple[str, ...]:
+    """Return all texts of a pattern: each ``{a|b|c}`` stands for one of its parts, which may be empty.
+
+    Texts come in the order of the parts, the last one changing fastest; repeated texts come once.
+
+    Raises:
+        ValueError: a brace that nothing opens or closes, braces inside braces, or more than ``MOST_TEXTS`` texts.
+    """
+    pieces = re.split(r"\{([^{}]*)\}", pattern)
+    if any("{" in piece or "}" in piece for piece in pieces[::2]):
+        raise ValueError("its braces do not match; write {a|b}, without braces inside braces")
+    choices = [piece.split("|") if place % 2 else [piece] for place, piece in enumerate(pieces)]
+    count = 1
+    for choice in choices:
+        count *= len(choice)
+    if count > MOST_TEXTS:
+        raise ValueError(f"stands for {count:,} texts; at most {MOST_TEXTS:,} are possible")
+    return tuple(dict.fromkeys("".join(parts) for parts in product(*choices)))
+
+
+def _texts_of(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, str):
+        try:
+            texts = expand(value)
+        except ValueError as problem:
+            raise failure(Complaint(str(problem))) from None
+    elif isinstance(value, list):
+        texts = tuple(value)
+    else:
+        raise failure(
+            Complaint(f"expected a pattern such as '{{Hello|Hi}} there' or a list of texts, got {show(value)}")
+        )
+    if len(texts) < 2 or len(texts) > MOST_TEXTS:
+        raise failure(Complaint(f"a group needs 2 to {MOST_TEXTS:,} texts, got {len(texts)}"))
+    return texts
+
+
+GroupSpec = Annotated[tuple[Prose, ...], BeforeValidator(_texts_of, json_schema_input_type=str | list[str])]
+"""The texts of a group, patterns expanded."""
+
+
+class Groups(RootModel[dict[str, tuple[str, ...]]]):
+    """The texts of each group by its name."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+_CHARACTERS = (
+    "for each text of each group one of as many characters, white space where the text has it and the others drawn "
+    "evenly from all characters of the groups' texts"
+)
+_WORDS = (
+    "for each text of each group one of as many words (parts between white space), drawn evenly from the whole words "
+    "of the model's vocabulary, one space between two"
+)
+_ROUNDING = "distances are Euclidean, between pooled vectors; one of at most 1e-5 of their root mean square norm is 0"
+_ALL = "The texts are all that the study names, not a sample of more: there is no interval."
+
+SILHOUETTE = Statistic(
+    "silhouette",
+    "silhouette of the groups",
+    "mean over all texts of (b − a)/max(a, b): a the text's mean distance to the other texts of its group, b the "
+    f"smallest of its mean distances to the texts of another group (0 where a = b = 0); {_ROUNDING}. scikit-learn's "
+    f"silhouette_score. {_ALL}",
+    (LUISTO, ROUSSEEUW),
+    bounds=(-1, 1),
+    smallest=0.01,
+    headline=True,
+    trap="Texts of one pattern share words, and patterns differ in length: groups come apart without any meaning. What "
+    "length alone does is in the controls; shared words show at the embedding.",
+)
+RATIO = Statistic(
+    "ratio",
+    "distance within groups over between",
+    "within / between",
+    (LUISTO,),
+    bounds=(0, None),
+    headline=True,
+    trap="Large groups weigh more: a group of n texts has n·(n − 1)/2 pairs. The table groups has each by itself.",
+)
+
+STATISTICS = (
+    SILHOUETTE,
+    RATIO,
+    Statistic(
+        "within",
+        "distance within groups",
+        f"mean distance of two texts of the same group, over all such pairs of all groups; {_ROUNDING}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="In the model's own units: compare layers and models by the ratio.",
+    ),
+    Statistic(
+        "between",
+        "distance between groups",
+        f"mean distance of two texts of different groups, over all such pairs; {_ROUNDING}",
+        (LUISTO,),
+        bounds=(0, None),
+        trap="In the model's own units: compare layers and models by the ratio.",
+    ),
+    *(
+        replace(
+            of,
+            name=f"{of.name}_{control}",
+            title=f"{of.title}, random {control}",
+            definition=f"the same of a control: {how}; one draw, given by the study's seed",
+            headline=False,
+            trap="One draw of texts. No structure reads a silhouette of 0 or a little less (the nearest other group is "
+            "chosen) and a ratio of 1; more than that is the work of lengths alone.",
+        )
+        for of in (SILHOUETTE, RATIO)
+        for control, how in (("characters", _CHARACTERS), ("words", _WORDS))
+    ),
+)
 
 Control = Literal["none", "random-characters", "random-words"]
-Groups = Mapping[str, list[str]]
+Texts = Mapping[str, Sequence[str]]
 
 _ENDINGS: dict[Control, str] = {"none": "", "random-characters": "_characters", "random-words": "_words"}
 _ONE = "there is one group alone: nothing to tell it apart from"
@@ -49,21 +175,42 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     n: int = column("texts", "BIGINT")
 
 
-def _items(study: Study) -> Mapping[str, Any]:
-    return {ALL_GROUPS: study.groups} if study.groups else {}
+def _resolve(said: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
+    return Groups(dict(said))
 
 
-def _resolve(item: Any, folder: Path) -> Any:
-    return {name: list(texts) for name, texts in item.items()}
+@analysis(
+    name="groups",
+    title="Groups of texts that mean the same",
+    summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
+    "whether meaningless texts of the same make do so, too.",
+    statistics=STATISTICS,
+    cost="a forward pass over three times the texts; all their distances at each layer",
+    tables=(GroupSpread, Point),
+    charts=CHARTS,
+    section=Section(
+        GroupSpec,
+        "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",
+        ("group", "groups"),
+        together=ALL_GROUPS,
+    ),
+    resolve=_resolve,
+    pooled=True,
+    rounds=3,  # with both controls
+    baselines=True,
+)
+def groups(item: Groups, context: Context) -> Iterator[Row]:
+    """Yield how each group, and all of them, lie at each place, and so for both controls.
 
+    Args:
+        item: the groups.
+        context: the model, and what to read it with.
+    """
+    from reporter.analyses._encode import pooled
 
-def _compute(item: Any, context: Context) -> Iterator[Value | Row]:
-    from reporter.analyses.pooled import pooled
-
-    groups: Groups = item
     for control in _ENDINGS:
         try:
-            texts = _texts(groups, control, context)
+            texts = _texts(item.root, control, context)
             vectors = pooled([text for of in texts.values() for text in of], context, what=_called(control))
         except ReporterError as error:
             if control == "none":
@@ -87,7 +234,7 @@ def _called(control: Control) -> str:
     return "texts" if control == "none" else control.replace("-", " ")
 
 
-def _texts(groups: Groups, control: Control, context: Context) -> Groups:
+def _texts(groups: Texts, control: Control, context: Context) -> Texts:
     """Return the texts of each group, or those of a control that match them."""
     if control == "none":
         return groups
@@ -116,19 +263,36 @@ def _numbers(place: Place, control: Control, found: Spreads | None, reason: str)
             yield Value(f"{name}{_ENDINGS[control]}", place, value, whole.n)
 
 
-GROUPS = Analysis(
-    name="groups",
-    title="Groups of texts that mean the same",
-    summary="Whether texts of a group lie closer to each other than to those of other groups, layer by layer, and "
-    "whether meaningless texts of the same make do so, too.",
-    statistics=STATISTICS,
-    cost="a forward pass over three times the texts; all their distances at each layer",
-    tables=(GroupSpread, Point),
-    charts=CHARTS,
-    items=_items,
-    resolve=_resolve,
-    compute=_compute,
-    pooled=True,
-    rounds=3,  # with both controls
-    baselines=True,
-)
+def random_characters(texts: Sequence[str], alphabet: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return for each text one of the same length with white space where it has some, the rest drawn evenly.
+
+    Args:
+        texts: what to match.
+        alphabet: characters that are drawn, each as likely.
+        rng: draws them.
+    """
+    return [
+        "".join(
+            old if old.isspace() else alphabet[place]
+            for old, place in zip(text, rng.integers(0, len(alphabet), len(text)).tolist(), strict=True)
+        )
+        for text in texts
+    ]
+
+
+def random_words(texts: Sequence[str], words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """Return for each text one of as many words, drawn evenly, with one space between two.
+
+    Args:
+        texts: what to match; words are what white space divides.
+        words: what is drawn.
+        rng: draws them.
+    """
+    return [
+        " ".join(words[place] for place in rng.integers(0, len(words), len(text.split())).tolist()) for text in texts
+    ]
+
+
+def alphabet_of(texts: Sequence[str]) -> list[str]:
+    """Return the characters of the texts other than white space, each once, sorted."""
+    return sorted({character for text in texts for character in text if not character.isspace()})

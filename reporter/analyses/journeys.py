@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.pictures import Point
+from pydantic import Field, model_validator
+
+from reporter.analyses._pictures import Point
+from reporter.analyses.base import Context
+from reporter.analyses.registry import analysis
 from reporter.metrics._sources import EXPLORER
 from reporter.metrics.base import Statistic
+from reporter.spec.offer import Section
+from reporter.spec.part import AsTuple, Complaint, Part, Prose, failure
 from reporter.table import TOKEN_ID, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
-    from reporter.spec import Study
+
+
+class JourneySpec(Part):
+    """One or several texts, and which of their tokens to follow.
+
+    Several texts share one plane: that is how to look at a word with two meanings.
+    """
+
+    text: Prose | None = Field(None, description="The text.")
+    texts: Annotated[tuple[Prose, ...], AsTuple] = Field((), description="Several texts, to be seen side by side.")
+    follow: Annotated[tuple[Prose, ...], AsTuple] = Field(
+        (), description="Words or tokens of the texts to list the nearest vocabulary tokens of; all if left out."
+    )
+    top: int = Field(15, ge=1, le=100, description="How many nearest vocabulary tokens are listed at each layer.")
+    positions: bool = Field(
+        False, description="Look also among vocabulary vectors to which the position's own vector is added."
+    )
+
+    @model_validator(mode="after")
+    def _one_text_or_several(self) -> JourneySpec:
+        if self.text is not None and self.texts:
+            raise failure(Complaint("'text' and 'texts' exclude each other; keep one of them", ("texts",), "key"))
+        if self.text is None and not self.texts:
+            raise failure(Complaint("needs 'text', or 'texts' for several", (), "parent"))
+        return self
+
+    @property
+    def all_texts(self) -> tuple[str, ...]:
+        """The texts, also where there is one."""
+        return self.texts if self.text is None else (self.text,)
+
 
 STATISTICS = (
     Statistic(
@@ -33,7 +68,6 @@ STATISTICS = (
         per="model",
     ),
 )
-
 
 Measure = Literal["cosine", "distance"]
 WithPositions = Literal["without", "with"]
@@ -94,15 +128,27 @@ class Neighbour(OfToken, table="neighbours"):
     distance: float = column("Euclidean distance of the two")
 
 
-def _items(study: Study) -> Mapping[str, Any]:
-    return study.journeys
+@analysis(
+    name="journeys",
+    title="Journeys",
+    summary="Tokens of a text on their way through the layers: how long each stays the token that it was, what it is "
+    "near to instead, and where it goes.",
+    statistics=STATISTICS,
+    cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
+    "where positions are added",
+    tables=(JourneyStep, Neighbour, Point),
+    section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
+)
+def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
+    """Yield the steps of each token, what a followed one is near to, and the way of all in one plane.
 
-
-def _compute(item: Any, context: Context) -> Iterator[Row]:
-    from reporter.analyses.encode import encode
-    from reporter.analyses.follow import Written, followed
-    from reporter.analyses.paths import paths
-    from reporter.analyses.steps import Journey, steps
+    Args:
+        item: the texts and what to follow in them.
+        context: the model, and what to read it with.
+    """
+    from reporter.analyses._encode import encode
+    from reporter.analyses._follow import Written, followed
+    from reporter.analyses._steps import Journey, paths, steps
     from reporter.forward.places import Layout
     from reporter.weights.kinds import static_vectors
     from reporter.weights.token_classes import classify
@@ -111,7 +157,7 @@ def _compute(item: Any, context: Context) -> Iterator[Row]:
     strings = vectors.strings
     bare = [token.text for token in classify(strings, vectors.special)]
     layout = Layout.of(context.model.anatomy, ("final", "attention"))
-    raw = item["texts"] or [item["text"]]
+    raw = item.all_texts
     texts = sorted(encode(raw, replace(context, layout=layout)), key=lambda text: text.index)
     written = [
         Written(
@@ -123,22 +169,8 @@ def _compute(item: Any, context: Context) -> Iterator[Row]:
         )
         for text in texts
     ]
-    chosen = followed(item["follow"], written, context.model.tokenizer)
+    chosen = followed(item.follow, written, context.model.tokenizer)
     journeys = [Journey(text, one.tokens, marked) for text, one, marked in zip(texts, written, chosen, strict=True)]
-    yield from steps(journeys, vectors, layout, item["top"], item["positions"], context.tell)
+    yield from steps(journeys, vectors, layout, item.top, item.positions, context.tell)
     labels = {text.index: one.tokens for text, one in zip(texts, written, strict=True)}
     yield from paths(texts, labels, layout.path)
-
-
-JOURNEYS = Analysis(
-    name="journeys",
-    title="Journeys",
-    summary="Tokens of a text on their way through the layers: how long each stays the token that it was, what it is "
-    "near to instead, and where it goes.",
-    statistics=STATISTICS,
-    cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
-    "where positions are added",
-    tables=(JourneyStep, Neighbour, Point),
-    items=_items,
-    compute=_compute,
-)

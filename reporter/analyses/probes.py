@@ -5,14 +5,19 @@ Points: the projection ``pca`` holds the vectors of at most 300 texts or words o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, ValidationError
 
-from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.crossval import (
+from reporter.analyses import _logistic, _perceptron
+from reporter.analyses._crossval import (
+    STANDARDISED,
+    WILSON_SAID,
     Ints,
     Outcome,
     Train,
@@ -23,44 +28,169 @@ from reporter.analyses.crossval import (
     paired,
     stratified,
 )
-from reporter.analyses.labelled import Labelled, of_corpus, of_words
-from reporter.analyses.pictures import Point, points
-from reporter.analyses.probe_charts import CHARTS
-from reporter.analyses.probe_statistics import STATISTICS
-from reporter.analyses.samples import stream
-from reporter.analyses.yaml_lists import LISTS, read_list
+from reporter.analyses._lists import LISTS, read_list
+from reporter.analyses._pictures import Point, points
+from reporter.analyses._probe_charts import CHARTS
+from reporter.analyses._samples import readable, stream
+from reporter.analyses._sources import HEWITT, LUISTO, WILSON
+from reporter.analyses.base import Context, Corpus
+from reporter.analyses.registry import analysis
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import wilson
-from reporter.metrics.base import Value
+from reporter.metrics.base import Statistic, Value
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.problems import show
 from reporter.table import Row
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
-    from reporter.spec import Study
+
+
+class _Probe(Part):
+    folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation.")
+    sample: int = Field(1000, ge=20, le=20000, description="The most texts or words; chosen evenly from the classes.")
+    hidden: int = Field(64, ge=0, le=1024, description="Units of the hidden layer of the second probe; 0: linear only.")
+
+
+class CorpusProbe(_Probe):
+    """Reads the label of each text from its pooled vector."""
+
+    corpus: Name = Field(description="A corpus of this study with labels.")
+
+
+def _classes(value: Any) -> Any:
+    if isinstance(value, dict):
+        for name, words in value.items():
+            if not isinstance(words, list | tuple) or len(words) < 2:
+                raise failure(Complaint(f"expected a list of two or more words, got {show(words)}", (name,)))
+        if len(value) < 2:
+            raise failure(Complaint("needs two or more classes, each with its words"))
+        return value
+    if isinstance(value, str):
+        return Path(value) if value != "shipped" else value
+    if isinstance(value, Path):
+        return value
+    raise failure(
+        Complaint(
+            f"expected 'shipped', a YAML file, or classes such as {{noun: [cat, …], verb: […]}}, got {show(value)}"
+        )
+    )
+
+
+class WordsProbe(_Probe):
+    """Reads the class of each word from its pooled vector, the word being the whole text."""
+
+    words: Annotated[
+        Literal["shipped"] | dict[Name, Annotated[tuple[Prose, ...], AsTuple]] | Path,
+        BeforeValidator(_classes, json_schema_input_type=str | dict[str, list[str]]),
+    ] = Field(
+        description="'shipped' (nouns, verbs and adjectives that come with reporter), a YAML file with a mapping "
+        "from class to words, or that mapping."
+    )
+
+
+class WrittenWords(_Probe):
+    """Words by class, wherever they were written."""
+
+    words: dict[str, tuple[str, ...]]
+
+
+ProbeSpec = Annotated[
+    CorpusProbe | WordsProbe,
+    BeforeValidator(
+        one_of({"corpus": CorpusProbe, "words": WordsProbe}, "{corpus: tweets}"),
+        json_schema_input_type=CorpusProbe | WordsProbe,
+    ),
+]
+"""A mapping told apart by its key ``corpus`` or ``words``."""
+
+_FLOOR = "Floor: the share of the most frequent class, what is right if that one is always said."
+_CONTROL = (
+    "the same classifier, on the same vectors and folds, with a class drawn at random for each distinct text or word, "
+    "as often as the classes occur in the sample"
+)
+_PAIRED = "95 %, mean ± 1.96 standard errors of the difference of right and right on control, text by text"
+
+
+def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple[Statistic, ...]:
+    return (
+        Statistic(
+            name,
+            f"accuracy of the {title} probe",
+            f"share of texts (or words) whose class is told rightly from their pooled vector by {definition}; in "
+            "cross-validation: random folds (5 unless the study says otherwise), each class spread evenly over them; "
+            f"each text classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. "
+            "Equal texts count once; classes of fewer texts than folds are left out; the sample takes as many of each "
+            f"class as there are, up to the same number. {_FLOOR}",
+            (LUISTO, WILSON),
+            interval=WILSON_SAID,
+            floor=True,
+            bounds=(0, 1),
+            smallest=0.01,
+            headline=headline,
+            trap="A class that can be read is not a class that the model uses. Compare layers at one n: with few texts "
+            "for each dimension, a wide layer looks poorer than it is.",
+        ),
+        Statistic(
+            f"{name}_control",
+            f"accuracy of the {title} probe on random classes",
+            f"control task: {_CONTROL}",
+            (HEWITT, WILSON),
+            interval=WILSON_SAID,
+            bounds=(0, 1),
+            smallest=0.01,
+            trap="Each text stands once, in one fold: nothing that was learned by heart helps, and the number is about "
+            "chance for any probe. In the source the same word types are trained on and tested. What a probe can learn "
+            f"by heart is {name}_memorised.",
+        ),
+        Statistic(
+            f"{name}_selectivity",
+            f"selectivity of the {title} probe",
+            f"{name} − {name}_control",
+            (HEWITT,),
+            interval=_PAIRED,
+            bounds=(-1, 1),
+            smallest=0.01,
+            headline=headline,
+            trap="One draw of random classes is behind it: differences below 2/√n are noise. See the control.",
+        ),
+        Statistic(
+            f"{name}_memorised",
+            f"random classes that the {title} probe learns by heart",
+            "share of its own training texts whose random class (that of the control task) the classifier tells "
+            "rightly; mean over folds",
+            (HEWITT,),
+            bounds=(0, 1),
+            smallest=0.01,
+            trap="It measures the probe against the number of texts and dimensions, not the model: near 1, the probe "
+            "could hold any labelling of its training texts.",
+        ),
+    )
+
+
+STATISTICS = (
+    *_statistics("linear", "linear", f"{_logistic.SAID}, on standardised vectors", True),
+    *_statistics(
+        "hidden",
+        "one-hidden-layer",
+        f"{_perceptron.SAID}; on standardised vectors; 64 hidden units unless the study says otherwise",
+        False,
+    ),
+)
 
 _LINEAR_ALONE = "the study asks for the linear probe alone (hidden: 0)"
 _SAME = "all texts have the same vector here"
 
 
-def _items(study: Study) -> Mapping[str, Any]:
-    return study.probes
-
-
-def _corpora(item: Any) -> tuple[str, ...]:
-    from reporter.spec.probes import CorpusProbe
-
-    return (item.corpus,) if isinstance(item, CorpusProbe) else ()
-
-
-def _resolve(item: Any, folder: Path) -> Any:
-    from reporter.spec.probes import CorpusProbe
-
-    if isinstance(item, CorpusProbe):
-        return item.model_dump(mode="json")
-    words, where = item.words, ""
-    if not isinstance(words, dict):
-        path = LISTS / "word-classes.yaml" if words == "shipped" else folder / words
+def _resolve(said: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | WrittenWords:
+    if isinstance(said, CorpusProbe):
+        return said
+    if isinstance(said.words, dict):
+        words, where = said.words, ""
+    else:
+        path = LISTS / "word-classes.yaml" if said.words == "shipped" else folder / said.words
         words, where = read_list(path, "{noun: [cat, …], verb: […]}", _written), f"{path}: "
     classes: dict[str, str] = {}
     for name, of in words.items():
@@ -69,50 +199,68 @@ def _resolve(item: Any, folder: Path) -> Any:
                 raise ReporterError(
                     f"{where}the word '{word}' is in '{classes[word]}' and in '{name}'; keep one of them"
                 )
-    written = {name: list(of) for name, of in words.items()}
-    return {**item.model_dump(mode="json", exclude={"words"}), "words": written}
+    return WrittenWords(**said.model_dump(exclude={"words"}), words=words)
 
 
-def _written(data: dict[str, Any]) -> Any:
-    from pydantic import ValidationError
-
-    from reporter.spec.part import complaints_of, failure
-    from reporter.spec.probes import WordsProbe
-
+def _written(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     try:
-        return WordsProbe.model_validate({"words": data}).words
+        words = WordsProbe.model_validate({"words": data}).words
     except ValidationError as error:  # 'words' is no key of the file
         raise failure(*(_inside(complaint) for complaint in complaints_of(error))) from None
+    assert isinstance(words, dict)
+    return words
 
 
-def _inside(complaint: Any) -> Any:
-    from reporter.spec.part import Complaint
-
+def _inside(complaint: Complaint) -> Complaint:
     left_out = ("words", "dict[str,tuple[str, ...]]")
-    location = tuple(part for part in complaint.location if part not in left_out)
-    return Complaint(complaint.message, location, complaint.anchor)
+    return replace(complaint, location=tuple(part for part in complaint.location if part not in left_out))
 
 
-def _compute(item: Any, context: Context) -> Iterator[Row]:
-    from reporter.analyses.pooled import pooled
+@analysis(
+    name="probes",
+    title="Probes",
+    summary="How well a linear classifier, and one with a hidden layer, read the class of a text or word from its "
+    "vector at each layer, and how much of that is the classifier's own doing.",
+    statistics=STATISTICS,
+    cost="a forward pass over the sample; at each layer four classifiers for each fold",
+    tables=(Point,),
+    charts=CHARTS,
+    section=Section(
+        ProbeSpec,
+        "What a classifier is to read from the states, by a short name.",
+        ("probe", "probes"),
+        (Reference("corpus", "corpora", labelled=True),),
+    ),
+    resolve=_resolve,
+    pooled=True,
+    baselines=True,
+)
+def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
+    """Yield what both classifiers read at each place, and what they read of random classes.
 
-    if "corpus" in item:
-        read = of_corpus(context.corpora[item["corpus"]], item["sample"], item["folds"], context)
+    Args:
+        item: the texts or words, and how to divide them.
+        context: the model, and what to read it with.
+    """
+    from reporter.analyses._encode import pooled
+
+    if isinstance(item, CorpusProbe):
+        read = of_corpus(context.corpora[item.corpus], item.sample, item.folds, context)
     else:
-        read = of_words(item["words"], item["sample"], item["folds"], context)
+        read = of_words(item.words, item.sample, item.folds, context)
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
-            yield from _nothing(place, f"fewer than two classes have {item['folds']} different texts, one for a fold")
+            yield from _nothing(place, f"fewer than two classes have {item.folds} different texts, one for a fold")
         return
     vectors = pooled(read.texts, context, read.max_tokens)
-    fold = stratified(read.y, item["folds"], stream(context.seed, "folds"))
+    fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
     for done, place in enumerate(places, 1):
         x = vectors[place]
         if all_the_same(x):
             yield from _nothing(place, _SAME)
         else:
-            yield from _at(place, x, read, fold, item["hidden"], context.seed)
+            yield from _at(place, x, read, fold, item.hidden, context.seed)
         yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
         context.tell("layers", done, len(places))
 
@@ -156,19 +304,90 @@ def _nothing(place: Place, reason: str, which: str = "") -> Iterator[Value]:
             yield Value(statistic.name, place, None, 0, reason=reason)
 
 
-PROBES = Analysis(
-    name="probes",
-    title="Probes",
-    summary="How well a linear classifier, and one with a hidden layer, read the class of a text or word from its "
-    "vector at each layer, and how much of that is the classifier's own doing.",
-    statistics=STATISTICS,
-    cost="a forward pass over the sample; at each layer four classifiers for each fold",
-    tables=(Point,),
-    charts=CHARTS,
-    items=_items,
-    resolve=_resolve,
-    compute=_compute,
-    corpora=_corpora,
-    pooled=True,
-    baselines=True,
-)
+_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts with their classes.
+
+    Args:
+        texts: each one once.
+        y: class of each, a place in ``names``, (n,).
+        names: of the classes, each with enough texts.
+        max_tokens: where texts are cut; the model's own limit if None.
+    """
+
+    texts: list[str]
+    y: NDArray[np.int64]
+    names: list[str]
+    max_tokens: int | None
+
+
+def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Labelled:
+    """Return at most ``size`` distinct texts that have a label, as evenly from the classes as these allow.
+
+    Texts without a token, and classes of fewer than ``fewest`` texts, are left out.
+
+    Args:
+        corpus: with labels.
+        size: how many texts at most.
+        fewest: texts that a class needs.
+        context: seed and tokenizer.
+    """
+    texts, codes = corpus.texts, corpus.texts.label_codes
+    names = corpus.texts.labels or ()
+    rows = {
+        name: stream(context.seed, "labelled texts", name).permutation(np.flatnonzero(np.asarray(codes) == code))
+        for code, name in enumerate(names)
+    }
+    taken: set[str] = set()
+    found: dict[str, list[str]] = {}
+    for name, quota in quotas({name: len(of) for name, of in rows.items()}, size).items():
+        own: list[str] = []
+        for start in range(0, len(rows[name]), _AT_ONCE):
+            if len(own) >= quota:
+                break
+            batch = [texts[row] for row in rows[name][start : start + _AT_ONCE].tolist()]
+            new = [text for text in dict.fromkeys(readable(batch, context)) if text not in taken]
+            own += new
+            taken |= set(new)
+        found[name] = own[:quota]
+    return _together(found, fewest, corpus.max_tokens)
+
+
+def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context: Context) -> Labelled:
+    """Return at most ``size`` words, as evenly from the classes as these allow; see ``of_corpus``.
+
+    Args:
+        words: by class; none is in two.
+        size: how many at most.
+        fewest: words that a class needs.
+        context: seed and tokenizer.
+    """
+    found: dict[str, list[str]] = {}
+    known = {name: readable(list(dict.fromkeys(of)), context) for name, of in words.items()}
+    for name, quota in quotas({name: len(of) for name, of in known.items()}, size).items():
+        order = stream(context.seed, "words", name).permutation(len(known[name]))[:quota]
+        found[name] = [known[name][row] for row in np.sort(order).tolist()]
+    return _together(found, fewest, None)
+
+
+def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """Return how many to take from each class: the same from all, but what a small one lacks the others give.
+
+    Args:
+        counts: what each class has.
+        size: what is wanted of all together.
+    """
+    found, left = {}, size
+    for place, name in enumerate(sorted(counts, key=lambda one: (counts[one], one))):
+        found[name] = min(counts[name], left // (len(counts) - place))
+        left -= found[name]
+    return {name: found[name] for name in counts}
+
+
+def _together(found: Mapping[str, list[str]], fewest: int, max_tokens: int | None) -> Labelled:
+    kept = {name: texts for name, texts in found.items() if len(texts) >= fewest}
+    y = np.repeat(np.arange(len(kept)), [len(texts) for texts in kept.values()])
+    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens)

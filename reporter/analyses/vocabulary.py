@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
-from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.pictures import Explained, HistogramBin, Point
-from reporter.analyses.vocabulary_charts import CHARTS
+from reporter.analyses._pictures import Explained, HistogramBin, Point
+from reporter.analyses._vocabulary_charts import CHARTS
+from reporter.analyses.base import Context
+from reporter.analyses.registry import analysis
+from reporter.spec.offer import Reference, Section
+from reporter.spec.part import AsTuple, Name, Part
 from reporter.table import WEIGHTS, Row
 from reporter.weights import rows
 from reporter.weights.rows import (
@@ -22,34 +26,85 @@ from reporter.weights.rows import (
 )
 
 if TYPE_CHECKING:
-    from reporter.spec import Study
     from reporter.weights.analyse import StaticReport
     from reporter.weights.positions import PositionReport
 
 MOST_COMPONENTS = 512  # of the curves of explained variance that are kept
 
-
-def _items(study: Study) -> Mapping[str, Any]:
-    return {} if study.vocabulary is None else {WEIGHTS: study.vocabulary}
+Map = Literal["tsne", "umap"]
 
 
-def _models(study: Study) -> tuple[str, ...]:
-    wanted = study.vocabulary
-    return tuple(study.models) if wanted is None or wanted.models == "all" else wanted.models
+class Looked(Part):
+    """How much of the vectors is listed and drawn."""
+
+    extremes: int = Field(20, ge=0, le=200, description="Tokens and pairs listed at each end of each measure.")
+    outlier_threshold: float = Field(
+        0.2, gt=0, lt=1, description="From which |cosine| on a token and a position are outliers."
+    )
+    points: int = Field(2000, ge=10, le=20000, description="Tokens in a picture, drawn at random.")
+    maps: Annotated[tuple[Map, ...], AsTuple] = Field(
+        ("tsne",), description="Pictures besides the principal components: 'tsne', 'umap' (needs the extra 'umap')."
+    )
 
 
-def _resolve(item: Any, folder: Path) -> Any:
-    return item.model_dump(mode="json", exclude={"models"})
+class VocabularySpec(Looked):
+    """Which models, and how much of them is listed and drawn."""
+
+    models: Literal["all"] | Annotated[tuple[Name, ...], AsTuple] = Field(
+        "all", description="Models of this study, or 'all'; of each the last checkpoint is looked at."
+    )
 
 
-def _compute(item: Any, context: Context) -> Iterator[Row]:
+def _whose(value: Any) -> Any:
+    if value == "all" or isinstance(value, list | tuple):
+        return {"models": value}
+    return value
+
+
+Vocabulary = Annotated[
+    VocabularySpec, BeforeValidator(_whose, json_schema_input_type=Literal["all"] | list[str] | VocabularySpec)
+]
+"""``all``, a list of models, or a mapping with more to say."""
+
+
+def _resolve(said: VocabularySpec, folder: Path) -> Looked:
+    return Looked.model_validate(said.model_dump(exclude={"models"}))
+
+
+@analysis(
+    name="vocabulary",
+    title="Static embeddings",
+    summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
+    "what the positions' path looks like.",
+    statistics=(),
+    cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
+    tables=(*rows.TABLES, Point, HistogramBin, Explained),
+    charts=CHARTS,
+    section=Section(
+        Vocabulary,
+        "Whose token, position and type vectors to look at: a list of models, or 'all'.",
+        references=(Reference("models", "models", several=True),),
+        together=WEIGHTS,
+        by_name=False,
+    ),
+    resolve=_resolve,
+    last_only=True,
+    rounds=0,
+)
+def vocabulary(item: Looked, context: Context) -> Iterator[Row]:
+    """Yield what is known of the token, position and type vectors of a model.
+
+    Args:
+        item: how much is listed and drawn.
+        context: the model.
+    """
     from reporter.weights.analyse import StaticOptions, analyse
 
     options = StaticOptions(
-        extremes=item["extremes"],
-        outlier_threshold=item["outlier_threshold"],
-        points=item["points"],
-        methods=tuple(item["maps"]),
+        extremes=item.extremes,
+        outlier_threshold=item.outlier_threshold,
+        points=item.points,
+        methods=item.maps,
         seed=context.seed,
     )
     report = analyse(context.model, options, context.tell)
@@ -194,21 +249,3 @@ def _positions(report: PositionReport) -> Iterator[Row]:
         for j, b in enumerate(report.heat.positions.tolist()):
             yield PositionCosine(a, b, _number(report.heat.cosines[i, j]))
     yield from report.offsets
-
-
-VOCABULARY = Analysis(
-    name="vocabulary",
-    title="Static embeddings",
-    summary="Token, position and token-type vectors before any text is read: how long they are, which are alike, and "
-    "what the positions' path looks like.",
-    statistics=(),
-    cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
-    tables=(*rows.TABLES, Point, HistogramBin, Explained),
-    charts=CHARTS,
-    items=_items,
-    resolve=_resolve,
-    compute=_compute,
-    models=_models,
-    last_only=True,
-    rounds=0,
-)

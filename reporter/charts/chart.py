@@ -94,22 +94,31 @@ SENTENCES = Page(
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of such a page: its name there, its heading and what it asks."""
+class Chapter:
+    """A part of such a page.
+
+    Args:
+        page: which page.
+        name: names its place there.
+        title: its heading.
+        lead: what it asks.
+        number: the lowest stands first.
+    """
 
     page: Page
     name: str
     title: str
     lead: str
+    number: int = 100
 
 
 @dataclass(frozen=True)
 class Chart:
     """Something to show. It needs no more than an id, a title, a query and how it is drawn.
 
-    A chart without a ``section`` stands among the charts of its metric on the study's page. Its panels are the values
+    A chart without a ``chapter`` stands among the charts of its metric on the study's page. Its panels are the values
     of its column ``facet``; rows are chosen by the page's controls where it has their columns (``view``; ``model`` and
-    ``checkpoint``, of the checkpoint slider if ``moment`` is one of its ``keys``). A chart with a section stands on an
+    ``checkpoint``, of the checkpoint slider if ``moment`` is one of its ``keys``). A chart with a chapter stands on an
     own page, with a panel for each model that a reader chooses. Every query gets ``$study`` and ``$metric``.
 
     Args:
@@ -132,7 +141,7 @@ class Chart:
         lead: what to look for, a sentence or two.
         mind: what a reader must know not to be misled.
         definition: what it shows; if empty, that of its statistics or of its table.
-        statistics: the statistics of its metric that it shows: their sources stand beside it.
+        statistics: the statistics of its metric that it shows, ``("*",)`` for all: their sources stand beside it.
         alone: whether these statistics have no chart of their own.
         sources: citations besides those of its statistics.
         published: what published code computes under this name, where that differs.
@@ -143,11 +152,11 @@ class Chart:
         table: the table of the database that it rests on; its comment is the definition.
         columns: the columns of that table whose comments belong to the definition.
         terms: what is shown and what that is, by name; the report fills it from statistics and columns.
-        section: where it stands on a page of its own; None for the study's page.
-        together: in a section, whether one panel shows all models; otherwise each has its own.
-        by_layer: in a section, whether it shows one place (a layer of a site) at a time.
-        half: in a section, whether it takes half of a wide page, beside another one.
-        square: in a section, whether it is no wider than it is high.
+        chapter: where it stands on a page of its own; None for the study's page.
+        together: in a chapter, whether one panel shows all models; otherwise each has its own.
+        by_layer: in a chapter, whether it shows one place (a layer of a site) at a time.
+        half: in a chapter, whether it takes half of a wide page, beside another one.
+        square: in a chapter, whether it is no wider than it is high.
         options: what a mount wants to know.
     """
 
@@ -179,7 +188,7 @@ class Chart:
     table: str = ""
     columns: tuple[str, ...] = ()
     terms: tuple[tuple[str, str], ...] = ()
-    section: Section | None = None
+    chapter: Chapter | None = None
     together: bool = False
     by_layer: bool = False
     half: bool = False
@@ -204,7 +213,7 @@ class Drawn:
         frame: result of that statement; None where it failed.
         specs: the Vega-Lite charts without their data, by variant.
         states: axis and sentences by state of the controls.
-        panels: the small charts that it is divided into; in a section the page makes them.
+        panels: the small charts that it is divided into; in a chapter the page makes them.
         picks: its own selectors.
         open: whether it is seen at once; others wait under *more statistics*.
         error: what went wrong; it then shows nothing else.
@@ -274,7 +283,7 @@ class Drawn:
     @property
     def parts(self) -> dict[str, str]:
         """The files with its rows, by ``model|checkpoint``, where each model's are fetched when it is chosen."""
-        if self.chart.section is None or self.chart.together:
+        if self.chart.chapter is None or self.chart.together:
             return {}
         return {"|".join(who): f"{self.id}.{number}" for number, who in enumerate(self.who)}
 
@@ -287,8 +296,8 @@ class Drawn:
             "title": chart.title,
             "kind": chart.draw if isinstance(chart.draw, str) else chart.kind,
             "specs": dict(self.specs),
-            "keys": [] if chart.section else list(chart.keys),
-            "facet": "" if chart.section else chart.facet,
+            "keys": [] if chart.chapter else list(chart.keys),
+            "facet": "" if chart.chapter else chart.facet,
             "value": chart.value,
             "positive": chart.positive,
             "tall": chart.tall,
@@ -350,11 +359,11 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     chart, frame = drawn.chart, drawn.frame
     if frame is None or frame.empty:
         return drawn
-    if chart.section is None and chart.value in frame and not frame[chart.value].notna().any():
+    if chart.chapter is None and chart.value in frame and not frame[chart.value].notna().any():
         return drawn
     try:
         states, picks = chart.say(frame, scene), chart.picks(frame, scene)
-        panels = [] if chart.section else panels_of(frame, chart.facet, scene)
+        panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
         # Altair's own validation takes longer than all the rest; the tests draw every kind with it
         with debug_mode(False):
             specs = {name: bare_spec(make(frame, scene.styles)) for name, make in chart.drawings.items()}

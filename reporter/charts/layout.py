@@ -97,13 +97,15 @@ def variants(**names: str) -> Pick:
     return Pick("variant", "Show", names)
 
 
-def titled(frame: pd.DataFrame, titles: Mapping[str, str]) -> Pick:
-    """Return a selector of statistics by their titles, in their order; floors come last.
+def titled(frame: pd.DataFrame, scene: Scene, first: Sequence[str] = ()) -> Pick:
+    """Return a selector of statistics by their titles, in the order of their definitions; floors come last.
 
     Args:
         frame: the rows.
-        titles: from the name of each statistic to its title.
+        scene: names and titles.
+        first: names that come before the others.
     """
-    found = choices(frame, "statistic", "Statistic", list(titles)).choices
+    titles = scene.statistics
+    found = choices(frame, "statistic", "Statistic", list(dict.fromkeys([*first, *titles]))).choices
     said = {name: titles.get(name) or f"floor of: {titles.get(name.removesuffix('_floor'), name)}" for name in found}
     return Pick("statistic", "Statistic", said)

@@ -116,4 +116,4 @@ def which_pairs(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
         if own:
             shown[f"{name} with others"] = own
     shows = Pick("among", "Pairs", {name: name for name in shown}, shown)
-    return [choices(frame, "statistic", "Statistic", scene.statistics), shows, *corpora(frame, scene)]
+    return [choices(frame, "statistic", "Statistic", list(scene.statistics)), shows, *corpora(frame, scene)]

@@ -158,7 +158,7 @@ def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
 
 def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Which statistic, in the order of the definitions."""
-    return [choices(frame, "statistic", "Statistic", scene.statistics)]
+    return [choices(frame, "statistic", "Statistic", list(scene.statistics))]
 
 
 def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:

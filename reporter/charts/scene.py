@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reporter.charts.styles import Styles
 
@@ -46,7 +46,7 @@ class Scene:
         moments: positions of the checkpoint slider.
         corpora: its corpora.
         sites: ``path``, and ``attention`` where there are numbers of it.
-        statistics: names in the order of their definitions, for selectors.
+        statistics: titles by name, in the order of their definitions, for selectors.
     """
 
     study: str
@@ -55,7 +55,7 @@ class Scene:
     moments: Sequence[Moment]
     corpora: Sequence[str]
     sites: Sequence[str] = (PATH,)
-    statistics: Sequence[str] = ()
+    statistics: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def baselines(self) -> list[str]:

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from reporter.claims.missing import Missing
 from reporter.claims.points import Array
-from reporter.spec.claim_parts import ANALYSES
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -23,6 +21,10 @@ ANALYSIS_VIEW = "words"
 
 PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
+
+
+class Missing(Exception):
+    """Numbers that a claim needs are not there; the text says which, for people."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,15 @@ class Numbers:
         roles = [_plain(row["role"]) for row in self._models() if row["model"] == model]
         return roles[-1] if roles else self._roles().get(model)
 
+    def roles_of(self, names: Sequence[str]) -> set[str]:
+        """Return the roles of the models that names and groups stand for."""
+        found: set[str | None] = set()
+        for name in names:
+            found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
+            members = self.study.models if name == "all" else (name,) if name in self.study.models else ()
+            found |= {self.role_of(member) for member in members}
+        return {role for role in found if role is not None}
+
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""
         rows = [row for row in self._models() if row["model"] in models]
@@ -145,7 +156,7 @@ class Numbers:
 
     def view_of(self, measure: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
-        return ANALYSIS_VIEW if measure.partition(".")[0] in ANALYSES else view
+        return ANALYSIS_VIEW if measure.partition(".")[0] in self.study.sections else view
 
     def corpus_of(self, measure: str, view: str, corpus: str | None) -> str:
         """Return the corpus that a claim names, or the only one there is; for an analysis the item.

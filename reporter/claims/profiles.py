@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.missing import Missing
-from reporter.claims.numbers import Row, at_layer, by_checkpoint
+from reporter.claims.numbers import Missing, Row, at_layer, by_checkpoint
 from reporter.claims.points import ROUNDING, Array, Points
 from reporter.geometry.intervals import standard_error
 
@@ -68,7 +67,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Source:
+class Profiles:
     """Which numbers a profile is made of.
 
     Args:

@@ -73,6 +73,10 @@ _METRICS = (
             layer="NULL",
         ),
     ),
+    Compared(
+        "over_models",
+        Place(model="'mean over ' || role || 's'", checkpoint="coalesce('step ' || step, 'the last ones')"),
+    ),
 )
 # Analyses name what they look at in their own ways: it stands where the corpus of a metric stands.
 _GROUP = "if(control = 'none', text_group, text_group || ', ' || control)"

@@ -155,7 +155,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     legend="depth",
     definition="λ_i / Σλ against the rank i, λ_1 ≥ λ_2 ≥ … the eigenvalues of the centred covariance of the token "
     "states; a line is a layer. A straight line is a power law.",
-    statistics=tuple(statistic.name for statistic in STATISTICS),
+    statistics=("*",),
     mind="With fewer tokens than dimensions the last eigenvalues are zero. Three ranks to an octave are drawn; the "
     "table spectra has them all.",
 )

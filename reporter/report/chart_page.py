@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.chart import Chart, Drawn, Page, Read, Section, draw_chart, read_chart
+from reporter.charts.chart import Chapter, Chart, Drawn, Page, Read, draw_chart, read_chart
 from reporter.charts.numbers import is_null
 from reporter.charts.scene import Scene
 from reporter.charts.styles import CATEGORIES, FLOOR_GREY, RAMP, Styles
@@ -48,15 +48,15 @@ class ChartPage(Explorer):
     """A page of charts.
 
     Args:
-        sections: its charts that have rows or went wrong, by the name of the section.
-        headings: its sections, by name.
+        chapters: its charts that have rows or went wrong, by the name of the chapter.
+        headings: its chapters, by name.
         who: what can be chosen, the last checkpoint of each model first.
         sites: ``path``, and ``attention`` where there are states of it; none where no chart shows one layer at a time.
         more: what its template shows besides.
     """
 
-    sections: Mapping[str, tuple[Drawn, ...]] = field(default_factory=dict)
-    headings: Mapping[str, Section] = field(default_factory=dict)
+    chapters: Mapping[str, tuple[Drawn, ...]] = field(default_factory=dict)
+    headings: Mapping[str, Chapter] = field(default_factory=dict)
     who: tuple[Chosen, ...] = ()
     sites: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -67,9 +67,11 @@ def pages(catalogue: Mapping[str, Definition]) -> dict[str, tuple[Page, list[tup
     found: dict[str, tuple[Page, list[tuple[Definition, Chart]]]] = {}
     for metric in catalogue.values():
         for chart in metric.charts:
-            if chart.section is not None:
-                page = chart.section.page
+            if chart.chapter is not None:
+                page = chart.chapter.page
                 found.setdefault(page.name, (page, []))[1].append((metric, chart))
+    for _, charts in found.values():
+        charts.sort(key=lambda own: own[1].chapter.number if own[1].chapter else 0)
     return found
 
 
@@ -86,15 +88,15 @@ def read_page(
         charts: what may be shown, each with the metric or analysis that names it.
         more: reads what its template shows besides, from ``read``, the study, ``who`` and ``styles``.
     """
-    headings: dict[str, Section] = {}
-    sections: dict[str, list[Drawn]] = {}
-    scene = Scene(study, styles, (), (), ())
+    headings: dict[str, Chapter] = {}
+    chapters: dict[str, list[Drawn]] = {}
     for metric, chart in charts:
         drawn = read_chart(read, explained(chart, metric), study=study, metric=metric.name)
-        if not drawn.empty and chart.section is not None:
-            headings[chart.section.name] = chart.section
-            sections.setdefault(chart.section.name, []).append(draw_chart(drawn, scene))
-    every = [drawn for own in sections.values() for drawn in own]
+        scene = Scene(study, styles, (), (), (), statistics={own.name: own.title for own in metric.statistics})
+        if not drawn.empty and chart.chapter is not None:
+            headings[chart.chapter.name] = chart.chapter
+            chapters.setdefault(chart.chapter.name, []).append(draw_chart(drawn, scene))
+    every = [drawn for own in chapters.values() for drawn in own]
     who = _who(every, read(queries.MODELS.fill(study=study)), styles)
     if not who:
         return None
@@ -119,7 +121,7 @@ def read_page(
             "ramp": RAMP,
             "grey": FLOOR_GREY,
         },
-        sections={name: tuple(own) for name, own in sections.items()},
+        chapters={name: tuple(own) for name, own in chapters.items()},
         headings=headings,
         who=tuple(who),
         sites=("path", "attention") if "attention" in sites else ("path",) if sites else (),

@@ -114,7 +114,7 @@ def read_contents(
         moments=moments(checkpoints) if checkpoints else [],
         corpora=_corpora(rows_of(read(queries.CORPUS_NAMES.fill(study=name)))),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
-        statistics=[statistic.name for metric in catalogue.values() for statistic in metric.statistics],
+        statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
@@ -192,7 +192,7 @@ def _section(
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()
-    named = [chart for chart in (metric.charts if metric else ()) if chart.section is None]
+    named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
     together = {statistic for chart in named if chart.alone for statistic in chart.statistics}
     defined = {statistic.name for statistic in known}
     strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]

@@ -159,7 +159,7 @@ def explained(chart: Chart, metric: Definition) -> Chart:
         metric: whose it is.
     """
     known = {statistic.name: statistic for statistic in metric.statistics}
-    own = [known[name] for name in chart.statistics if name in known]
+    own = [known[name] for name in (known if chart.statistics == ("*",) else chart.statistics) if name in known]
     sources = tuple(dict.fromkeys((*chart.sources, *_citations(own))))
     if not chart.table:
         return replace(chart, definition=chart.definition or _together(own), sources=sources)

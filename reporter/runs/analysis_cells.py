@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.analyses.analysis import Analysis, Context, Corpus, default_pooling
+from reporter.analyses.base import Analysis, Context, Corpus, default_pooling
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import FINAL
 from reporter.runs.cells import Computed
@@ -61,18 +61,18 @@ class AnalysisGrid:
         ]
         for model, found in self.checkpoints.items():
             for analysis, name, item in items:
-                if not self._looked_at(analysis, model):
+                if not self._looked_at(analysis, item, model):
                     continue
                 chosen = found if isinstance(found, tuple) else (found,)
                 for checkpoint in chosen[-1:] if analysis.last_only else chosen:
                     yield self._cell(analysis, name, item, model, checkpoint)
 
-    def _looked_at(self, analysis: Analysis, model: str) -> bool:
+    def _looked_at(self, analysis: Analysis, item: Any, model: str) -> bool:
         baseline = self.baselines.get(model)
         if baseline is None:
             given = isinstance(self.file.study.models[model], StatesModel)  # an analysis needs the model itself
-            return not given and model in analysis.models(self.file.study)
-        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, baseline.base)
+            return not given and analysis.looks_at(item, model)
+        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, item, baseline.base)
 
     def _cell(self, analysis: Analysis, name: str, item: Any, model: str, checkpoint: Checkpoint | Exception) -> Cell:
         study = self.file.study
@@ -91,7 +91,8 @@ class AnalysisGrid:
             corpora={corpus: [texts.hash, study.corpora[corpus].max_tokens] for corpus, texts in corpora.items()},
             analysis=analysis.name,
             version=analysis.version,
-            item=resolved,
+            code=analysis.code,
+            item=asked.settings,
             sites=study.sites,
             pooling=study.pooling if analysis.pooled else None,
             seed=study.run.seed,

@@ -91,10 +91,9 @@ def more(verdict: Verdict) -> list[str]:
 def _statistics(study: Study) -> dict[str, Statistic]:
     """Return what is known of each statistic that the study may claim, those of analyses where it has any."""
     from reporter.metrics.registry import catalogue
-    from reporter.spec.claim_parts import ANALYSES
 
     definitions: list[Definition] = list(catalogue().values())
-    if any(getattr(study, name) for name in ANALYSES):
+    if any(study.sections.values()):
         from reporter.analyses.registry import analyses
 
         definitions += analyses().values()
@@ -111,7 +110,7 @@ def tally(verdicts: list[Verdict]) -> str:
 
 
 def _plain(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): None if value is None or value != value else value for name, value in row.items()}
+    return {str(name): None if repr(value) in ("nan", "<NA>") else value for name, value in row.items()}
 
 
 def _key(rows: list[dict[str, Any]]) -> list[str]:

@@ -127,12 +127,11 @@ def _read(cell: Cell, asked: Asked, plan: Plan) -> Reading:
     tokens = texts = 0
     for corpus in asked.corpora:
         there = len(_texts(plan, corpus))
-        sample = asked.item.get("sample") if isinstance(asked.item, Mapping) else None
-        drawn = min(sample or there, there)
+        drawn = min(getattr(asked.item, "sample", there), there)
         texts += drawn
         tokens += _tokens(plan, corpus) * drawn // max(there, 1)
     if not asked.corpora:
-        written = list(_strings(asked.item))
+        written = list(_strings(asked.settings))
         texts = len(written)
         tokens = int(sum(len(text.split()) for text in written) * TOKENS_PER_WORD)
     rounds = plan.analyses[cell.key.metric].rounds

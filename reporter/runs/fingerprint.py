@@ -84,6 +84,7 @@ def analysis_inputs(
     corpora: Mapping[str, Any],
     analysis: str,
     version: int,
+    code: str,
     item: Any,
     sites: Sequence[str],
     pooling: str | None,
@@ -97,6 +98,7 @@ def analysis_inputs(
         corpora: content hash and limit of each corpus that it reads.
         analysis: its name.
         version: of its definitions.
+        code: hash of the file that defines it; empty for one of reporter.
         item: what it looks at, with the contents of files that it names.
         sites: where states are read.
         pooling: how texts become vectors, as the study asks for it; None where that does not matter.
@@ -108,6 +110,7 @@ def analysis_inputs(
         "texts": dict(corpora),
         "analysis": analysis,
         "analysis version": version,
+        **({"analysis code": code} if code else {}),
         "item": item,
         "sites": sorted(sites),
         "pooling": pooling,
@@ -122,7 +125,15 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if part in ("texts", "item", "weights", "texts of the second", "weights of the second", "metric code"):
+        if part in (
+            "texts",
+            "item",
+            "weights",
+            "texts of the second",
+            "weights of the second",
+            "metric code",
+            "analysis code",
+        ):
             said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
         elif isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
+from pydantic import BaseModel
+
 from reporter.runs.estimate import estimate
 from reporter.spec.models import StatesModel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reporter.analyses.analysis import Analysis
+    from reporter.analyses.base import Analysis
     from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import StudyFile
@@ -66,12 +68,17 @@ class Asked:
     """What an analysis looks at.
 
     Args:
-        item: the item of the study as the analysis resolved it; a value that JSON can write.
+        item: the item of the study as the analysis resolved it.
         corpora: the corpora that it reads.
     """
 
-    item: Any
+    item: BaseModel
     corpora: tuple[str, ...]
+
+    @property
+    def settings(self) -> Any:
+        """The item as JSON."""
+        return self.item.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class Cell:
         """What the study says of it, as JSON: the metric's options, or the analysis' item."""
         if self.options is not None:
             return self.options.model_dump(mode="json")
-        return self.asked.item if self.asked else {}
+        return self.asked.settings if self.asked else {}
 
     @property
     def compares(self) -> bool:
@@ -179,7 +186,7 @@ class Plan:
         """
         if not self.file.study.claims:
             return self._left_out()
-        from reporter.claims.sizes import foreseen
+        from reporter.claims.kind import foreseen
 
         return [*self._left_out(), *foreseen(self.file.study, self._words())]
 

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reporter.analyses.known import KnownStatistics
+from reporter.analyses.registry import ANALYSES
+from reporter.claims.kind import claim_forms
 from reporter.errors import UsageError
 from reporter.metrics.registry import METRICS, statistics
 from reporter.registry import forget_plugins, load_plugin
@@ -15,6 +16,7 @@ from reporter.spec.load import load_studies, parse_study, plugins_of, read_text
 from reporter.spec.offer import Offer
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
+from reporter.texts.origin import SOURCES
 
 _HANDED_OVER = Path("study")  # what messages call a study that is no file; its relative paths start from here
 
@@ -25,11 +27,16 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
     Args:
         plugins: the study's plugins, loaded; those of other studies are not for it.
     """
-    metrics = METRICS.all(plugins)
+    metrics, looked_at = METRICS.all(plugins), ANALYSES.all(plugins)
+    for name in metrics.keys() & looked_at.keys():
+        raise UsageError(f"{name!r} is the name of a metric and of an analysis; their numbers could not be told apart")
     return Offer(
         metrics={name: m.options for name, m in metrics.items()},
-        statistics=KnownStatistics(statistics(metrics)),
+        statistics=statistics(metrics) | {n: {s.name: s.per for s in a.statistics} for n, a in looked_at.items()},
         fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
+        sources={key: source.form for key, source in SOURCES.all(plugins).items()},
+        sections={name: analysis.section for name, analysis in looked_at.items()},
+        claims=claim_forms(plugins),
     )
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reporter.spec.claim_references import fixed_peaks
+from reporter.spec.claim_references import refused_claims
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.references import contradictions
-from reporter.spec.study import Study, StudyFile
+from reporter.spec.study import Study, StudyFile, check_study
 from reporter.spec.yaml_reader import Document, read_yaml
 
 
@@ -119,11 +119,11 @@ def _check(document: Document, offer: Offer) -> tuple[Study | None, list[Complai
         message = f"a study is a mapping that begins with 'study: <id>', got {show(document.data)}"
         return None, [Complaint(message)]
     try:
-        study = Study.model_validate(document.data, context=offer)
+        study = check_study(document.data, offer)
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
-        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data)]))
-    complaints = list(fixed_peaks(study, offer.fixed))
+        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data, offer)]))
+    complaints = list(refused_claims(study, offer))
     return (None if document.problems or complaints else study), complaints
 
 

@@ -1,23 +1,24 @@
-"""What must fit together across a study: recipes name corpora, corpora name models, metrics need texts, claims both."""
+"""What must fit together across a study: recipes and analyses name corpora, corpora models; metrics need texts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from reporter.spec.claim_references import Known, claim_contradictions
+from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
 from reporter.spec.problems import hint
 from reporter.spec.waiting import circle, origin_of, wrong_origin
 
-_CORPORA = ("corpus", "corpora")
 
-
-def contradictions(study: Any) -> list[Complaint]:
+def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     """Find references to what is not there, and recipes and corpora that wait for each other.
 
     Args:
         study: a ``Study``, or what its file says, whether the rest of it is right or not: a reader wants to
             hear of everything that is wrong at once.
+        offer: what it may ask for.
     """
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     complaints = []
@@ -42,53 +43,37 @@ def contradictions(study: Any) -> list[Complaint]:
             )
             complaints.append(Complaint(message, ("models", name, "base")))
     for name, corpus in corpora.items():
-        for key, known, one, many in (("vocabulary", models, "model", "models"), ("size_of", corpora, *_CORPORA)):
-            other = _get(corpus, key)
-            if not isinstance(other, str):
-                continue
-            if other not in known:
-                message = f"no {one} '{other}'{_hint(other, known, many)}"
-                complaints.append(Complaint(message, ("corpora", name, key)))
-            elif (way := circle(("corpus", name), models, corpora | {name: {key: other}})) is not None:
-                complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, key)))
-    for name, cloud in _mapping(study, "clouds").items():
-        listed = cloud if isinstance(cloud, list) else _get(cloud, "corpora") or ()
-        inside = () if isinstance(cloud, list) else ("corpora",)
-        for place, corpus in enumerate(listed):
-            if isinstance(corpus, str) and corpus not in corpora:
-                message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
-                complaints.append(Complaint(message, ("clouds", name, *inside, place)))
-    for name, probe in _mapping(study, "probes").items():
-        corpus = _get(probe, "corpus")
-        if not isinstance(corpus, str):
-            continue
-        if corpus not in corpora:
-            message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
-            complaints.append(Complaint(message, ("probes", name, "corpus")))
-        elif not _get(corpora[corpus], "label"):
-            message = f"corpus '{corpus}' has no labels; give it a 'label' column"
-            complaints.append(Complaint(message, ("probes", name, "corpus")))
-    complaints += _vocabulary(study, models)
+        for reference in offer.of_corpora:
+            for other, at in () if isinstance(corpus, list) else reference.named(corpus):
+                one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
+                if other not in known:
+                    message = f"no {one} '{other}'{_hint(other, known, reference.to)}"
+                    complaints.append(Complaint(message, ("corpora", name, *at)))
+                elif way := circle(
+                    ("corpus", name), models, corpora | {name: {reference.key: other}}, offer.of_corpora
+                ):
+                    complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, *at)))
+    complaints += _of_sections(study, offer, models, corpora)
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
-    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get))
+    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get, offer.sections), offer)
     return complaints
 
 
-def _vocabulary(study: Any, models: dict[str, Any]) -> list[Complaint]:
-    """Find models in ``vocabulary`` that are not there."""
-    wanted = _get(study, "vocabulary")
-    bare = isinstance(wanted, list)
-    names = wanted if bare else _get(wanted, "models")
-    if not isinstance(names, list | tuple):
-        return []
-    where: tuple[str, ...] = ("vocabulary",) if bare else ("vocabulary", "models")
-    return [
-        Complaint(f"no model '{name}'{_hint(name, models, 'models')}", (*where, place))
-        for place, name in enumerate(names)
-        if isinstance(name, str) and name not in models
-    ]
+def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict[str, Any]) -> Iterator[Complaint]:
+    """Yield what items of analyses name that is not there, or has no labels where these are needed."""
+    for key, section in offer.sections.items():
+        for item, at in section.parts(_get(study, key)):
+            for reference in section.references:
+                one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
+                for name, inside in reference.named(item):
+                    if name not in known:
+                        message = f"no {one} '{name}'{_hint(name, known, reference.to)}"
+                        yield Complaint(message, (key, *at, *inside))
+                    elif reference.labelled and not _get(known[name], "label"):
+                        message = f"corpus '{name}' has no labels; give it a 'label' column"
+                        yield Complaint(message, (key, *at, *inside))
 
 
 def _hint(wrong: str, known: dict[str, Any], what: str) -> str:

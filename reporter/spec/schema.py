@@ -9,20 +9,20 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from reporter.spec.offer import Offer
-from reporter.spec.study import Study
+from reporter.spec.study import study_form
 
 
 def study_schema(offer: Offer) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a study file, with the options of every metric.
+    """Return the JSON Schema (draft 2020-12) of a study file, with all metrics' options and analyses' items.
 
     Args:
         offer: what a study may ask for.
     """
-    metrics = offer.metrics
-    models: list[type[BaseModel]] = [Study, *metrics.values()]
+    metrics, study = offer.metrics, study_form(offer)
+    models: list[type[BaseModel]] = [study, *metrics.values()]
     references, together = models_json_schema([(model, "validation") for model in models])
     definitions = together["$defs"]
-    schema = definitions.pop(references[Study, "validation"]["$ref"].rsplit("/", 1)[1])
+    schema = definitions.pop(references[study, "validation"]["$ref"].rsplit("/", 1)[1])
     options = {name: references[model, "validation"] for name, model in metrics.items()}
     schema["properties"]["metrics"] = {
         "description": schema["properties"]["metrics"]["description"],

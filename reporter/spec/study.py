@@ -5,25 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
-from reporter.spec.claims import ClaimSpec
-from reporter.spec.clouds import Cloud
-from reporter.spec.corpora import CorpusSpec
-from reporter.spec.groups import GroupSpec
-from reporter.spec.journeys import JourneySpec
+from reporter.spec.claims import Claim, claim_type
+from reporter.spec.corpora import CorpusPart
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
-from reporter.spec.pairs import PairsSpec
-from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats
-from reporter.spec.probes import ProbeSpec
+from reporter.spec.offer import Offer, offer_of
+from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats, one_of
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
-from reporter.spec.vocabulary import Vocabulary
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
 RESERVED_IDS = ("assets", "cache")
@@ -39,8 +34,14 @@ def _study_id(value: str) -> str:
     return value
 
 
+_CORPORA = "The texts to measure them on, by a short name."
+
+
 class Study(Part):
-    """One study, as written in its file, with every default filled in."""
+    """One study, as written in its file, with every default filled in.
+
+    What analyses look at stands under keys of theirs, which :func:`study_form` adds; it tells sources of texts, too.
+    """
 
     study: Annotated[str, AfterValidator(_study_id)] = Field(
         description="The study's id; it becomes the report's folder.",
@@ -50,11 +51,12 @@ class Study(Part):
     question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
     plugins: Annotated[tuple[Annotated[Path, AsPath], ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="Python files, beside the study, that bring metrics of your own: functions decorated with "
-        "@reporter.metric. They are run when the study is read.",
+        description="Python files, beside the study, that bring metrics, analyses or sources of texts of your own: "
+        "functions decorated with @reporter.metric, @reporter.analysis or @reporter.corpus_source. They are run when "
+        "the study is read.",
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
-    corpora: dict[Name, CorpusSpec] = Field({}, description="The texts to measure them on, by a short name.")
+    corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,
@@ -82,26 +84,12 @@ class Study(Part):
         description="Null baselines of each model: 'random-init' (the same architecture with random weights), "
         "'shuffled' (the tokens of each text in random order).",
     )
-    journeys: dict[Name, JourneySpec] = Field({}, description="Tokens to follow through the layers, by a short name.")
-    groups: dict[Name, GroupSpec] = Field(
-        {}, description="Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'."
-    )
-    pairs: dict[Name, PairsSpec] = Field(
-        {}, description="Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter."
-    )
-    clouds: dict[Name, Cloud] = Field({}, description="Corpora to compare as clouds of points, by a short name.")
-    probes: dict[Name, ProbeSpec] = Field(
-        {}, description="What a classifier is to read from the states, by a short name."
-    )
-    vocabulary: Vocabulary | None = Field(
-        None, description="Whose token, position and type vectors to look at: a list of models, or 'all'."
-    )
     pooling: Literal["auto", "first", "mean", "last"] = Field(
         "auto",
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
         "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
     )
-    claims: dict[Name, ClaimSpec] = Field(
+    claims: dict[Name, Claim] = Field(
         {}, description="Statements that are tested against the numbers of this study, by a short name."
     )
     run: RunSpec = Field(
@@ -109,11 +97,40 @@ class Study(Part):
         description="Device, precision, batches and seed; what is measured stays the same.",
     )
 
+    @property
+    def sections(self) -> dict[str, Any]:
+        """What stands under the key of each analysis; an empty mapping or None where the study has no such key."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
+
     @model_validator(mode="after")
-    def _references_exist(self) -> Study:
-        if complaints := contradictions(self):
+    def _references_exist(self, info: ValidationInfo) -> Study:
+        if complaints := contradictions(self, offer_of(info)):
             raise failure(*complaints)
         return self
+
+
+def study_form(offer: Offer) -> type[Study]:
+    """Return what a study is where every analysis that is offered has its key, every source its corpora and so on."""
+    fields: dict[str, Any] = {
+        name: (section.form, Field({} if section.by_name else None, description=section.description))
+        for name, section in offer.sections.items()
+    }
+    if offer.sources:
+        one: Any = Union[tuple(offer.sources.values())]  # noqa: UP007 - of a number that is not known here
+        corpus = Annotated[one, BeforeValidator(one_of(offer.sources, "{file: texts.txt}"), json_schema_input_type=one)]
+        fields["corpora"] = (dict[Name, corpus], Field({}, description=_CORPORA))
+    fields["claims"] = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
+    return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
+
+
+def check_study(said: Any, offer: Offer) -> Study:
+    """Return the study that a mapping says; raise Pydantic's ``ValidationError`` where it is wrong.
+
+    Args:
+        said: what a study file says.
+        offer: what it may ask for.
+    """
+    return study_form(offer).model_validate(said, context=offer)
 
 
 @dataclass(frozen=True)

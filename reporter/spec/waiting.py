@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from reporter.spec.offer import Reference
 from reporter.spec.problems import hint
 
 Node = tuple[str, str]
@@ -36,17 +37,19 @@ def wrong_origin(name: str, models: Mapping[str, Any]) -> str | None:
         return f"no model '{origin}'{ending}"
     if origin not in trained:
         return f"model '{origin}' is not trained from a recipe, and only such a model can be continued"
-    way = circle(("model", name), models, {})
+    way = circle(("model", name), models, {}, ())
     return f"goes in a circle: {way}" if way is not None else None
 
 
-def circle(start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) -> str | None:
+def circle(
+    start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
+) -> str | None:
     """Describe the way from a corpus or model through what it needs back to itself; None if there is none."""
     ways: list[tuple[Node, list[str]]] = [(start, [])]
     seen = set()
     while ways:
         here, way = ways.pop()
-        for needed, how in _needs(here, models, corpora):
+        for needed, how in _needs(here, models, corpora, of_corpora):
             if needed == start:
                 return f"{start[0]} '{start[1]}' " + ", which ".join([*way, how])
             if needed not in seen:
@@ -55,16 +58,15 @@ def circle(start: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) -
     return None
 
 
-def _needs(node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any]) -> Iterator[tuple[Node, str]]:
+def _needs(
+    node: Node, models: Mapping[str, Any], corpora: Mapping[str, Any], of_corpora: Sequence[Reference]
+) -> Iterator[tuple[Node, str]]:
     """Yield what a corpus or model needs before it can be made, and how a person would say so."""
     kind, name = node
     if kind == "corpus":
-        model = _get(corpora.get(name), "vocabulary")
-        if isinstance(model, str):
-            yield ("model", model), f"draws the words of model '{model}'"
-        other = _get(corpora.get(name), "size_of")
-        if isinstance(other, str):
-            yield ("corpus", other), f"gets the size of corpus '{other}'"
+        for reference in of_corpora:
+            for other, _ in reference.named(corpora.get(name)):
+                yield ("model" if reference.to == "models" else "corpus", other), f"{reference.says} '{other}'"
         return
     corpus = _get(_get(models.get(name), "recipe"), "train_on")
     if isinstance(corpus, str):

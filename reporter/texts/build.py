@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import CorpusSpec
+from reporter.spec.corpora import CorpusPart
 from reporter.texts.filters import Filter
-from reporter.texts.origin import Origin, WholeWords, find_origin
+from reporter.texts.origin import Around, Origin, WholeWords, source_of
 from reporter.texts.texts import Texts, open_texts
 from reporter.texts.thinning import WordsOf, thin
 from reporter.texts.writer import TextsWriter
@@ -28,7 +28,7 @@ FORMAT = 1  # counts up whenever the same source would be read or filtered into 
 
 def build_texts(
     name: str,
-    spec: CorpusSpec,
+    spec: CorpusPart,
     folder: Path,
     cache: Path,
     whole_words: WholeWords | None = None,
@@ -51,13 +51,14 @@ def build_texts(
             ``size_of``; the message names the corpus.
     """
     try:
-        origin = find_origin(spec, folder, whole_words, offline)
-        place = cache / "texts" / _key(spec, origin.state)
-        texts = open_texts(place, name, origin.source, origin.location)
+        source = source_of(spec)
+        origin = source.find(spec, Around(folder, offline, whole_words))
+        place = cache / "texts" / _key(spec, origin.state, source.code)
+        texts = open_texts(place, name, source.called, origin.location)
         if texts is None:
             shutil.rmtree(place, ignore_errors=True)  # only a damaged one can be there: renaming is atomic
             _write(place, spec, origin)
-            texts = open_texts(place, name, origin.source, origin.location)
+            texts = open_texts(place, name, source.called, origin.location)
         if texts is None:
             raise ReporterError(f"its texts in {place} are damaged; remove that folder")
         if spec.size_of is not None:
@@ -76,7 +77,7 @@ def build_texts(
         ) from error
 
 
-def _write(place: Path, spec: CorpusSpec, origin: Origin) -> None:
+def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     kept = Filter(spec.min_words, spec.max_words)
     labelled = getattr(spec, "label", None) is not None
     with TextsWriter(place, labelled) as writer:
@@ -92,9 +93,9 @@ def _write(place: Path, spec: CorpusSpec, origin: Origin) -> None:
         writer.finish(kept.dropped)
 
 
-def _key(spec: CorpusSpec, state: str) -> str:
+def _key(spec: CorpusPart, state: str, code: str) -> str:
     said: dict[str, Any] = spec.model_dump(
         mode="json", exclude={"max_tokens", "size_of"}
     )  # one cuts tokens, the other what is built here
-    everything = json.dumps([FORMAT, said, state], sort_keys=True)
+    everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

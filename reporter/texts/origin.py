@@ -1,40 +1,39 @@
-"""Where a corpus comes from: what decides about its texts, and how to read them."""
+"""Where a corpus comes from: the sources of texts, each with its key in a study and how its texts are found and read.
+
+A source is a module of ``reporter.texts.sources``, a module that an installed package names under the entry point
+``reporter.sources``, or a function in a study's ``plugins``.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, TypeVar
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import CorpusSpec, DatasetCorpus, FileCorpus, GeneratedCorpus, InlineCorpus
-from reporter.texts import grammar, random_words
-from reporter.texts.csv_file import read_csv
-from reporter.texts.duckdb_file import read_with_duckdb
-from reporter.texts.hub_dataset import local_dataset, read_dataset
-from reporter.texts.inline import read_inline
-from reporter.texts.json_lines import read_json_lines
-from reporter.texts.lexicon import WORDS
+from reporter.registry import Registry, code_of
+from reporter.spec.corpora import CorpusPart
 from reporter.texts.record import Record
-from reporter.texts.text_file import find_files, read_text_files
-from reporter.texts.texts import Source
 from reporter.texts.utf8 import unreadable
 
 WholeWords = Callable[[str], Sequence[str]]
 
-_Kind = Literal["text", "csv", "tsv", "jsonl", "json", "parquet"]
 
-_TABLES: dict[str, _Kind] = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-}
+@dataclass(frozen=True)
+class Around:
+    """What a source works with besides what the study says.
+
+    Args:
+        folder: the study's folder, from which relative paths start.
+        offline: never use the network.
+        words_of: gives the whole words of a model's tokenizer, by the model's name; None where there are no models.
+    """
+
+    folder: Path
+    offline: bool = False
+    words_of: WholeWords | None = None
 
 
 @dataclass(frozen=True)
@@ -42,98 +41,73 @@ class Origin:
     """Where a corpus comes from, before anything is read.
 
     Args:
-        source: the kind of source.
         location: as a person would name it.
         state: what decides about the texts besides the spec: bytes of files, a generator's version and words.
         read: starts reading.
     """
 
-    source: Source
     location: str
     state: str
     read: Callable[[], Iterator[Record]]
 
 
-def find_origin(spec: CorpusSpec, folder: Path, whole_words: WholeWords | None, offline: bool) -> Origin:
-    """Find where the texts of a corpus come from; reads files only to hash them.
+Find = Callable[[Any, Around], Origin]
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """A source of texts.
 
     Args:
-        spec: what the study says of the corpus.
-        folder: the study's folder, from which relative paths start.
-        whole_words: gives the whole words of a model's tokenizer.
-        offline: never use the network.
+        key: the key of a corpus that tells that its texts come from here.
+        form: what a study says of such a corpus.
+        called: what it is called in the table ``corpora``.
+        find: the decorated function: given what the study says, finds where the texts come from. It reads files only
+            to hash them, and raises ``ReporterError`` where one is missing or the study says what does not fit.
+        code: hash of the file that defines it, so that texts are read again when it was edited; empty for those of
+            reporter.
+    """
+
+    key: str
+    form: type[CorpusPart]
+    called: str
+    find: Find
+    code: str = ""
+
+
+SOURCES: Registry[CorpusSource] = Registry("source of texts", "sources", "reporter.texts.sources")
+
+Function = TypeVar("Function", bound=Callable[..., Origin])
+
+
+def corpus_source(key: str, form: type[CorpusPart], called: str = "") -> Callable[[Function], Function]:
+    """Register the decorated function as a source of texts.
+
+    Args:
+        key: one of the form's keys, which a study cannot leave out; it tells a corpus from here from all others.
+        form: what a study says of such a corpus.
+        called: what the source is called in the table ``corpora``; the key if left out.
 
     Raises:
-        ReporterError: a file is missing, or what the study says does not fit its kind.
+        ReporterError: if the form has no such key, or another module has a source with it.
     """
-    if isinstance(spec, InlineCorpus):
-        return Origin("inline", "the study file", "", lambda: read_inline(spec.texts))
-    if isinstance(spec, FileCorpus):
-        return _file(spec, folder)
-    if isinstance(spec, DatasetCorpus):
-        return _dataset(spec, folder, offline)
-    return _generated(spec, whole_words)
+    if key not in form.model_fields or not form.model_fields[key].is_required():
+        raise ReporterError(f"a corpus is told by its key, and '{key}' is no key that {form.__name__} must have")
+
+    def register(find: Function) -> Function:
+        SOURCES.add(key, CorpusSource(key, form, called or key, find, code_of(find)), find)
+        return find
+
+    return register
 
 
-def _file(spec: FileCorpus, folder: Path) -> Origin:
-    path = folder / spec.file.expanduser()
-    kind: _Kind = _TABLES.get(_suffix(path), "text")
-    if kind != "text" and "unit" in spec.model_fields_set:
-        raise ReporterError(f"{path} is a table, where each row is one text: leave out 'unit' and name its 'column'")
-    if kind == "text" and (spec.column or spec.label):
-        key = "column" if spec.column else "label"
-        raise ReporterError(
-            f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
-        )
-    files = find_files(path, spec.unit if kind == "text" else "line")
-
-    def read() -> Iterator[Record]:
-        if kind == "text":
-            return read_text_files(files, spec.unit)
-        if kind == "jsonl":
-            return read_json_lines(path, spec.column, spec.label)
-        if kind == "json" or kind == "parquet":
-            return read_with_duckdb(path, kind, spec.column, spec.label)
-        return read_csv(path, spec.column, spec.label, tabs=kind == "tsv")
-
-    return Origin("file", str(spec.file), _digest(map(_file_hash, files)), read)
+def source_of(said: CorpusPart) -> CorpusSource:
+    """Return the source of what a study says of a corpus."""
+    return next(source for source in SOURCES.all().values() if type(said) is source.form)
 
 
-def _dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Origin:
-    local = local_dataset(spec.dataset, folder)
-    # What the hub holds under a name can change. Its texts are kept as they were first fetched, so that a
-    # study gives the same numbers tomorrow; another `revision` fetches others.
-    state = _digest(_folder_hashes(local)) if local else ""
-    location = "/".join(part for part in (spec.dataset, spec.config, spec.split) if part)
-    if spec.revision:
-        location += f"@{spec.revision}"
-    return Origin("dataset", location, state, lambda: read_dataset(spec, folder, offline))
-
-
-def _generated(spec: GeneratedCorpus, whole_words: WholeWords | None) -> Origin:
-    location = f"{spec.generate}, seed {spec.seed}"
-    if spec.generate == "grammar":
-        return Origin(
-            "generated",
-            location,
-            f"grammar {grammar.VERSION}",
-            lambda: grammar.grammar_texts(spec.texts, spec.words, spec.seed),
-        )
-    words: Sequence[str] = WORDS
-    if spec.vocabulary is not None:
-        if whole_words is None:
-            raise ReporterError(f"the words of model '{spec.vocabulary}' are not at hand")
-        words = whole_words(spec.vocabulary)
-        location += f", words of {spec.vocabulary}"
-    return Origin(
-        "generated",
-        location,
-        _digest(chain([f"random-words {random_words.VERSION}"], words)),
-        lambda: random_words.random_words(words, spec.texts, spec.words, spec.seed),
-    )
-
-
-def _digest(parts: Iterable[str]) -> str:
+def digest(parts: Iterable[str]) -> str:
+    """Return a hash over texts in order, of which none can be taken for two."""
     sha = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", errors="surrogatepass")
@@ -142,22 +116,10 @@ def _digest(parts: Iterable[str]) -> str:
     return sha.hexdigest()
 
 
-def _file_hash(path: Path) -> str:
+def file_hash(path: Path) -> str:
+    """Return a hash of a file's bytes; raise ``ReporterError`` if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from error
-
-
-def _folder_hashes(folder: Path) -> Iterator[str]:
-    """Yield name and hash of every file: the names say which split a file belongs to."""
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            yield str(file.relative_to(folder))
-            yield _file_hash(file)
-
-
-def _suffix(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return "".join(suffixes[-2:-1] if suffixes[-1:] == [".gz"] else suffixes[-1:])

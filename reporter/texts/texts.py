@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-Source = Literal["inline", "file", "dataset", "generated"]
 
 BLOB, OFFSETS, LABELS, META = "texts.bin", "offsets.npy", "labels.npy", "meta.json"
 _AT_ONCE = 1024  # texts read in one go while iterating
@@ -31,7 +29,7 @@ class Texts:
 
     Args:
         name: what the study calls the corpus.
-        source: which kind of source they came from.
+        source: which source of texts they came from.
         location: that source as a person would name it: a path, a dataset and its split, a generator and its
             seed.
         hash: SHA-256 over the texts in order (and over the labels, where there are any); it does not depend
@@ -46,7 +44,7 @@ class Texts:
     """
 
     name: str
-    source: Source
+    source: str
     location: str
     hash: str
     words: int
@@ -112,7 +110,7 @@ class Texts:
         return np.memmap(self.folder / BLOB, dtype=np.uint8, mode="r")
 
 
-def open_texts(folder: Path, name: str, source: Source, location: str) -> Texts | None:
+def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | None:
     """Open a finished folder of texts, or return None where there is none or it is damaged.
 
     The files are mapped at once, so that the texts stay readable should the folder be removed from the cache

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from reporter.errors import UsageError
-from reporter.spec import Study, StudyFile, load_study
+from reporter.spec import StudyFile, load_study
 from reporter.spec.models import StatesModel
 from reporter.spec.problems import hint, one_line
+from reporter.spec.study import check_study
 from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
@@ -90,7 +91,7 @@ def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
     if study not in specs:
         raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
     try:
-        found = Study.model_validate(read_yaml(specs[study]).data, context=offer)
+        found = check_study(read_yaml(specs[study]).data, offer)
     except ValidationError as error:
         said = f"what was stored of study '{study}' is no study of this version of reporter"
         raise UsageError(f"{said} ({error.error_count()} problems); name its YAML file instead") from error

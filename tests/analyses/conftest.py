@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from oracles.families import build_family
 
-from reporter.analyses.analysis import Context, default_pooling
+from reporter.analyses.base import Context, default_pooling
 from reporter.forward.places import Layout
 from reporter.metrics.base import Value
 from reporter.models.load import load
@@ -60,7 +60,7 @@ def made_up(monkeypatch):
         def pooled(texts, context, max_tokens=None, what="texts"):
             return {place: np.stack([vector_of(text, place) for text in texts]) for place in context.layout.places}
 
-        monkeypatch.setattr("reporter.analyses.pooled.pooled", pooled)
+        monkeypatch.setattr("reporter.analyses._encode.pooled", pooled)
         model = SimpleNamespace(tokenizer=WordTokenizer(), anatomy=SimpleNamespace(max_tokens=None))
         return Context(model, Layout(1, 4), "mean", corpora or {}, seed)
 

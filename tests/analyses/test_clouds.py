@@ -12,12 +12,14 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from reporter.analyses.clouds import CLOUDS
-from reporter.analyses.samples import drawn_texts
+from reporter.analyses._samples import drawn_texts
+from reporter.analyses.clouds import CloudSpec
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
 from reporter.geometry.clouds import overlap
 from reporter.geometry.histograms import BINS, counted
-from reporter.spec.clouds import CloudSpec
+
+CLOUDS = analyses()["clouds"]
 
 ITEM = CLOUDS.resolve(CloudSpec(corpora=["a", "b"], sample=200), Path())
 

@@ -8,8 +8,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from reporter.analyses import logistic, perceptron
-from reporter.analyses.crossval import (
+from reporter.analyses import _logistic as logistic
+from reporter.analyses import _perceptron as perceptron
+from reporter.analyses._crossval import (
     all_the_same,
     cross_validated,
     linear,

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from oracles.corpora import corpus
 
-from reporter.analyses.clouds import CLOUDS
-from reporter.analyses.groups import GROUPS
-from reporter.analyses.pairs import PAIRS
-from reporter.analyses.probes import PROBES
-from reporter.spec.clouds import CloudSpec
-from reporter.spec.probes import CorpusProbe, WordsProbe
+from reporter.analyses.clouds import CloudSpec
+from reporter.analyses.groups import Groups
+from reporter.analyses.pairs import written_pairs
+from reporter.analyses.probes import CorpusProbe, WordsProbe
+from reporter.analyses.registry import analyses
+
+PROBES = analyses()["probes"]
+PAIRS = analyses()["pairs"]
+GROUPS = analyses()["groups"]
+CLOUDS = analyses()["clouds"]
 
 WORDS = ["cat", "dogs", "mouse", "red", "blue", "old", "town", "birds", "days", "sing", "runs", "of"]
 CORPORA = {
@@ -22,8 +26,11 @@ CORPORA = {
     "same": corpus(["qqq " + "\u0301" * i + "qqq" for i in range(12)], ["a", "b"] * 6),  # all of unknown tokens
 }
 ITEMS = {
-    "groups": (GROUPS, {"one": ["cat", "cat"], "two": ["qqq", "zzz", "a red cat"], "three": ["\U0001f600", "\t?"]}),
-    "pairs": (PAIRS, {"concepts": {"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3}}),
+    "groups": (
+        GROUPS,
+        Groups({"one": ["cat", "cat"], "two": ["qqq", "zzz", "a red cat"], "three": ["\U0001f600", "\t?"]}),
+    ),
+    "pairs": (PAIRS, written_pairs({"a": [["cat", "cat"], ["red", "blue"], ["old", "town"]], "b": [["x", "y"]] * 3})),
     "clouds": (CLOUDS, CLOUDS.resolve(CloudSpec(corpora=["words", "strange", "same"]), Path())),
     "probes": (PROBES, PROBES.resolve(CorpusProbe(corpus="strange", folds=2, hidden=3), Path())),
     "same": (PROBES, PROBES.resolve(CorpusProbe(corpus="same", folds=2, hidden=3), Path())),

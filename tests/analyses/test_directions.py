@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from reporter.analyses.directions import (
+from reporter.analyses._directions import (
     at_least,
     by_chance,
     consistency,

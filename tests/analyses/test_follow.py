@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reporter.analyses.follow import Written, followed
+from reporter.analyses._follow import Written, followed
 from reporter.errors import ReporterError
 from reporter.weights.token_classes import classify
 
@@ -154,6 +154,6 @@ def test_a_word_that_is_nowhere(monkeypatch):
         followed(["mouse", "dog"], [one], tokenizer)
     with pytest.raises(ReporterError, match="'mous' is not in the 2 texts"):
         followed(["mous"], [one, one], tokenizer)
-    monkeypatch.setattr("reporter.analyses.follow._SHOWN", 2)
+    monkeypatch.setattr("reporter.analyses._follow._SHOWN", 2)
     with pytest.raises(ReporterError, match=r"tokens there are '\[CLS\]', 'the', and 5 more"):
         followed(["cat"], [one], tokenizer)

@@ -8,20 +8,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reporter.analyses.groups import GROUPS, GroupSpread
+from reporter.analyses.groups import Groups, GroupSpread
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
-from reporter.spec import Study
+from reporter.runs.studies import offer
+from reporter.spec.study import check_study
+
+GROUPS = analyses()["groups"]
 
 WORDS = {"cats": ["the cat sleeps", "a cat sleeps"], "reds": ["old red days", "red days", "blue days of old"]}
 
 
 def test_all_groups_of_a_study_are_one_item():
-    study = Study.model_validate({"study": "s", "models": {"m": {"path": "x"}}, "groups": {"g": "{a|b} c"}})
-    assert {name: GROUPS.resolve(item, Path()) for name, item in GROUPS.items(study).items()} == {
-        "(groups)": {"g": ["a c", "b c"]}
-    }
+    study = check_study({"study": "s", "models": {"m": {"path": "x"}}, "groups": {"g": "{a|b} c"}}, offer())
+    assert {
+        name: GROUPS.resolve(item, Path()).model_dump(mode="json") for name, item in GROUPS.items(study).items()
+    } == {"(groups)": {"g": ["a c", "b c"]}}
     assert GroupSpread.table.fixed["corpus"] == "(groups)"  # what the table says of its rows
-    without = Study.model_validate({"study": "s", "models": {"m": {"path": "x"}}, "corpora": {"c": {"texts": ["a"]}}})
+    without = check_study({"study": "s", "models": {"m": {"path": "x"}}, "corpora": {"c": {"texts": ["a"]}}}, offer())
     assert GROUPS.items(without) == {}
 
 
@@ -43,7 +47,7 @@ def planted(made_up, monkeypatch):
 
 def test_groups_come_apart_and_controls_do_not(planted, computed):
     item = {"a": [f"a {i} ccc" for i in range(12)], "b": [f"b {i} ccc" for i in range(9)]}
-    values, rows = computed(GROUPS, item, planted)
+    values, rows = computed(GROUPS, Groups(item), planted)
     same, apart = planted.layout.places
     assert values["silhouette", apart].value > 0.7 and values["ratio", apart].value < 0.3
     assert values["ratio", apart].value == values["within", apart].value / values["between", apart].value
@@ -63,7 +67,7 @@ def test_groups_come_apart_and_controls_do_not(planted, computed):
 
 
 def test_one_group_alone_has_nothing_between(planted, computed):
-    values, rows = computed(GROUPS, {"a": ["a 1", "a 2", "a 3"]}, planted)
+    values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2", "a 3"]}), planted)
     place = planted.layout.places[1]
     for name in ("silhouette", "ratio", "between", "ratio_words"):
         assert values[name, place].reason == "there is one group alone: nothing to tell it apart from"
@@ -76,7 +80,7 @@ def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, m
         raise ReporterError("m: its tokenizer has no token that is a whole word")
 
     monkeypatch.setattr("reporter.models.words.whole_words", none)
-    values, rows = computed(GROUPS, {"a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}, planted)
+    values, rows = computed(GROUPS, Groups({"a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}), planted)
     place = planted.layout.places[1]
     assert "no token that is a whole word" in values["silhouette_words", place].reason
     assert values["silhouette_characters", place].value is not None
@@ -86,7 +90,7 @@ def test_a_tokenizer_without_words_costs_that_control_alone(planted, computed, m
 @pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("llama", "last"), ("gpt2", "first")])
 def test_models_are_read_at_every_place(of_family, computed, family, pooling):
     context = of_family(family, pooling=pooling, sites=("final", "attention"))
-    values, rows = computed(GROUPS, WORDS, context)
+    values, rows = computed(GROUPS, Groups(WORDS), context)
     assert {row.pooling for row in rows["groups"]} == {pooling}
     assert len(rows["groups"]) == 6 * len(context.layout.places)
     last = context.layout.path[-1]

@@ -11,16 +11,18 @@ import torch
 from oracles.closeness import brute_force
 from oracles.families import AFTER_ATTENTION, FAMILIES, build_family
 
-from reporter.analyses.analysis import Context
-from reporter.analyses.journeys import JOURNEYS, JourneyStep, Neighbour
-from reporter.analyses.pictures import Point
+from reporter.analyses._pictures import Point
+from reporter.analyses.base import Context
+from reporter.analyses.journeys import JourneySpec, JourneyStep, Neighbour
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
 from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
 from reporter.models.load import load
 from reporter.models.resolve import resolve
-from reporter.spec.journeys import JourneySpec
 from reporter.spec.models import PathModel
+
+JOURNEYS = analyses()["journeys"]
 
 TEXTS = ("The cat that dogs chase sleeps.", "A mouse runs while birds sing")
 VOCABULARY = 300  # rows, most of which no token has

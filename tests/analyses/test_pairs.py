@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reporter.analyses.pairs import PAIRS
-from reporter.analyses.yaml_lists import LISTS
+from reporter.analyses._lists import LISTS
+from reporter.analyses.pairs import PairsFile, ShippedPairs, WrittenPairs, written_pairs
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
-from reporter.spec.pairs import PairsFile, ShippedPairs, WrittenPairs
 
-SHIPPED = PAIRS.resolve(ShippedPairs(shipped="concepts"), Path())["concepts"]
+PAIRS = analyses()["pairs"]
+
+SHIPPED = PAIRS.resolve(ShippedPairs(shipped="concepts"), Path()).concepts
 
 
 def planted(count, seed=0):
@@ -27,7 +29,7 @@ def planted(count, seed=0):
             return np.ones(4)
         return 5 * base + 0.1 * noise + (np.array(axes[name]) * 2 if which == "second" else 0)
 
-    item = {"concepts": {name: [[f"{name} {i} first", f"{name} {i} second"] for i in range(count)] for name in axes}}
+    item = written_pairs({name: [[f"{name} {i} first", f"{name} {i} second"] for i in range(count)] for name in axes})
     return item, vector_of
 
 
@@ -59,7 +61,7 @@ def test_the_picture_keeps_no_difference_at_the_origin(made_up, computed):
     _, rows = computed(PAIRS, item, context)
     points = [point for point in rows["projections"] if point.place == context.layout.places[1]]
     parts = {point.part for point in points}
-    assert parts == {*item["concepts"], *(f"mean {name}" for name in item["concepts"])}
+    assert parts == {*item.concepts, *(f"mean {name}" for name in item.concepts)}
     ends = {p.part: np.array([p.x, p.y]) for p in points if p.part.startswith("mean ")}
     assert np.linalg.norm(ends["mean right"] + ends["mean back"]) < 0.3
     assert np.linalg.norm(ends["mean right"]) == pytest.approx(2.0, abs=0.2)
@@ -85,7 +87,7 @@ def test_where_texts_have_one_vector_there_is_a_reason(made_up, computed):
 def test_one_concept_alone_has_nothing_to_compare(made_up, computed):
     item, vector_of = planted(4)
     context = made_up(vector_of)
-    values, rows = computed(PAIRS, {"concepts": {"up": item["concepts"]["up"]}}, context)
+    values, rows = computed(PAIRS, written_pairs({"up": item.concepts["up"]}), context)
     place = context.layout.places[1]
     assert values["aligned", place].reason == "there is one concept alone"
     assert "direction_cosines" not in rows
@@ -94,12 +96,12 @@ def test_one_concept_alone_has_nothing_to_compare(made_up, computed):
 
 @pytest.mark.parametrize(("family", "pooling"), [("bert", "mean"), ("bert", "first"), ("llama", "last")])
 def test_models_are_read_at_every_place(of_family, computed, family, pooling):
-    item = {
-        "concepts": {
+    item = written_pairs(
+        {
             "cat-dogs": [["the cat sleeps", "the dogs sleeps"], ["a cat runs in town", "a dogs runs in town"]],
             "red-blue": [["the red mouse", "the blue mouse"], ["old red days", "old blue days"]],
         }
-    }
+    )
     context = of_family(family, pooling=pooling, sites=("final", "attention"))
     _, rows = computed(PAIRS, item, context)
     assert len(rows["pair_directions"]) == 2 * len(context.layout.places)
@@ -126,7 +128,7 @@ def test_a_file_says_the_same_as_a_study(tmp_path):
     written = WrittenPairs(concepts={"a-b": [["x", "y"], ["z", "no"]]})
     (tmp_path / "p.yaml").write_text("a-b: [[x, y], [z, no]]\n")
     assert PAIRS.resolve(PairsFile(file="p.yaml"), tmp_path) == PAIRS.resolve(written, tmp_path)
-    assert PAIRS.resolve(written, tmp_path) == {"concepts": {"a-b": [["x", "y"], ["z", "no"]]}}
+    assert PAIRS.resolve(written, tmp_path).model_dump(mode="json") == {"concepts": {"a-b": [["x", "y"], ["z", "no"]]}}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
-from reporter.analyses.encode import EncodedText
-from reporter.analyses.paths import paths
+from reporter.analyses._encode import EncodedText
+from reporter.analyses._steps import paths
 from reporter.forward.places import Layout
 
 NAMES = ("pca-joint", "pca-joint-without-last")

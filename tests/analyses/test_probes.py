@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from oracles.corpora import corpus
 
-from reporter.analyses.labelled import of_corpus, of_words, quotas
-from reporter.analyses.probes import PROBES
+from reporter.analyses.probes import CorpusProbe, WordsProbe, of_corpus, of_words, quotas
+from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
-from reporter.spec.probes import CorpusProbe, WordsProbe
 
-SHIPPED = PROBES.resolve(WordsProbe(words="shipped"), Path())["words"]
+PROBES = analyses()["probes"]
+
+SHIPPED = PROBES.resolve(WordsProbe(words="shipped"), Path()).words
 
 
 def gaussian(text, place):
@@ -121,13 +122,13 @@ def test_words_are_resolved(tmp_path):
     (tmp_path / "w.yaml").write_text("noun: [cat, dog]\nverb: [go, 'no']\n")
     written = {"noun": ["cat", "dog"], "verb": ["go", "no"]}
     for words in ("w.yaml", {name: tuple(of) for name, of in written.items()}):
-        assert PROBES.resolve(WordsProbe(words=words), tmp_path) == {
+        assert PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json") == {
             "folds": 5,
             "sample": 1000,
             "hidden": 64,
             "words": written,
         }
-    assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path)["corpus"] == "c"
+    assert PROBES.resolve(CorpusProbe(corpus="c"), tmp_path).corpus == "c"
     assert PROBES.corpora(CorpusProbe(corpus="c")) == ("c",)
     assert PROBES.corpora(WordsProbe(words="shipped")) == ()
 

@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.metrics import silhouette_samples, silhouette_score
 
-from reporter.analyses.controls import alphabet_of, random_characters, random_words
-from reporter.analyses.samples import evenly, label, stream
+from reporter.analyses._samples import evenly, label, stream
+from reporter.analyses.groups import alphabet_of, random_characters, random_words
 from reporter.geometry.clouds import distance_blocks, spreads
 from reporter.geometry.components import components
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 # every chart in the window has drawn what it shows, or says that there is nothing
 DRAWN = """
 const full = pane => pane.querySelector("svg.marks, canvas, table") || pane.querySelector(".plot.void");
-const seen = [...document.querySelectorAll(".of-section")].filter(chart => {
+const seen = [...document.querySelectorAll(".of-chapter")].filter(chart => {
   const box = chart.getBoundingClientRect();
   return box.top < innerHeight && box.bottom > 0;
 });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,10 @@ def test_a_plugin_is_known_to_its_study_alone():
         ("import reporter\nx = 1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero; mend it"),
         ("import reporter\ndef f(:\n", "mine.py:2: SyntaxError: "),
         ("def f():\n    return nope\n\nf()\n", "mine.py:2: NameError: name 'nope' is not defined; mend it"),
-        ("x = 1\n", "mine.py: registers no metric; decorate a function with @reporter.metric"),
+        (
+            "x = 1\n",
+            "mine.py: registers nothing; decorate a function with @reporter.metric",
+        ),
         (METRIC.replace('"mine"', '"motion"'), "metric 'motion' is defined twice: in reporter.metrics.motion and in "),
         ("import sys\nsys.exit(3)\n", "mine.py:2: SystemExit: 3; mend it"),
     ],
@@ -113,6 +117,81 @@ def test_a_plugin_that_breaks_is_named_with_its_line(source, said):
     with pytest.raises(reporter.UsageError) as caught:
         reporter.validate(STUDY)
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+ANALYSIS = """
+import reporter
+
+class Ends(reporter.Part):
+    start: str = reporter.Field(description="How sentences begin.")
+    on: str = reporter.Field("c", description="A corpus with labels.")
+
+@reporter.analysis(
+    name="ends", title="Ends", summary="", statistics=(reporter.Statistic("spread", "", "", ()),),
+    section=reporter.Section(Ends, "Beginnings.", references=(reporter.Reference("on", "corpora"),)),
+)
+def ends(item: Ends, context: reporter.Context):
+    yield reporter.Value("spread", None, float(len(item.start)), 1)
+"""
+ASKS = STUDY | {"metrics": "none", "claims": {}, "ends": {"e": {"start": "the cat"}}}
+
+
+def test_an_analysis_of_a_plugin_has_its_key_in_its_study_alone():
+    Path("mine.py").write_text(ANALYSIS, "utf-8")
+    (cell,) = plan_study(study_of(ASKS), Path("results")).cells
+    assert (
+        cell.key.corpus == "e" and "analysis code" in cell.inputs and cell.settings == {"start": "the cat", "on": "c"}
+    )
+    Path("mine.py").write_text(ANALYSIS.replace("float(len", "2.0 * float(len"), "utf-8")
+    assert plan_study(study_of(ASKS), Path("results")).cells[0].fingerprint != cell.fingerprint
+    for wrong, said in (
+        ({"ends": {"e": {"strat": "x"}}}, "ends.e.strat: unknown key; did you mean 'start'"),
+        ({"ends": {"e": {"start": "x", "on": "d"}}}, "ends.e.on: no corpus 'd'; corpora of this study: c"),
+        ({"endss": {}}, "endss: unknown key; did you mean 'ends'"),
+        ({"claims": {"k": {"value": {"metric": "ends.sprd", "model": "small"}}}}, "did you mean 'spread'"),
+        ({"claims": {"k": {"value": {"metric": "ends.spread", "model": "small", "corpus": "f"}}}}, "no ends 'f'"),
+    ):
+        with pytest.raises(reporter.SpecError, match=re.escape(said)):
+            reporter.validate(ASKS | wrong)
+    with pytest.raises(reporter.SpecError, match="ends: unknown key"):
+        reporter.validate(ASKS | {"plugins": []})
+
+
+@pytest.mark.parametrize("name", ["models", "copy", "Ends", "motion"])
+def test_an_analysis_cannot_be_called_like_what_is_there(name):
+    Path("mine.py").write_text(ANALYSIS.replace('name="ends"', f'name="{name}"'), "utf-8")
+    with pytest.raises(reporter.UsageError, match=f"'{name}'"):
+        reporter.validate(STUDY | {"claims": {}})
+
+
+SOURCE = """
+import reporter
+
+class Said(reporter.CorpusPart):
+    references = (*reporter.CorpusPart.references, reporter.Reference("by", "models", says="is said by model"))
+    said: list[str] = reporter.Field(description="What is said.")
+    by: str | None = reporter.Field(None, description="Who says it.")
+
+@reporter.corpus_source("said", Said)
+def said(said: Said, around: reporter.Around):
+    return reporter.Origin("hearsay", "", lambda: (reporter.Record(text) for text in said.said))
+"""
+HEARD = STUDY | {"metrics": ["motion"], "claims": {}, "corpora": {"c": {"said": ["one two", "three four"]}}}
+
+
+def test_a_source_of_a_plugin_is_read_again_when_it_is_edited():
+    Path("mine.py").write_text(SOURCE, "utf-8")
+    before = plan_study(study_of(HEARD), Path("results")).texts["c"]
+    assert (list(before), before.source, before.location) == (["one two", "three four"], "said", "hearsay")
+    Path("mine.py").write_text(SOURCE.replace("Record(text)", "Record(text.upper())"), "utf-8")
+    assert list(plan_study(study_of(HEARD), Path("results")).texts["c"]) == ["ONE TWO", "THREE FOUR"]
+    for wrong, said in (
+        ({"said": ["a"], "by": "smal"}, "corpora.c.by: no model 'smal'; did you mean 'small'"),
+        ({"said": ["a"], "by": "small"}, "goes in a circle: corpus 'c' is said by model 'small', which is trained on"),
+        ({"saidd": ["a"]}, "corpora.c.saidd: unknown key; did you mean 'said'"),
+    ):
+        with pytest.raises(reporter.SpecError, match=re.escape(said)):
+            reporter.validate(HEARD | {"corpora": {"c": wrong}})
 
 
 def test_a_plugin_that_is_not_there_is_named_with_the_line_of_the_study():

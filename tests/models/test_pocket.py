@@ -23,10 +23,10 @@ from reporter.models.load import load
 from reporter.models.pocket import _remove_unfinished, prepare
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.spec.corpora import InlineCorpus
 from reporter.spec.models import RecipeModel
 from reporter.spec.recipes import Recipe
 from reporter.texts import Texts, build_texts
+from reporter.texts.sources.inline import InlineCorpus
 
 SMALL = {"layers": 2, "width": 16, "heads": 2, "train_on": "c", "steps": 4, "batch": 4, "context": 12}
 

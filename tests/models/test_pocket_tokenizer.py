@@ -10,9 +10,9 @@ import pytest
 
 from reporter.errors import ReporterError
 from reporter.models.pocket_tokenizer import SPECIAL_TOKENS, write_tokenizer
-from reporter.spec.corpora import InlineCorpus
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
+from reporter.texts.sources.inline import InlineCorpus
 
 Make = Callable[..., Any]
 

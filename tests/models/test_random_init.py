@@ -24,10 +24,10 @@ from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
-from reporter.spec.corpora import InlineCorpus
 from reporter.spec.models import HubModel, RecipeModel
 from reporter.spec.recipes import Recipe
 from reporter.texts import build_texts
+from reporter.texts.sources.inline import InlineCorpus
 
 Family = Callable[[str], Path]
 Found = Callable[..., Checkpoint]

@@ -20,9 +20,9 @@ from reporter.models.pocket import prepare
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.spec.corpora import InlineCorpus
 from reporter.spec.models import RecipeModel
 from reporter.texts import Texts, build_texts
+from reporter.texts.sources.inline import InlineCorpus
 
 SMALL = {"architecture": "bert", "layers": 2, "width": 16, "heads": 2, "train_on": "first", "steps": 3, "batch": 4}
 TEXTS = {

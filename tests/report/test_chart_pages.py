@@ -54,8 +54,8 @@ def test_everything_is_shown_and_nothing_broke(pages: dict[str, ChartPage], resu
         for one in page.charts:
             assert f'id="figure-{one.id}"' in html
             assert f'href="{one.csv}"' in html
-    assert list(pages["vocabulary"].sections) == ["shares", "distributions", "picture", "ends", "positions"]
-    assert list(pages["sentences"].sections) == ["groups", "pairs", "clouds", "probes"]
+    assert list(pages["vocabulary"].chapters) == ["shares", "distributions", "picture", "ends", "positions"]
+    assert list(pages["sentences"].chapters) == ["groups", "pairs", "clouds", "probes"]
 
 
 def test_every_chart_passes_altairs_own_validation(pages: dict[str, ChartPage]) -> None:

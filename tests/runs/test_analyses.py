@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from reporter.analyses import registry
-from reporter.analyses.analysis import Analysis, Context
-from reporter.analyses.pictures import Point
-from reporter.analyses.pooled import pooled
+from reporter.analyses._encode import pooled
+from reporter.analyses._pictures import Point
+from reporter.analyses.base import Analysis, Context
+from reporter.analyses.journeys import JourneySpec
 from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic, Value
 
@@ -19,11 +19,11 @@ METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion
 JOURNEYS = (METRICS, "metrics: none\njourneys: {j: {text: the cat sleeps}, k: {text: broken}}")
 
 
-def _look(item: Any, context: Context) -> Iterator[Value | Point]:
+def _look(item: JourneySpec, context: Context) -> Iterator[Value | Point]:
     """Yield something of each kind: a number, one that is missing, and a point."""
-    if item["text"] == "broken":
+    if item.text == "broken":
         raise ReporterError("this one cannot be looked at")
-    vectors = pooled([item["text"], item["text"]], context)
+    vectors = pooled([item.text, item.text], context)
     for place, x in vectors.items():
         yield Value("size", place, float(abs(x).sum()), len(x))
         yield Point("pca", place, "text", 0, "<script>", float(x[0, 0]), 0.0)
@@ -38,8 +38,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> Analysis:
         title="Made up",
         summary="",
         statistics=(Statistic("size", "", "", ()), Statistic("lost", "", "", ())),
-        items=lambda study: study.journeys,
-        resolve=lambda item, folder: item.model_dump(mode="json"),
+        section=registry.analyses()["journeys"].section,
         compute=_look,
         pooled=True,
         baselines=True,

@@ -8,7 +8,7 @@ CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
     "unknown key; known here: study, title, question, plugins, models, corpora, metrics, views, sinks, sites, "
-    "baselines, journeys, groups, pairs, clouds, probes, vocabulary, pooling, claims, run"
+    "baselines, pooling, claims, run, clouds, groups, journeys, pairs, probes, vocabulary"
 )
 
 BROKEN = [
@@ -159,7 +159,7 @@ BROKEN = [
     ),
     (
         "study: s\nmodels: {m: gpt2}\ncorpora:\n  »c: {limit: 3}\n",
-        ["corpora.c: needs one of the keys 'texts', 'file', 'dataset' or 'generate'"],
+        ["corpora.c: needs one of the keys 'dataset', 'file', 'generate' or 'texts'"],
     ),
     (CORPUS % "texts: »[]", ["corpora.c.texts: must not be empty"]),
     (CORPUS % "texts: »5", ["corpora.c.texts: expected a list, got the number 5"]),

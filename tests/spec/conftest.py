@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from reporter.runs.studies import offer
 from reporter.spec import SpecError, Study, load_study
-from reporter.spec.offer import Offer
+from reporter.spec.offer import Fixed, Offer, Statistics
 
 
 class NoOptions(BaseModel):
@@ -25,6 +27,11 @@ class DimensionOptions(NoOptions):
     share: float = Field(0.9, gt=0, le=1, description="share")
 
 
+def offered(metrics: Mapping[str, type[BaseModel]], statistics: Statistics = {}, fixed: Fixed = {}) -> Offer:  # noqa: B006
+    """What a study may ask for where these are the metrics, beside all analyses and sources of texts."""
+    return replace(offer(), metrics=metrics, statistics=statistics, fixed=fixed)
+
+
 @pytest.fixture(scope="session")
 def catalogue() -> dict[str, type[BaseModel]]:
     return {"anisotropy": NoOptions, "convergence": NoOptions, "intrinsic_dimension": DimensionOptions}
@@ -37,7 +44,7 @@ def load(tmp_path: Path, catalogue: dict[str, type[BaseModel]]) -> Callable[[str
     def read(text: str | bytes) -> Study:
         path = tmp_path / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_study(path, Offer(catalogue)).study
+        return load_study(path, offered(catalogue)).study
 
     return read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reporter.spec.groups import expand
+from reporter.analyses.groups import expand
 
 HEAD = "study: s\nmodels: {a: {path: x}}\ncorpora: {c: {texts: [a b, c d]}, d: {texts: [e]}}\nmetrics: none\n"
 BROKEN = [
@@ -46,8 +46,8 @@ def test_patterns_stand_for_every_choice_once():
 
 def test_what_a_study_says_short_is_read_long(load):
     study = load(HEAD + "groups: {g: '{a|b} c'}\npairs: {p: shipped}\nclouds: {k: [c, d]}\nvocabulary: all\n")
-    assert study.groups["g"] == ("a c", "b c")
-    assert study.pairs["p"].shipped == "concepts"
-    assert study.clouds["k"].corpora == ("c", "d")
-    assert study.vocabulary.models == "all"
+    assert study.sections["groups"]["g"] == ("a c", "b c")
+    assert study.sections["pairs"]["p"].shipped == "concepts"
+    assert study.sections["clouds"]["k"].corpora == ("c", "d")
+    assert study.sections["vocabulary"].models == "all"
     assert study.metrics == ()

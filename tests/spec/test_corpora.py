@@ -4,7 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reporter.spec import Study
-from reporter.spec.corpora import DatasetCorpus, FileCorpus, GeneratedCorpus, InlineCorpus
+from reporter.texts.sources.dataset import DatasetCorpus
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources.generated import GeneratedCorpus
+from reporter.texts.sources.inline import InlineCorpus
 
 Load = Callable[[str], Study]
 

@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
+from spec.conftest import offered
 
 from reporter.spec import SpecError, load_study
-from reporter.spec.offer import Offer
 
 VALID: dict[str, Any] = {
     "study": "s",
@@ -107,7 +107,7 @@ def lines_of(text: str | bytes, catalogue: Mapping[str, type[BaseModel]]) -> lis
         path = Path(folder) / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         try:
-            load_study(path, Offer(catalogue))
+            load_study(path, offered(catalogue))
         except SpecError as error:
             assert error.problems
             lines = str(error).split("\n")

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 from pydantic import BaseModel
+from spec.conftest import offered
 
 from reporter.spec import Study, study_schema
-from reporter.spec.offer import Offer
 from reporter.spec.yaml_reader import read_yaml
 
 TEXTS = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
@@ -60,7 +60,7 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def schema(catalogue: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    return study_schema(Offer(catalogue))
+    return study_schema(offered(catalogue))
 
 
 def test_it_is_a_schema_and_plain_json(schema: dict[str, Any]) -> None:

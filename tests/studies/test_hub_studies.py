@@ -57,7 +57,7 @@ def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
     hub: Path, read: Callable[[str], StudyFile], tmp_path: Path
 ) -> None:
     file = read("token-journeys")
-    texts = [text for journey in file.study.journeys.values() for text in journey.all_texts]
+    texts = [text for journey in file.study.sections["journeys"].values() for text in journey.all_texts]
     fill(hub, file.study.models.values(), tmp_path / "built", words_of(texts))
     outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))
     assert outcome.failed == 0

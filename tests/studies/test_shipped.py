@@ -10,8 +10,8 @@ import pytest
 from oracles.tiny_hub import HUB
 
 from reporter.spec import StudyFile
-from reporter.spec.corpora import DatasetCorpus
 from reporter.spec.models import HubModel, RecipeModel
+from reporter.texts.sources.dataset import DatasetCorpus
 
 STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
@@ -95,17 +95,17 @@ def comments(name: str) -> str:
 
 @pytest.mark.parametrize("name", [name for name in POCKET if name in ("luisto-2024", "token-journeys")])
 def test_pocket_models_know_every_word_that_they_are_asked_about(name: str, read: Read) -> None:
-    from reporter.spec.pairs import WrittenPairs
-    from reporter.spec.probes import WordsProbe
+    from reporter.analyses.pairs import WrittenPairs
+    from reporter.analyses.probes import WordsProbe
     from reporter.texts.grammar import grammar_texts
 
     study = read(f"pocket/{name}").study
-    texts = [text for journey in study.journeys.values() for text in (*journey.all_texts, *journey.follow)]
-    texts += [text for group in study.groups.values() for text in group]
-    for pairs in study.pairs.values():
+    texts = [text for journey in study.sections["journeys"].values() for text in (*journey.all_texts, *journey.follow)]
+    texts += [text for group in study.sections["groups"].values() for text in group]
+    for pairs in study.sections["pairs"].values():
         assert isinstance(pairs, WrittenPairs)
         texts += [text for concept in pairs.concepts.values() for pair in concept for text in pair]
-    for probe in study.probes.values():
+    for probe in study.sections["probes"].values():
         assert isinstance(probe, WordsProbe)
         assert isinstance(probe.words, dict)
         texts += [word for words in probe.words.values() for word in words]

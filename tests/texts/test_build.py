@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import FileCorpus, GeneratedCorpus, InlineCorpus
-from reporter.texts import build, origin
+from reporter.texts import build
 from reporter.texts.record import Record
+from reporter.texts.sources import generated, inline
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources.generated import GeneratedCorpus
+from reporter.texts.sources.inline import InlineCorpus
 
 
 def folders(tmp_path: Path) -> list[str]:
@@ -79,7 +82,7 @@ def test_an_edited_file_is_read_again(build, tmp_path):
 def test_another_version_of_a_generator_gives_another_key(build, monkeypatch, module):
     spec = GeneratedCorpus(generate=module.replace("_", "-"), texts=3)
     before = build(spec).folder
-    monkeypatch.setattr(getattr(origin, module), "VERSION", -1)
+    monkeypatch.setattr(getattr(generated, module), "VERSION", -1)
     assert build(spec).folder != before
 
 
@@ -109,7 +112,7 @@ def test_an_exception_half_way_leaves_nothing(build, tmp_path, monkeypatch):
 
     spec = InlineCorpus(texts=("one", "two"))
     with monkeypatch.context() as patch:
-        patch.setattr(origin, "read_inline", broken)
+        patch.setattr(inline, "read_inline", broken)
         with pytest.raises(KeyboardInterrupt):
             build(spec)
     assert folders(tmp_path) == []
@@ -120,13 +123,14 @@ def test_a_killed_build_leaves_no_finished_folder(build, tmp_path):
     code = f"""
 import os, signal
 from pathlib import Path
-from reporter.spec.corpora import InlineCorpus
-from reporter.texts import build_texts, origin
+from reporter.texts.sources.inline import InlineCorpus
+from reporter.texts import build_texts
+from reporter.texts.sources import inline
 from reporter.texts.record import Record
 def killed(texts):
     yield from (Record("a text") for _ in range(100_000))
     os.kill(os.getpid(), signal.SIGKILL)
-origin.read_inline = killed
+inline.read_inline = killed
 folder = Path({str(tmp_path)!r})
 build_texts("mine", InlineCorpus(texts=("one", "two")), folder, folder / "cache")
 """
@@ -143,10 +147,10 @@ def test_a_folder_that_another_process_finished_first_is_kept(build, monkeypatch
     def slow(texts):
         yield from map(Record, texts)
         with monkeypatch.context() as patch:
-            patch.setattr(origin, "read_inline", lambda texts: map(Record, texts))
+            patch.setattr(inline, "read_inline", lambda texts: map(Record, texts))
             build(spec)
 
-    monkeypatch.setattr(origin, "read_inline", slow)
+    monkeypatch.setattr(inline, "read_inline", slow)
     assert list(build(spec)) == ["one", "two"]
 
 
@@ -178,7 +182,7 @@ def test_generating_texts_imports_nothing_heavy(tmp_path):
     code = f"""
 import sys
 from pathlib import Path
-from reporter.spec.corpora import GeneratedCorpus
+from reporter.texts.sources.generated import GeneratedCorpus
 from reporter.texts import build_texts
 folder = Path({str(tmp_path)!r})
 build_texts("mine", GeneratedCorpus(generate="grammar", texts=3), folder, folder / "cache")

@@ -6,7 +6,7 @@ import types
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import DatasetCorpus
+from reporter.texts.sources.dataset import DatasetCorpus
 
 
 class Classes:

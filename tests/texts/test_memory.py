@@ -7,8 +7,9 @@ import tracemalloc
 
 import pytest
 
-from reporter.spec.corpora import FileCorpus, GeneratedCorpus
 from reporter.texts import build_texts
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources.generated import GeneratedCorpus
 
 TEXTS = 2_000
 LINE = "some words of about a hundred characters so that ten times as many would be easy to see in memory"

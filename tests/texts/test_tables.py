@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import FileCorpus, InlineCorpus
 from reporter.texts import build_texts
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources.inline import InlineCorpus
 
 ROWS = [
     ("a, b", "joy"),

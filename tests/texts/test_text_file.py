@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import FileCorpus
+from reporter.texts.sources.file import FileCorpus
 
 PROSE = "= Title =\n\nFirst line\nsecond line \n \t\n\n\nLast one\n"
 

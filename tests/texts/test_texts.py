@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import InlineCorpus
 from reporter.texts import build_texts, writer
+from reporter.texts.sources.inline import InlineCorpus
 from reporter.texts.texts import open_texts
 from reporter.texts.writer import TextsWriter
 

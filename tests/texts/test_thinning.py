@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import FileCorpus, GeneratedCorpus, InlineCorpus
 from reporter.texts import thinning
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.sources.generated import GeneratedCorpus
+from reporter.texts.sources.inline import InlineCorpus
 
 WIKI = GeneratedCorpus(generate="grammar", texts=200, words=(3, 30))
 

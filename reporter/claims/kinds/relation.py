@@ -1,0 +1,367 @@
+"""``relation:`` claims: the correlation of two statistics over layers, over token types, or over models.
+
+All are decided on Fisher's z. Over layers, neighbours hang together, so a model's layers count as fewer points
+(:func:`~reporter.geometry.correlation.effective_points`); from three independent models on each gives one z, and
+Student's t over them decides, which needs no such assumption; two have the mean of their own errors. Over types, each
+type is one point; models share the types, whose error does not average out over models. Over models, relatives count as
+one point, and the correlation must also be rarer than 2.5 % among all orders of the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import atanh, tanh
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from reporter.claims.common import among, independent, layer_sql, left_out, on_corpora, quoted
+from reporter.claims.finding import Finding, Inequality, Range, deciding, every
+from reporter.claims.kind import claim_kind
+from reporter.claims.kinship import Kinship
+from reporter.claims.numbers import Missing
+from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
+from reporter.claims.profiles import Profiles
+from reporter.geometry.correlation import FEWEST, by_chance, correlation, effective_points, fisher
+from reporter.spec.claims import TYPE_COLUMNS, Claim, Every, Layer, Related, Selection, by_is_at_least
+from reporter.spec.part import Complaint, failure
+from reporter.spec.problems import choices, show
+
+if TYPE_CHECKING:
+    from reporter.claims.numbers import Numbers
+
+
+class Relation(Selection):
+    """A correlation of two statistics."""
+
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
+    x: Related = Field(
+        description="metric.statistic; over models also scores.<name>; over types 'count', "
+        "'norm_of_mean' or 'variance'."
+    )
+    y: Related = Field(description="What it is correlated with, named like x.")
+    over: Literal["layers", "types", "models"] = Field(description="What the points are.")
+    is_: Literal["positive", "negative", "none"] = Field(
+        alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
+    )
+    at_least: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None,
+        description="How strong the correlation is at least, 0.1 if left out (a small one by Cohen 1988); for 'none', "
+        "from which strength on it is one.",
+    )
+    method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
+    layer: Layer | None = Field(
+        None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
+    )
+    every: Every = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Relation:
+        complaints = []
+        if self.is_ == "none" and not self.at_least:
+            message = "'none' needs the key 'at_least': from which strength on it is a correlation"
+            complaints.append(Complaint(message, ("is",)))
+        for key in ("x", "y"):
+            name = getattr(self, key)
+            if (name in TYPE_COLUMNS) != (self.over == "types"):
+                allowed = choices(TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
+                message = f"over {self.over} it must be {allowed}, got {show(name)}"
+                complaints.append(Complaint(message, (key,)))
+            elif name.startswith("scores.") and self.over != "models":
+                complaints.append(Complaint("scores go only with 'over: models'", (key,)))
+        if self.x == self.y:
+            complaints.append(Complaint(f"'{self.x}' is x, too; name another one", ("y",)))
+        if self.over == "layers" and self.layer is not None:
+            complaints.append(Complaint("does not go with 'over: layers'", ("layer",), "key"))
+        if self.over == "layers" and self.site in ("embedding", "final"):
+            complaints.append(Complaint(f"'{self.site}' is a single place", ("site",)))
+        if complaints:
+            raise failure(*complaints)
+        return self
+
+
+class RelationClaim(Claim):
+    """Two statistics go together, or do not."""
+
+    relation: Relation = Field(description="The two statistics and how they go together.")
+
+
+TYPES = "variance.tradeoff"
+"""The statistic that goes with the table ``token_types``: where it is, token types are."""
+
+SMALL = 0.1
+"""The smallest correlation that counts where a claim states none: a small one by Cohen 1988."""
+
+
+@dataclass(frozen=True)
+class _Related:
+    """A correlation: Fisher's z, its error, how many points, and the chance of as much if nothing is related."""
+
+    model: str
+    z: float
+    error: float
+    n: int
+    chance: tuple[float, float] = (0.0, 0.0)
+
+
+def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
+    return claim.relation.over == "models" and len(numbers.roles_of(claim.relation.models)) > 1
+
+
+@claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles)
+def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> Finding:
+    """Test a correlation on each corpus.
+
+    Args:
+        numbers: the study's numbers.
+        said: what is claimed.
+        view: the view.
+        baseline: a null baseline to read in place of each model.
+
+    Raises:
+        Missing: numbers are missing, or too few.
+    """
+    claim = said.relation
+    measure = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
+    if measure.startswith("scores."):
+        raise Missing("x and y are both scores; name a statistic of the models")
+    models, notes = numbers.models(claim.models, measure, view, baseline)
+    corpora = on_corpora(numbers, claim.corpus, measure, view)
+    strict = numbers.named(claim.models)
+    each = strict if claim.every is None else claim.every
+    units: list[Finding] = []
+    evidence: list[dict[str, Any]] = []
+    for corpus in corpora:
+        if claim.over == "models":
+            related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
+            notes += more
+        else:
+            read = _over_layers if claim.over == "layers" else _over_types
+            related, more = left_out(models, _reader(read, numbers, claim, view, corpus), strict)
+            kin = Kinship.of(numbers, [one.model for one in related])
+            notes += [*more, *kin.notes]
+        alone = [_finding(claim, [one]) for one in related]
+        evidence += [_evidence(one, corpus, found) for one, found in zip(related, alone, strict=True)]
+        if each:
+            units += alone
+        else:
+            units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin)))
+        if len(related) > 1 and not each:
+            evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
+            if len(kin.units) < FEWEST_MODELS:
+                notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
+    found = every(units)
+    if claim.over == "layers" and len(models) == 1:
+        notes.append("the layers of one model hang together and count as fewer points than there are")
+    if len(models) > 1 and claim.over != "models":
+        notes.append("it must hold for each model" if each else "it is tested on the mean over models")
+    if len(corpora) > 1:
+        notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
+    return found.with_detail(
+        evidence=evidence, notes=notes, sql=_sql(numbers, claim, view, models, corpora), n=_points(evidence)
+    )
+
+
+_Read = Callable[["Numbers", "Relation", str, str, str], _Related]
+
+
+def _reader(read: _Read, numbers: Numbers, claim: Relation, view: str, corpus: str) -> Callable[[str], _Related]:
+    return lambda model: read(numbers, claim, view, corpus, model)
+
+
+def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, model: str) -> _Related:
+    sides = [
+        Profiles(numbers, measure, view, claim.site, claim.checkpoint, claim.step).over_depth(model, corpus)
+        for measure in (claim.x, claim.y)
+    ]
+    common = sorted(set(sides[0].labels) & set(sides[1].labels))
+    if len(common) < FEWEST:
+        raise Missing(f"{claim.x} and {claim.y} of {model} have {len(common)} layers in common; it takes {FEWEST}")
+    x, y = (side.values[[side.labels.index(layer) for layer in common]] for side in sides)
+    r = _correlation(x, y, claim, f"{model} on '{corpus}'")
+    return _Related(model, *fisher(r, effective_points(x, y, claim.method), claim.method), len(common))
+
+
+def _over_types(numbers: Numbers, claim: Relation, view: str, corpus: str, model: str) -> _Related:
+    # The checkpoint and the layers are those of the statistic that is computed with the table.
+    rows = [row for row in numbers.rows(TYPES, view) if row.corpus == corpus]
+    own = numbers.pick(rows, model, claim.checkpoint, claim.step)
+    found = numbers.types(model, own[0].checkpoint, corpus, view, claim.x, claim.y)
+    sites = ("embedding", "block") if claim.site is None else (claim.site,)
+    layers = {layer: points for (site, layer), points in found.items() if site in sites}
+    if claim.layer is not None:
+        wanted = max(layers, default=0) if claim.layer == "last" else claim.layer
+        layers = {layer: points for layer, points in layers.items() if layer == wanted}
+    usable = {layer: points for layer, points in layers.items() if len(points[0]) >= FEWEST}
+    if not usable:
+        at = "" if claim.layer is None else f" at layer {claim.layer}"
+        raise Missing(f"{model} on '{corpus}' has fewer than {FEWEST} token types{at} (table token_types)")
+    each = [
+        fisher(_correlation(x, y, claim, f"{model} on '{corpus}'"), len(x), claim.method) for x, y in usable.values()
+    ]
+    # The types are the same at every layer: a mean over layers is no surer than one layer.
+    z, error = (float(np.mean(values)) for values in zip(*each, strict=True))
+    return _Related(model, z, error, max(len(x) for x, _ in usable.values()))
+
+
+def _over_models(
+    numbers: Numbers, claim: Relation, view: str, corpus: str, models: Sequence[str], baseline: str | None, strict: bool
+) -> tuple[list[_Related], list[str]]:
+    def read(model: str) -> tuple[str, tuple[float, float]]:
+        x, y = (_of_model(numbers, claim, measure, view, corpus, model, baseline) for measure in (claim.x, claim.y))
+        return model, (x, y)
+
+    found, notes = left_out(models, read, strict)
+    by_model = dict(found)
+    kin = Kinship.of(numbers, list(by_model))
+    if len(found) < FEWEST:
+        raise Missing(f"{len(found)} models have both {claim.x} and {claim.y}; it takes {FEWEST}")
+    few = len(kin.units) < FEWEST  # enough models, but relatives: their correlation is shown, and nothing tested
+    units = [(model,) for model in by_model] if few else kin.units
+    x, y = np.array([np.mean([by_model[model] for model in unit], axis=0) for unit in units]).T
+    r = _correlation(x, y, claim, f"{len(found)} models on '{corpus}'")
+    z, error = fisher(r, len(x), claim.method)
+    if few:
+        error = np.inf
+        notes.append(f"{len(found)} models count as {len(kin.units)}; a test takes {FEWEST}")
+    related = _Related(independent(kin), z, error, len(x), by_chance(x, y, claim.method))
+    return [related], [*notes, *kin.notes]
+
+
+def _of_model(
+    numbers: Numbers, claim: Relation, measure: str, view: str, corpus: str, model: str, baseline: str | None
+) -> float:
+    if measure.startswith("scores."):
+        plain = model.removesuffix(f" ({baseline})") if baseline else model
+        scores = numbers.study.models[plain].scores
+        name = measure.removeprefix("scores.")
+        if baseline or name not in scores:
+            raise Missing(f"{model} has no score '{name}'")
+        return scores[name]
+    whole = all(row.layer is None for row in numbers.rows(measure, view))  # 'layer' is for the other side
+    layer = None if whole else claim.layer
+    return Profiles(numbers, measure, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
+
+
+def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:
+    level = any(np.ptp(side) <= ROUNDING * np.abs(side).max() for side in (x, y))
+    r = None if level else correlation(x, y, claim.method)
+    if r is None:
+        raise Missing(f"{claim.x} or {claim.y} is the same everywhere ({where})")
+    return r
+
+
+def _mean(related: Sequence[_Related], kin: Kinship) -> _Related:
+    return _Related(f"mean of {independent(kin)}", 0.0, 0.0, max(one.n for one in related))
+
+
+def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
+    """Average what models that count as one found; their error does not average out."""
+    found = {one.model: one for one in related}
+    units = [[found[model] for model in unit] for unit in kin.units]
+    return [
+        _Related(
+            " + ".join(one.model for one in unit),
+            float(np.mean([one.z for one in unit])),
+            float(np.mean([one.error for one in unit])),
+            max(one.n for one in unit),
+        )
+        for unit in units
+    ]
+
+
+def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
+    """Decide on one correlation, or on the mean z of several independent models."""
+    z, errors = np.array([one.z for one in related]), np.array([one.error for one in related])
+    mean_error = errors.mean()
+    # Layers of several models are tested by the models alone; types are shared, so that their error stays.
+    shared = claim.over == "types" or len(related) < FEWEST_MODELS
+    texts = np.array([mean_error]) if shared and np.isfinite(mean_error) else None
+    estimates = over_models(z[:, None], texts, 1.0)
+    if claim.over == "layers" and len(related) >= FEWEST_MODELS:
+        # Models that agree more closely than independent layers could (all ranks equal, say) do so by saturation.
+        least = np.sqrt(1 / (min(one.n for one in related) - 3) / len(related))
+        error = np.maximum(np.where(np.isfinite(estimates.error), estimates.error, 0.0), least)
+        estimates = Estimates(estimates.value, error, estimates.df)
+    chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
+    strength = SMALL if claim.at_least is None else claim.at_least
+    name = f"{claim.method} correlation of {claim.x} and {claim.y} over {claim.over}"
+    needs, breaks = _decide(estimates, claim.is_, max(atanh(strength), ROUNDING), name)
+    holds, fails = float(np.max([one.p for one in needs])), float(np.min([one.p for one in breaks]))
+    if claim.is_ == "none":
+        fails = max(fails, min(chance))
+    else:
+        own, other = chance if claim.is_ == "positive" else chance[::-1]
+        holds = max(holds, own)
+        # Too few points for a correlation the other way are too few to refute by one.
+        fails = max(fails, other) if (float(estimates.value[0]) < 0) == (claim.is_ == "positive") else fails
+    part = deciding(needs, breaks)
+    low, high = part.interval() or (None, None)
+    known = bool(np.isfinite(estimates.error).all())
+    wanted = {
+        "positive": Range(f"> {strength:g}", low=strength),
+        "negative": Range(f"< {-strength:g}", high=-strength),
+        "none": Range(f"within ± {strength:g}", -strength, strength),
+    }[claim.is_]
+    detail: dict[str, Any] = {
+        "statistic": name,
+        "definition": f"the correlation is {wanted.text}",
+    }
+    several = len(related) >= FEWEST_MODELS
+    why = "" if known else f"there are too few independent {claim.over} to tell anything of a correlation"
+    return Finding(
+        holds if known else None,
+        fails if known else None,
+        part.value,
+        low,
+        high,
+        wanted,
+        why=why,
+        part=part,
+        models=len(related) if several else 0,
+        detail=detail,
+    )
+
+
+def _decide(z: Estimates, is_: str, by: float, name: str) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:
+    """Return the inequalities of Fisher's z that the claim needs, and those of which one breaks it."""
+
+    def test(bound: float, less: bool, fails: bool = False) -> Inequality:
+        return Inequality(name, z, bound, less, fails, shown=tanh)
+
+    if is_ == "none":
+        return (test(by, True), test(-by, False)), (test(by, True, True), test(-by, False, True))
+    bound, less = (by, False) if is_ == "positive" else (-by, True)
+    return (test(bound, less),), (test(bound, less, True),)
+
+
+def _evidence(one: _Related, corpus: str, found: Finding) -> dict[str, Any]:
+    numbers = {"value": found.value, "ci_low": found.low, "ci_high": found.high}
+    return {"model": one.model, "corpus": corpus, **numbers, "n": one.n, "verdict": found.word(found.p)}
+
+
+def _points(evidence: Sequence[dict[str, Any]]) -> int:
+    return max((int(one["n"]) for one in evidence), default=0)
+
+
+def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], corpora: Sequence[str]) -> str:
+    if claim.over != "types":
+        measures = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
+        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in measures]
+        return (
+            parts[0]
+            if len(parts) == 1
+            else "\nUNION ALL\n".join(
+                f"({part.replace('SELECT model', f'SELECT {quoted(m)} AS number, model', 1)})"
+                for m, part in zip(measures, parts, strict=True)
+            )
+        )
+    layer = f" AND layer = {claim.layer}" if isinstance(claim.layer, int) else ""
+    return (
+        f"SELECT model, checkpoint, corpus, layer, token, {claim.x}, {claim.y} FROM token_types WHERE study = "
+        f"{quoted(numbers.study.study)} AND view = {quoted(view)} AND {among('model', models)} AND "
+        f"{among('corpus', corpora)}{layer} ORDER BY corpus, model, layer, token"
+    )
