@@ -1,4 +1,10 @@
-// ---------------------------------------------------------------- journeys: the controls
+// Journeys: the controls.
+
+import { make } from "./dom.js";
+import { explorer } from "./explorer.js";
+import { placeName } from "./journey.js";
+import { short, whole } from "./numbers.js";
+import { plain, tokenNode } from "./tokens.js";
 
 // A row of buttons of which one is pressed, as radio buttons that the arrow keys reach.
 function segmented(name, label, choices, chosenNow, act, about = {}) {
@@ -13,11 +19,11 @@ function segmented(name, label, choices, chosenNow, act, about = {}) {
 
 // A model's line and mark, as in the legend of the study's page.
 const SHAPE = { circle: "M16 3a4 4 0 1 1 0 8 4 4 0 1 1 0-8z", square: "M12.4 3.4h7.2v7.2h-7.2z", cross: "M14.4 2.6h3.2v2.8h2.8v3.2h-2.8v2.8h-3.2v-2.8h-2.8v-3.2h2.8z", diamond: "M16 1.8l4 5.2-4 5.2-4-5.2z", "triangle-up": "M16 2.4l4.8 8.4h-9.6z", "triangle-down": "M16 11.6l4.8-8.4h-9.6z" };
-const swatch = style => make("svg:svg", { class: "swatch", viewBox: "0 0 32 14", width: 32, height: 14, "aria-hidden": "true", style: `--light:${style.light};--dark:${style.dark}` },
+export const swatch = style => make("svg:svg", { class: "swatch", viewBox: "0 0 32 14", width: 32, height: 14, "aria-hidden": "true", style: `--light:${style.light};--dark:${style.dark}` },
   make("svg:line", { x1: 1, y1: 7, x2: 31, y2: 7, "stroke-width": 2, "stroke-dasharray": style.dash.length ? style.dash.join(" ") : undefined }),
   style.baseline ? null : make("svg:path", { d: SHAPE[style.shape] ?? SHAPE["triangle-up"] }));
 
-journeyViews.bar = (bar, app, { swap, attention, positions }) => {
+export function showBar(bar, app, { swap, attention, positions }) {
   const { shared, sides } = app;
   const { layer } = sides.a;
   const places = sides.a.data.placesOf(shared.site);
@@ -37,10 +43,10 @@ journeyViews.bar = (bar, app, { swap, attention, positions }) => {
         make("button", { type: "button", "data-key": "layer.up", "aria-label": "One layer on", text: "▶", onclick: step(1) }))),
     make("button", { type: "button", class: "compare", "data-key": "compare", "aria-pressed": String(app.comparing), text: app.comparing ? "Stop comparing" : "Compare", onclick: swap }),
   );
-};
+}
 
 // Selects of journey and checkpoint, the models, the tokens of the texts, and a sentence.
-journeyViews.choose = (slot, side, app, name) => {
+export function showChoose(slot, side, app, name) {
   const { data } = side;
   const key = what => `${name}.${what}`;
   const entries = explorer.entries.filter(entry => entry.journey === side.journey);
@@ -94,7 +100,7 @@ journeyViews.choose = (slot, side, app, name) => {
     name === "a" ? make("p", { class: "hint keys" }, make("kbd", { text: "←" }), make("kbd", { text: "→" }), " another token ", make("kbd", { text: "↑" }), make("kbd", { text: "↓" }), " another layer") : "",
   );
   if (name === "a") document.querySelector(".sr").textContent = `${plain(side.token.token)}, ${placeName(side.layer)}: ${slot.querySelector(".journey-told").textContent}`;
-};
+}
 
 // What the numbers say about a token, in a sentence or two.
 function told(side, app) {
@@ -118,7 +124,7 @@ function told(side, app) {
 }
 
 // The controls of single figures.
-journeyViews.own = app => {
+export function showOwn(app) {
   const { shared } = app;
   const several = app.sides.a.data.texts.size > 1 && !app.comparing;
   document.querySelector("[data-control=heat]").replaceChildren(segmented("heat", "Shows", { rank: "rank", value: shared.measure }, shared.heat, heat => app.choose({ heat })));
@@ -126,4 +132,4 @@ journeyViews.own = app => {
     segmented("last", "Plane", { with: "all layers", without: "without the last" }, shared.last, last => app.choose({ last }), { without: "The last layer often lies far off and takes the plane for itself" }),
     segmented("zoom", "Frame", { all: "all tokens", chosen: "the chosen one" }, shared.zoom, zoom => app.choose({ zoom })),
     several ? segmented("texts", "Texts", { over: "in one", beside: "side by side" }, shared.texts, texts => app.choose({ texts })) : "");
-};
+}

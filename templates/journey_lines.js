@@ -1,17 +1,24 @@
-// ---------------------------------------------------------------- journeys: profiles of the chosen token
+// Journeys: profiles of the chosen token.
+
+import { make } from "./dom.js";
+import { tipped } from "./explorer.js";
+import { bareToken, placeName, placeShort } from "./journey.js";
+import { swatch } from "./journey_choose.js";
+import { short, whole } from "./numbers.js";
+import { tokenNode } from "./tokens.js";
 
 // The lines of the profiles: the token of side A in every model, or that of both sides.
-journeyViews.followed = app => {
+export function followed(app) {
   const { sides } = app;
   if (app.comparing) {
     return Object.entries(sides).map(([name, side]) => ({ data: side.data, token: side.token, label: `${name.toUpperCase()} · ${side.model}`, side: name, style: null }));
   }
   return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
-};
+}
 
-journeyViews.lines = (holder, app) => {
+export function showLines(holder, app) {
   const { shared, sides } = app;
-  const lines = journeyViews.followed(app);
+  const lines = followed(app);
   const missing = app.comparing ? [] : app.others.filter(data => !lines.some(line => line.data === data));
   document.getElementById("profile-title").textContent = app.comparing ? "The two chosen tokens" : "The chosen token in every model";
   document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same place of the same text in each model of the study. Press a point to choose its layer.";
@@ -34,7 +41,7 @@ journeyViews.lines = (holder, app) => {
     drawLines(figure, chart, lines, app, one);
   }
   document.querySelector("#profile details .scroll").replaceChildren(profileTable(lines, app));
-};
+}
 
 function drawLines(figure, chart, lines, app, oneDepth) {
   const { shared, sides } = app;

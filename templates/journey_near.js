@@ -1,6 +1,12 @@
-// ---------------------------------------------------------------- journeys: the nearest tokens, and the strip of cells
+// Journeys: the nearest tokens, and the strip of cells.
 
-journeyViews.near = (slot, side, app, name) => {
+import { all, make } from "./dom.js";
+import { tipped } from "./explorer.js";
+import { placeName, placeShort } from "./journey.js";
+import { short, whole } from "./numbers.js";
+import { plain, tokenNode } from "./tokens.js";
+
+export function showNear(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
   const places = data.stretch(shared.site);
@@ -74,7 +80,7 @@ journeyViews.near = (slot, side, app, name) => {
     const a = shown.offsetLeft, b = a + shown.offsetWidth;
     if (a < scroll.scrollLeft + 40 || b > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = a - scroll.clientWidth / 2;
   }
-};
+}
 
 // A line for each token that is listed at two layers in a row, from the one cell to the other.
 function drawRibbons(svg, sheet, columns, token) {
@@ -97,7 +103,7 @@ function drawRibbons(svg, sheet, columns, token) {
 }
 
 // Tokens × layers: one cell for each, coloured by how much of itself a token still is.
-journeyViews.heat = (slot, side, app, name) => {
+export function showHeat(slot, side, app, name) {
   const { shared } = app;
   const { data } = side;
   const places = data.stretch(shared.site);
@@ -145,4 +151,4 @@ journeyViews.heat = (slot, side, app, name) => {
       : column === "distance" ? [make("span", { text: "distance 0" }), make("span", { class: "ramp self" }), make("span", { text: short(most) })]
         : [make("span", { text: "cosine 1" }), make("span", { class: "ramp self" }), make("span", { text: short(least) })])));
   [scroll.scrollLeft, scroll.scrollTop] = at;
-};
+}

@@ -1,6 +1,11 @@
-// ---------------------------------------------------------------- journeys: the path of the tokens in one plane
+// Journeys: the path of the tokens in one plane.
 
-journeyViews.path = (slot, side, app, name) => {
+import { make } from "./dom.js";
+import { tipped } from "./explorer.js";
+import { bareToken, placeKey, placeName } from "./journey.js";
+import { brief, plain, tokenNode } from "./tokens.js";
+
+export function showPath(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
   const { paths } = data;
@@ -31,7 +36,7 @@ journeyViews.path = (slot, side, app, name) => {
     holder.append(figure);
     drawPlane(figure, list.filter(way => group.includes(way.text)), box, side, app, name, texts);
   }
-};
+}
 
 // Colours are those of the texts, or of the two sides of a comparison.
 const colour = (app, name, texts, text) => (app.comparing ? `line-${name}` : `text-${texts.indexOf(text) % 2}`);

@@ -1,87 +1,18 @@
-// ---------------------------------------------------------------- the explorer of journeys: what is chosen
+// The page of journeys: what is chosen on it, and what follows from that.
 
-// What each figure shows of a side; each is a function (slot, side, app) in a file of its own.
-const journeyViews = {};
+import { all, make } from "./dom.js";
+import { explorer, narrowSql, readAddress, writeAddress } from "./explorer.js";
+import { Journey, bareToken } from "./journey.js";
+import { showBar, showChoose, showOwn } from "./journey_choose.js";
+import { followed, showLines } from "./journey_lines.js";
+import { showHeat, showNear } from "./journey_near.js";
+import { showPath } from "./journey_path.js";
+import { part } from "./page.js";
 
-const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
-const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
-const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
-const bareToken = token => (token ?? "").replace(/^##|[Ġ▁ ]/g, "").normalize("NFKC").toLowerCase();
+// What each figure shows of a side: (slot, side, app, name of the side).
+const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };
 
-// One journey in one checkpoint: its texts, its places, and rows by what is chosen.
-class Journey {
-  constructor(entry, raw) {
-    Object.assign(this, entry);
-    this.steps = columnsOf(raw.steps);
-    this.near = columnsOf(raw.neighbours);
-    this.paths = columnsOf(raw.paths);
-    this.rows = new Map();
-    this.texts = new Map();
-    this.places = { path: new Map(), attention: new Map() };
-    this.positions = [...new Set(this.steps.positions)];
-    const { text, position, token, token_id, special, followed, positions, site, layer, depth } = this.steps;
-    for (let i = 0; i < this.steps.rows; i++) {
-      const stretch = site[i] === "attention" ? "attention" : "path";
-      const key = placeKey(site[i], layer[i]);
-      this.rows.set(`${text[i]}|${position[i]}|${positions[i]}|${stretch}|${key}`, i);
-      if (!this.texts.has(text[i])) this.texts.set(text[i], new Map());
-      this.texts.get(text[i]).set(position[i], { text: text[i], position: position[i], token: token[i], id: token_id[i], special: !!special[i], followed: !!followed[i] });
-      this.places[stretch].set(key, { key, site: site[i], layer: layer[i], depth: depth[i] });
-    }
-    this.listed = new Map();
-    for (let i = 0; i < (this.near?.rows ?? 0); i++) {
-      const own = this.near;
-      const stretch = own.site[i] === "attention" ? "attention" : "path";
-      const key = `${own.text[i]}|${own.position[i]}|${own.positions[i]}|${stretch}|${placeKey(own.site[i], own.layer[i])}|${own.measure[i]}`;
-      if (!this.listed.has(key)) this.listed.set(key, []);
-      this.listed.get(key).push({ place: own.place[i], id: own.neighbour_id[i], token: own.neighbour[i], cosine: own.cosine[i], distance: own.distance[i] });
-    }
-  }
-
-  tokens(text) { return [...(this.texts.get(text) ?? new Map()).values()]; }
-  // The places of a site, first to last; where the model has none after attention, those of its path.
-  stretch(site) { return [...this.places[site].values()]; }
-  placesOf(site) { return this.places[site].size ? this.stretch(site) : this.stretch("path"); }
-  // The place here that is as deep as one of another model.
-  asDeep(place, site) {
-    const own = this.placesOf(site);
-    if (place.key === "final" && own.some(one => one.key === "final")) return "final";
-    return own.filter(one => one.key !== "final").reduce((best, one) => (Math.abs(one.depth - place.depth) < Math.abs(best.depth - place.depth) ? one : best)).key;
-  }
-
-  // The row of numbers of a token at a place, or null.
-  at(token, positions, site, key) {
-    const i = this.rows.get(`${token.text}|${token.position}|${positions}|${site}|${key}`);
-    return i === undefined ? null : name => this.steps[name][i];
-  }
-  nearest(token, positions, site, key, measure) {
-    return this.listed.get(`${token.text}|${token.position}|${positions}|${site}|${key}|${measure}`) ?? [];
-  }
-  // Where each token of a text ends in the text without spaces and special tokens.
-  ends(text) {
-    let written = "";
-    const ends = new Map();
-    for (const token of this.tokens(text)) {
-      if (token.special) continue;
-      written += bareToken(token.token);
-      ends.set(token.position, written.length);
-    }
-    return { written, ends };
-  }
-  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
-  // the two do not write the text alike, the one with the same letters, if there is one.
-  twin(token, other) {
-    const [own, its] = [this.ends(token.text), other.ends(token.text)];
-    const end = its.ends.get(token.position);
-    if (bareToken(token.token) && end !== undefined && own.written.slice(0, end) === its.written.slice(0, end)) {
-      return this.tokens(token.text).find(one => own.ends.get(one.position) >= end) ?? null;
-    }
-    const alike = journey => journey.tokens(token.text).filter(one => one.special === token.special && bareToken(one.token) === bareToken(token.token));
-    return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
-  }
-}
-
-explorers.journeys = async () => {
+export async function showJourneys() {
   const sides = { a: {}, b: null };
   const shared = { site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" };
   const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
@@ -163,15 +94,15 @@ explorers.journeys = async () => {
   function draw(focus) {
     const key = focus ?? document.activeElement?.dataset?.key;
     document.querySelector(".stage").classList.toggle("comparing", app.comparing);
-    journeyViews.bar(document.querySelector(".bar"), app, { swap, attention: hasAttention(), positions: positionsOf() });
+    showBar(document.querySelector(".bar"), app, { swap, attention: hasAttention(), positions: positionsOf() });
     for (const slot of all(".slot")) {
       const side = sides[slot.dataset.side];
       slot.hidden = !side;
-      if (side) journeyViews[slot.dataset.part](slot, side, app, slot.dataset.side, explorer);
+      if (side) VIEWS[slot.dataset.part](slot, side, app, slot.dataset.side);
       else slot.replaceChildren();
     }
-    journeyViews.own(app);
-    journeyViews.lines(document.querySelector(".lines"), app);
+    showOwn(app);
+    showLines(document.querySelector(".lines"), app);
     sql();
     address();
     if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: !focus });
@@ -205,7 +136,7 @@ explorers.journeys = async () => {
     const here = { positions: shared.positions, site: sites };
     narrowSql("neighbours", both().map(side => ({ ...of(side), journey: side.journey, text: side.token.text, position: side.token.position, ...here, measure: shared.measure })), document.getElementById("nearest"));
     narrowSql("journeys", both().map(side => ({ ...of(side), journey: side.journey, text: app.comparing ? side.token.text : undefined, ...here })), document.getElementById("strip"));
-    const lines = journeyViews.followed(app).map(({ data, token }) => ({ ...of(data), journey: data.journey, text: token.text, position: token.position, ...here }));
+    const lines = followed(app).map(({ data, token }) => ({ ...of(data), journey: data.journey, text: token.text, position: token.position, ...here }));
     narrowSql("journeys", lines, document.getElementById("profile"));
     narrowSql("journey-paths", both().map(side => ({ ...of(side), item: side.journey, projection: shared.last === "with" ? "pca-joint" : "pca-joint-without-last" })), document.getElementById("path"));
   }
@@ -229,4 +160,4 @@ explorers.journeys = async () => {
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; requestAnimationFrame(() => draw()); } });
   await fromAddress();
-};
+}
