@@ -7,6 +7,7 @@ import { showBar, showChoose, showOwn } from "./journey_choose.js";
 import { followed, showLines } from "./journey_lines.js";
 import { showHeat, showNear } from "./journey_near.js";
 import { showPath } from "./journey_path.js";
+import { onTheme } from "./page.js";
 
 // What each figure shows of a side: (slot, side, app, name of the side).
 const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };
@@ -156,6 +157,8 @@ export async function showJourneys() {
     return show();
   }
   addEventListener("hashchange", () => { if (location.hash.includes("=")) fromAddress(); });
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => draw());
+  onTheme(() => draw());
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; requestAnimationFrame(() => draw()); } });
   await fromAddress();
