@@ -31,7 +31,8 @@ export function frameOf(points, width, height, margin = 26) {
 
 /**
  * The rows of the chart `path` (reporter.report.journey_charts) but for their tips.
- * @param {Way[]} ways
+ * @template {Way} W
+ * @param {W[]} ways
  * @param {Frame} frame
  * @param {string} here key of the chosen place
  */
@@ -41,7 +42,7 @@ export function rowsOf(ways, frame, here) {
   const ordered = [...ways].sort((a, b) => a.weight - b.weight);
 
   // numbers where they have room, on the strong ways first: at the chosen place, at the ends, and then between
-  const rank = (/** @type {Way} */ way, /** @type {number} */ i) => (way.points[i].key === here ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
+  const rank = (/** @type {W} */ way, /** @type {number} */ i) => (way.points[i].key === here ? 0 : i === way.points.length - 1 ? 1 : i === 0 ? 2 : 3);
   const wanted = ordered.filter(way => way.weight >= 2).flatMap(way => way.points.map((point, i) => ({ point, rank: rank(way, i) - way.weight / 10 })));
   /** @type {Set<Point>} */
   const numbered = new Set();
@@ -53,7 +54,7 @@ export function rowsOf(ways, frame, here) {
   const [width, height] = [(frame.x[1] - frame.x[0]) * frame.scale, (frame.y[1] - frame.y[0]) * frame.scale];
   const axis = { x: 0, y: 0, key: "" };
   const taken = [[width - 36, down(axis) - 16, 36], [across(axis), 0, 34]];  // the names of the axes
-  /** @type {Map<Way, { name: string, align: "left" | "right" }>} */
+  /** @type {Map<W, { name: string, align: "left" | "right" }>} */
   const names = new Map();
   for (const way of [...ordered].reverse()) {
     const end = way.points[way.points.length - 1];
