@@ -237,13 +237,13 @@ def verify(
     not verified. Exit code: 0 all agree, 1 something deviates beyond its
     tolerance or could not be measured again.
     """
-    from reporter.runs.studies import known, read_study
+    from reporter.runs.studies import offer, read_study
     from reporter.verify import Asked, show
     from reporter.verify import verify as measure_again
 
     file = read_study(Path(study)) if Path(study).is_file() else None
     plugins = [file.folder / plugin for plugin in file.study.plugins] if file else []
-    found = measure_again(study, out, known(plugins), Asked(cells, texts, model, corpus), offline=offline)
+    found = measure_again(study, out, offer(plugins), Asked(cells, texts, model, corpus), offline=offline)
     typer.echo(show(found, format))
     if not found.passed:
         raise typer.Exit(1)
@@ -277,10 +277,10 @@ def schema() -> None:
     """Print the JSON Schema of a study, for editors."""
     import json
 
-    from reporter.runs.studies import known
+    from reporter.runs.studies import offer
     from reporter.spec import study_schema
 
-    typer.echo(json.dumps(study_schema(known()[0]), indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(study_schema(offer()), indent=2, ensure_ascii=False))
 
 
 _ITEMS = {

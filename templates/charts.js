@@ -1,6 +1,6 @@
 // @ts-check
 // Vega-Lite charts: one way to draw them for all pages. The bundle stands beside this script as window.vegaEmbed; THEMES
-// comes from the Python side (reporter.report.charts.theme).
+// comes from the Python side (reporter.charts.styles).
 
 import { drawTheme } from "./page.js";
 

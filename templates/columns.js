@@ -1,5 +1,5 @@
 // @ts-check
-// Frames as the Python side packs them (reporter.report.columns), back into columns of values.
+// Frames as the Python side packs them (reporter.charts.columns), back into columns of values.
 
 /**
  * @typedef {string | number | boolean | null} Cell

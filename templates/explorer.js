@@ -2,41 +2,12 @@
 // What the pages to choose on share: their data, their address, the SQL they show, and the tip beside the pointer.
 
 import { all, make } from "./dom.js";
-import { drawTheme } from "./page.js";
+import { page } from "./page.js";
 import { narrowed } from "./sql.js";
 
 // What this page has to show, or null where it is no such page.
-const explorerElement = document.getElementById("explorer");
 /** @type {any} */
-export const explorer = explorerElement ? JSON.parse(String(explorerElement.textContent)) : null;
-// A colour of the light theme, or the one that stands for it in the dark theme.
-/** @param {string} colour */
-export const twin = colour => (drawTheme() === "dark" ? explorer.dark[colour] ?? colour : colour);
-
-// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
-/** @type {Map<string, Promise<any>>} */
-const parts = new Map();
-/** @type {Map<string, (value: any) => void>} */
-const awaited = new Map();
-window.reporterPart = (name, value) => awaited.get(name)?.(value);
-/**
- * What is in data/NAME.js; it is loaded once.
- * @param {string} name
- * @returns {Promise<any>}
- */
-export function part(name) {
-  const known = parts.get(name);
-  if (known) return known;
-  const loading = new Promise((resolve, reject) => {
-    awaited.set(name, resolve);
-    const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
-    script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
-    script.addEventListener("load", () => script.remove());
-    document.head.append(script);
-  });
-  parts.set(name, loading);
-  return loading;
-}
+export const explorer = page.name ? page : null;
 
 // ---------------------------------------------------------------- addresses, SQL
 

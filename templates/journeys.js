@@ -2,13 +2,13 @@
 // The page of journeys: what is chosen on it, and what follows from that.
 
 import { all, find, make } from "./dom.js";
-import { explorer, narrowSql, part, readAddress, writeAddress } from "./explorer.js";
+import { explorer, narrowSql, readAddress, writeAddress } from "./explorer.js";
 import { Journey, bareToken } from "./journey.js";
 import { showBar, showChoose, showOwn } from "./journey_choose.js";
 import { followed, showLines } from "./journey_lines.js";
 import { showHeat, showNear } from "./journey_near.js";
 import { showPath } from "./journey_path.js";
-import { onTheme } from "./page.js";
+import { onTheme, part } from "./page.js";
 
 /** @typedef {import("./journey.js").Side} Side */
 /** @typedef {import("./journey.js").SideName} SideName */

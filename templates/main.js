@@ -3,15 +3,14 @@
 
 import "./controls.js";
 import { find, make } from "./dom.js";
-import { showExhibits } from "./exhibits.js";
 import { explorer } from "./explorer.js";
 import { showJourneys } from "./journeys.js";
+import { showSlots } from "./slots.js";
 
-/** @type {Record<string, () => unknown>} */
-const explorers = { journeys: showJourneys, vocabulary: showExhibits, sentences: showExhibits };
+const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
 
-if (explorer && explorers[explorer.name]) {
+if (show) {
   /** @param {unknown} error */
   const broken = error => find("#main").prepend(make("p", { class: "broken", role: "alert", text: `This page could not be shown. ${error}` }));
-  Promise.resolve().then(explorers[explorer.name]).catch(broken);
+  Promise.resolve().then(show).catch(broken);
 }

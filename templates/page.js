@@ -15,6 +15,39 @@ export const drawTheme = () => (printing ? "light" : theme());
 addEventListener("beforeprint", () => { printing = true; });
 addEventListener("afterprint", () => { printing = false; });
 
+// What this page has to show: what its controls say, or what there is to choose from.
+const pageElement = document.getElementById("page");
+/** @type {any} */
+export const page = pageElement ? JSON.parse(String(pageElement.textContent)) : {};
+// A colour of the light theme, or the one that stands for it in the dark theme.
+/** @param {string} colour @returns {string} */
+export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
+
+// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
+/** @type {Map<string, Promise<any>>} */
+const parts = new Map();
+/** @type {Map<string, (value: any) => void>} */
+const awaited = new Map();
+window.reporterPart = (name, value) => awaited.get(name)?.(value);
+/**
+ * What is in data/NAME.js; it is loaded once.
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export function part(name) {
+  const known = parts.get(name);
+  if (known) return known;
+  const loading = new Promise((resolve, reject) => {
+    awaited.set(name, resolve);
+    const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
+    script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
+    script.addEventListener("load", () => script.remove());
+    document.head.append(script);
+  });
+  parts.set(name, loading);
+  return loading;
+}
+
 // ---------------------------------------------------------------- theme, copying: every page has them
 
 /** @type {(() => void)[]} */

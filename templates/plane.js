@@ -30,7 +30,7 @@ export function frameOf(points, width, height, margin = 26) {
 }
 
 /**
- * The rows of the chart `path` (reporter.report.journey_charts) but for their tips.
+ * The rows of the chart `path` (reporter.charts.journeys) but for their tips.
  * @template {Way} W
  * @param {W[]} ways
  * @param {Frame} frame

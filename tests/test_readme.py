@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reporter.metrics import registry
-from reporter.metrics.base import Options
+from reporter.metrics.registry import METRICS
+from reporter.runs.studies import offer
 from reporter.spec import SpecError, load_study
 
 ROOT = Path(__file__).parent.parent
@@ -20,17 +20,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-def options() -> dict[str, type[Options]]:
-    return {name: metric.options for name, metric in registry.catalogue().items()}
-
-
 def test_the_studies_are_valid(tmp_path):
     studies = blocks("yaml")
     assert len(studies) == 2
     for text in studies:
         path = tmp_path / "study.yaml"
         path.write_text(text, "utf-8")
-        assert load_study(path, options()).study.models
+        assert load_study(path, offer()).study.models
 
 
 def test_the_python_block_runs(tmp_path, monkeypatch):
@@ -48,7 +44,7 @@ def test_the_python_block_runs(tmp_path, monkeypatch):
     try:
         exec(compile(blocks("python")[0], "README.md", "exec"), found)
     finally:
-        registry._found.pop("centre", None)
+        METRICS.forget(["centre"])
     assert list(found["results"].claims["verdict"].unique()) == ["supported"]
     numbers = found["measured"].layer_metrics.query("statistic == 'twonn'")
     assert list(numbers["layer"]) == [0, 1, 2, 3] and numbers["value"].between(10, 40).all()
@@ -61,7 +57,7 @@ def test_the_error_is_the_one_that_is_shown(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(text, "utf-8")
     with pytest.raises(SpecError) as caught:
-        load_study(path, options())
+        load_study(path, offer())
     assert str(caught.value).replace(f"{tmp_path}/", "") == shown[0]
 
 
@@ -76,4 +72,4 @@ def test_every_shipped_study_is_valid():
     shipped = sorted((ROOT / "studies").glob("**/*.yaml"))
     assert "quickstart.yaml" in {path.name for path in shipped}
     for path in shipped:
-        load_study(path, options())
+        load_study(path, offer())

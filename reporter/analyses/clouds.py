@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
+from reporter.analyses.cloud_charts import CHARTS
 from reporter.analyses.cloud_statistics import FOLDS, STATISTICS
 from reporter.analyses.crossval import all_the_same, cross_validated, linear, stratified
 from reporter.analyses.pictures import Explained, HistogramBin, Point, points
@@ -110,6 +111,7 @@ CLOUDS = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
     tables=(HistogramBin, Explained, Point),
+    charts=CHARTS,
     items=_items,
     compute=_compute,
     corpora=_corpora,

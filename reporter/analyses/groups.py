@@ -14,6 +14,7 @@ import numpy as np
 
 from reporter.analyses.analysis import POOLED, Analysis, Context
 from reporter.analyses.controls import alphabet_of, random_characters, random_words
+from reporter.analyses.group_charts import CHARTS
 from reporter.analyses.group_statistics import STATISTICS
 from reporter.analyses.pictures import Point, points
 from reporter.analyses.samples import stream
@@ -123,6 +124,7 @@ GROUPS = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all their distances at each layer",
     tables=(GroupSpread, Point),
+    charts=CHARTS,
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -29,6 +29,7 @@ from reporter.analyses.directions import (
     resampled,
     turned,
 )
+from reporter.analyses.pair_charts import CHARTS
 from reporter.analyses.pair_statistics import STATISTICS
 from reporter.analyses.pictures import MOST_POINTS, Point
 from reporter.analyses.samples import evenly, label, stream
@@ -199,6 +200,7 @@ PAIRS = Analysis(
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
     tables=(PairDirection, DirectionCosine, Point),
+    charts=CHARTS,
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -25,6 +25,7 @@ from reporter.analyses.crossval import (
 )
 from reporter.analyses.labelled import Labelled, of_corpus, of_words
 from reporter.analyses.pictures import Point, points
+from reporter.analyses.probe_charts import CHARTS
 from reporter.analyses.probe_statistics import STATISTICS
 from reporter.analyses.samples import stream
 from reporter.analyses.yaml_lists import LISTS, read_list
@@ -163,6 +164,7 @@ PROBES = Analysis(
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
     tables=(Point,),
+    charts=CHARTS,
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -10,6 +10,7 @@ import numpy as np
 
 from reporter.analyses.analysis import Analysis, Context
 from reporter.analyses.pictures import Explained, HistogramBin, Point
+from reporter.analyses.vocabulary_charts import CHARTS
 from reporter.table import WEIGHTS, Row
 from reporter.weights import rows
 from reporter.weights.rows import (
@@ -145,9 +146,9 @@ def _facts(report: StaticReport) -> Iterator[Row]:
             yield VocabularyFact(f"change at position {change.position}", change.p, said)
     for distribution in report.distributions:
         name = _part(distribution.kind_a, distribution.kind_b)
-        summary, exact = distribution.summary, "" if distribution.exact else f", of {distribution.drawn:,} rows drawn"
+        summary = distribution.summary
         for fact, value in (("mean", summary.mean), ("standard deviation", summary.sd)):
-            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}{exact}")
+            yield VocabularyFact(f"{distribution.measure} of {name}: {fact}", value, f"n = {summary.n:,}")
     for what, why in report.reasons.items():
         yield VocabularyFact(f"missing: {what}", None, why)
 
@@ -203,6 +204,7 @@ VOCABULARY = Analysis(
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
+    charts=CHARTS,
     items=_items,
     resolve=_resolve,
     compute=_compute,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reporter.diff.changes import Change
-from reporter.diff.numbers import number_changes
+from reporter.diff.numbers import number_changes, verdict_changes
 from reporter.diff.provenance import provenance_changes
 from reporter.diff.side import Side, find_sides, side_by_side
-from reporter.diff.spec import spec_changes
-from reporter.diff.verdicts import verdict_changes
+from reporter.diff.spec import Change, spec_changes
 from reporter.store.formats import Result
 
 

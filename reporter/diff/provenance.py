@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.diff.changes import Change
+from reporter.diff.spec import Change
 
 if TYPE_CHECKING:
     import duckdb

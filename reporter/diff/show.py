@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reporter.diff.changes import Change
 from reporter.diff.comparison import Comparison
+from reporter.diff.spec import Change
 from reporter.store.formats import Format, Result, plain, write
 
 MOST = 20

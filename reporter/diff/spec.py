@@ -8,11 +8,27 @@ A key that is left out and one without a value are one thing, too; a default tha
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from reporter.diff.changes import Change
 from reporter.spec.problems import Location, show_location
 from reporter.spec.yaml_reader import read_yaml
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that differs.
+
+    Args:
+        where: its name: a path inside the study file, or what was recorded of which model or corpus.
+        a: what the first side says; None where it says nothing.
+        b: what the second side says.
+    """
+
+    where: str
+    a: Any
+    b: Any
+
 
 _SHORTHANDS = {"models": "hub"}
 """Parts whose entries may be bare text, and the key that the text is short for."""

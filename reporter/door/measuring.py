@@ -21,11 +21,11 @@ from reporter.runs.passes import measured, sink_rule, wanted_by
 from reporter.runs.plan import Cell, CellKey, Side
 from reporter.runs.progress import Progress
 from reporter.spec.metrics import MetricChoice, read_metrics
+from reporter.spec.offer import Offer
 from reporter.spec.part import Part, complaints_of
 from reporter.spec.problems import show_location
-from reporter.spec.reading import View
+from reporter.spec.reading import SinkSpec, View
 from reporter.spec.run import RunSpec
-from reporter.spec.sinks import SinkSpec
 from reporter.texts.texts import Texts, open_texts
 from reporter.texts.writer import TextsWriter
 
@@ -111,7 +111,7 @@ def measure(
     """
     known = catalogue()
     try:
-        context = {"metrics": {name: metric.options for name, metric in known.items()}}
+        context = Offer({name: metric.options for name, metric in known.items()})
         asked = _Asked.model_validate({"metrics": metrics, "view": view, "seed": seed}, context=context)
     except ValidationError as error:
         said = (f"{show_location(c.location)}: {c.message}" for c in complaints_of(error))

@@ -17,8 +17,7 @@ from reporter.forward.strata import SPECIAL, STRATA, Sinks
 if TYPE_CHECKING:
     import torch
 
-    from reporter.forward.readout import Readout
-    from reporter.forward.vocabulary import Vocabulary
+    from reporter.forward.readout import Readout, Vocabulary
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from reporter.texts.duplicates import originals
 from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
 
 if TYPE_CHECKING:
-    from reporter.forward.readout import Readout
-    from reporter.forward.vocabulary import Vocabulary
+    from reporter.forward.readout import Readout, Vocabulary
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from reporter.geometry.pairs import Workspace
 
-QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 MOST_BINS = 128
 _FINE = 2**16  # bins in which values are counted first
 
@@ -43,8 +42,6 @@ class Summary:
         sd: their standard deviation (1/n).
         minimum: the smallest.
         maximum: the largest.
-        quantiles: (p, value) for each p of ``QUANTILES``: the smallest value with at least that share at or below it,
-            to 1/65536 of the range that was possible.
         bins: of equal width, a power of two, the smallest one with which at most 128 bins cover the values;
             their edges are multiples of it.
     """
@@ -54,7 +51,6 @@ class Summary:
     sd: float
     minimum: float
     maximum: float
-    quantiles: tuple[tuple[float, float], ...]
     bins: tuple[Bin, ...]
 
 
@@ -113,21 +109,14 @@ class Histogram:
         counts = self._counts.cpu().numpy()
         mean = self._sum / self._n
         variance = max(0.0, self._squares / self._n - mean**2)
-        quantiles = np.clip(self._quantiles(counts), self._low, self._high)
         return Summary(
             self._n,
             float(np.clip(self._shift + mean, self._low, self._high)),
             math.sqrt(variance),
             self._low,
             self._high,
-            tuple(zip(QUANTILES, quantiles.tolist(), strict=True)),
             self._bins(counts),
         )
-
-    def _quantiles(self, counts: Ints) -> Floats:
-        """Return the middle of the fine bin in which each quantile lies, by the inverse of the empirical CDF."""
-        places = np.searchsorted(np.cumsum(counts), np.array(QUANTILES) * self._n)
-        return np.asarray((self._first + places + 0.5) * self._width)
 
     def _bins(self, counts: Ints) -> tuple[Bin, ...]:
         used = np.flatnonzero(counts)

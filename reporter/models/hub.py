@@ -13,8 +13,7 @@ from pathlib import Path
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import FINAL, Borrowed, Checkpoint
-from reporter.models.file_hashes import fingerprint
-from reporter.models.model_folder import PICKLE, PICKLE_INDEX, config_file, weight_files
+from reporter.models.model_folder import PICKLE, PICKLE_INDEX, config_file, fingerprint, weight_files
 from reporter.spec.models import CheckpointSpec, HubModel
 
 TIMEOUT = 10.0  # seconds to wait for the hub's answer

@@ -1,17 +1,35 @@
-"""Where a checkpoint's files are on this machine, and what holds while something of it is loaded."""
+"""Where a checkpoint's files are on this machine, and what holds while something of it is loaded: quiet, for one."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.errors import ReporterError
-from reporter.models.quiet import quiet
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers, and warnings of the libraries below it, and put everything back afterwards."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reporter.errors import ReporterError
 from reporter.locks import held
+from reporter.models.local import quiet
 from reporter.models.pocket_tokenizer import ensure_tokenizer
-from reporter.models.quiet import quiet
 from reporter.models.recipe import with_record
 from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, step_of, write_record
 

@@ -8,8 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reporter.models.checkpoint import RANDOM_INIT, Checkpoint
-from reporter.models.file_hashes import fingerprint, hash_files
-from reporter.models.model_folder import code_files, config_file, tokenizer_files, tokenizer_folder
+from reporter.models.model_folder import (
+    code_files,
+    config_file,
+    fingerprint,
+    hash_files,
+    tokenizer_files,
+    tokenizer_folder,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter.models.checkpoint import FINAL, Checkpoint
-from reporter.models.file_hashes import fingerprint
+from reporter.models.model_folder import fingerprint
 from reporter.models.training_record import TrainingRecord, read_record, step_folder
 from reporter.spec.recipes import Tuning
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import FINAL, Checkpoint
-from reporter.models.file_hashes import fingerprint, hash_files
 from reporter.models.model_folder import (
     code_files,
     config_file,
+    fingerprint,
+    hash_files,
     tokenizer_files,
     tokenizer_folder,
     weight_files,

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.forward.places import Layout, Place
-from reporter.forward.vocabulary import CONTENT, FUNCTION
+from reporter.forward.readout import CONTENT, FUNCTION
 from reporter.geometry.neighbours import compare
 from reporter.geometry.rows import Rows
 from reporter.observables.bootstrap import REPLICATES

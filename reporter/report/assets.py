@@ -11,7 +11,7 @@ from pathlib import Path
 
 import vl_convert
 
-from reporter.report.charts.theme import THEMES
+from reporter.charts.styles import THEMES
 from reporter.report.templating import folder
 
 VEGA_LITE = "6.4"

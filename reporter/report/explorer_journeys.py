@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reporter.report import journey_charts
-from reporter.report.columns import pack, tidy
-from reporter.report.explorer import Explorer, Read, read_source, styled
-from reporter.report.queries import Query
-from reporter.report.styles import Styles
+from reporter.charts import journeys as journey_charts
+from reporter.charts.chart import Query, Read
+from reporter.charts.columns import pack, tidy
+from reporter.charts.styles import Styles
+from reporter.report.explorer import Explorer, read_source, styled
 
 if TYPE_CHECKING:
     import pandas as pd

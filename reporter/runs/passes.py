@@ -12,10 +12,9 @@ import numpy as np
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, measure, settle_precision
 from reporter.forward.places import Layout, Site
-from reporter.forward.readout import Readout
+from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
 from reporter.forward.type_counts import count_types
-from reporter.forward.vocabulary import Vocabulary
 from reporter.models.head import load_head
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Side
     from reporter.runs.progress import Progress
+    from reporter.spec.reading import SinkSpec
     from reporter.spec.run import RunSpec
-    from reporter.spec.sinks import SinkSpec
     from reporter.texts import Texts
 
 

@@ -5,33 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reporter.analyses.known import KnownStatistics
 from reporter.errors import UsageError
-from reporter.metrics.registry import catalogue_for, forget_plugins, load_plugin, statistics
+from reporter.metrics.registry import METRICS, statistics
+from reporter.registry import forget_plugins, load_plugin
 from reporter.spec.load import load_studies, parse_study, plugins_of, read_text
+from reporter.spec.offer import Offer
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from reporter.spec.claim_parts import Fixed
-
-Known = tuple[dict[str, "type[BaseModel]"], Mapping[str, Mapping[str, str]], "Fixed"]
 _HANDED_OVER = Path("study")  # what messages call a study that is no file; its relative paths start from here
 
 
-def known(plugins: Collection[Path] = ()) -> Known:
-    """Return what a study may ask for: options of metrics, statistics of metrics and analyses, and fixed ends.
+def offer(plugins: Collection[Path] = ()) -> Offer:
+    """Return what a study may ask for.
 
     Args:
         plugins: the study's plugins, loaded; those of other studies are not for it.
     """
-    metrics = catalogue_for(plugins)
-    fixed = {f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed}
-    return {name: m.options for name, m in metrics.items()}, KnownStatistics(statistics(metrics)), fixed
+    metrics = METRICS.all(plugins)
+    return Offer(
+        metrics={name: m.options for name, m in metrics.items()},
+        statistics=KnownStatistics(statistics(metrics)),
+        fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
+    )
 
 
 def read_study(path: Path) -> StudyFile:
@@ -95,7 +94,7 @@ def _parse(text: str, path: Path, loaded: set[Path]) -> StudyFile:
         if plugin.resolve() not in loaded:
             load_plugin(plugin)
             loaded.add(plugin.resolve())
-    return parse_study(text, path, *known(plugins))
+    return parse_study(text, path, offer(plugins))
 
 
 def _as_text(value: object) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from reporter.spec.offer import offer_of
 from reporter.spec.part import Complaint, Name, Part, Text, failure, one_of
 from reporter.spec.problems import hint, show
 from reporter.spec.reading import Site, View
@@ -24,12 +24,6 @@ of the corpus."""
 ONE_ITEM = ("groups", "vocabulary")
 """Analyses that look at all their items together, so that a claim need not name one."""
 
-Statistics = Mapping[str, Mapping[str, str]]
-"""By metric, the names of its statistics and what each has one number for (``Statistic.per``)."""
-
-Fixed = Mapping[str, tuple[tuple[str, float], ...]]
-"""By full name of a statistic, the ends of a profile (``first``, ``last``) whose value is fixed by definition."""
-
 
 def _measure(value: str, info: ValidationInfo) -> str:
     """Return ``metric.statistic`` if there is such a statistic, as far as the validation context knows."""
@@ -37,9 +31,9 @@ def _measure(value: str, info: ValidationInfo) -> str:
     if not (metric and dot and statistic):
         message = f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}"
         raise failure(Complaint(message))
-    context = info.context or {}
-    known: Statistics = context.get("statistics", {})
-    names = dict.fromkeys([*context.get("metrics", {}), *known])
+    offer = offer_of(info)
+    known = offer.statistics
+    names = dict.fromkeys([*offer.metrics, *known])
     if metric not in names:
         raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'there are')}"))
     if metric in known and statistic not in known[metric]:
@@ -121,7 +115,7 @@ class MetricNumber(Part):
     @model_validator(mode="after")
     def _a_layer_where_there_are_layers(self, info: ValidationInfo) -> MetricNumber:
         metric, _, statistic = self.metric.partition(".")
-        per = (info.context or {}).get("statistics", {}).get(metric, {}).get(statistic)
+        per = offer_of(info).statistics.get(metric, {}).get(statistic)
         if per in ("layer", "step") and self.layer is None and self.site not in ("embedding", "final"):
             message = f"'{self.metric}' is measured at every layer; say which with 'layer'"
             raise failure(Complaint(message, ("metric",)))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS, Fixed
+from reporter.spec.claim_parts import ANALYSES, GROUPS, ONE_ITEM, TYPE_COLUMNS
+from reporter.spec.offer import Fixed
 from reporter.spec.part import Complaint
 from reporter.spec.problems import Location, hint
 

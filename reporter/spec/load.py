@@ -7,9 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reporter.spec.claim_parts import Fixed, Statistics
 from reporter.spec.claim_references import fixed_peaks
-from reporter.spec.metrics import Catalogue
+from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.references import contradictions
@@ -17,42 +16,33 @@ from reporter.spec.study import Study, StudyFile
 from reporter.spec.yaml_reader import Document, read_yaml
 
 
-def load_study(
-    path: Path, metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
-) -> StudyFile:
+def load_study(path: Path, offer: Offer) -> StudyFile:
     """Read and check a study.
 
     Args:
         path: the YAML file.
-        metrics: each metric's name and the Pydantic model of its options.
-        statistics: each metric's statistics, and what each has one number for; without them, claims are not checked
-            for statistics that do not exist.
-        fixed: where statistics have their value by definition, so that a claim of a peak there says nothing.
+        offer: what it may ask for.
 
     Raises:
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
             of the file.
     """
-    return parse_study(read_text(path), path, metrics, statistics, fixed)
+    return parse_study(read_text(path), path, offer)
 
 
-def parse_study(
-    text: str, path: Path, metrics: Catalogue, statistics: Statistics | None = None, fixed: Fixed | None = None
-) -> StudyFile:
+def parse_study(text: str, path: Path, offer: Offer) -> StudyFile:
     """Check a study like :func:`load_study`, whose text is at hand already.
 
     Args:
         text: YAML.
         path: where it comes from; relative paths start from its folder.
-        metrics: as there.
-        statistics: as there.
-        fixed: as there.
+        offer: what it may ask for.
 
     Raises:
         SpecError: something is wrong with it.
     """
     document = read_yaml(text)
-    study, complaints = _check(document, metrics, statistics or {}, fixed or {})
+    study, complaints = _check(document, offer)
     if study is not None:
         return StudyFile(study, path, text)
     problems = {Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems}
@@ -122,20 +112,18 @@ def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> li
     return files
 
 
-def _check(
-    document: Document, metrics: Catalogue, statistics: Statistics, fixed: Fixed
-) -> tuple[Study | None, list[Complaint]]:
+def _check(document: Document, offer: Offer) -> tuple[Study | None, list[Complaint]]:
     if document.data is None and document.problems:
         return None, []
     if not isinstance(document.data, dict):
         message = f"a study is a mapping that begins with 'study: <id>', got {show(document.data)}"
         return None, [Complaint(message)]
     try:
-        study = Study.model_validate(document.data, context={"metrics": metrics, "statistics": statistics})
+        study = Study.model_validate(document.data, context=offer)
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
         return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data)]))
-    complaints = list(fixed_peaks(study, fixed))
+    complaints = list(fixed_peaks(study, offer.fixed))
     return (None if document.problems or complaints else study), complaints
 
 

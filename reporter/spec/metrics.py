@@ -1,8 +1,4 @@
-"""Which metrics a study asks for, and with which options.
-
-The room ``spec`` knows no metric: whoever loads a study hands over the catalogue, which maps the name of each
-metric to the Pydantic model of its options. It travels as Pydantic's validation context, under ``metrics``.
-"""
+"""Which metrics a study asks for, and with which options."""
 
 from __future__ import annotations
 
@@ -12,10 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError, ValidationInfo
 
+from reporter.spec.offer import offer_of
 from reporter.spec.part import Complaint, Part, complaints_of, failure, join
 from reporter.spec.problems import hint, show
 
 Catalogue = Mapping[str, type[BaseModel]]
+"""By name of a metric, the model of its options."""
 
 
 class MetricChoice(Part):
@@ -36,7 +34,7 @@ def read_metrics(value: Any, info: ValidationInfo) -> Any:
     Raises:
         ValidationError: an unknown metric or option, or a metric that is listed twice.
     """
-    catalogue: Catalogue = (info.context or {}).get("metrics", {})
+    catalogue = offer_of(info).metrics
     if value == "all":
         return _all(catalogue)
     if value == "none":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,11 +35,13 @@ class Complaint:
         message: what is wrong and what to do.
         location: the path from the part that is being checked.
         anchor: what to point at.
+        unknown: whether it is about a key that the part does not know.
     """
 
     message: str
     location: Location = ()
     anchor: Anchor = "value"
+    unknown: bool = False
 
 
 def failure(*complaints: Complaint) -> ValidationError:
@@ -179,7 +181,8 @@ AsTuple = Strict(False)
 
 def _details(complaint: Complaint) -> InitErrorDetails:
     # The message travels as context: Pydantic would take braces in a template for placeholders.
-    error = PydanticCustomError("study", "{message}", {"message": complaint.message, "anchor": complaint.anchor})
+    context = {"message": complaint.message, "anchor": complaint.anchor, "unknown": complaint.unknown}
+    error = PydanticCustomError("study", "{message}", context)
     return InitErrorDetails(type=error, loc=complaint.location, input=None)
 
 
@@ -192,7 +195,7 @@ def _no_kind(value: Mapping[str, Any], kinds: Mapping[str, type[Part]]) -> Compl
 
 def _of_other_kind(complaint: Complaint, kind: str, kinds: Mapping[str, type[Part]]) -> Complaint:
     """Say so when an unknown key is right in itself, but belongs to another kind of part."""
-    if len(complaint.location) != 1 or not complaint.message.startswith("unknown key"):
+    if len(complaint.location) != 1 or not complaint.unknown:
         return complaint
     key = complaint.location[0]
     owners = [other for other, part in kinds.items() if other != kind and key in part.model_fields]
@@ -207,13 +210,13 @@ def _translate(details: ErrorDetails, known: Sequence[str]) -> Complaint:
         location, anchor = details["loc"], context["anchor"]
         if location and location[-1] == "[key]":  # Pydantic's mark for "the key, not its value"
             location, anchor = location[:-1], "key"
-        return Complaint(context["message"], location, anchor)
+        return Complaint(context["message"], location, anchor, context["unknown"])
     if details["type"] == "missing":
         return Complaint("missing key", details["loc"], "parent")
     if details["type"] == "extra_forbidden":
         wrong = str(details["loc"][-1])
         names = known if len(details["loc"]) == 1 else ()
-        return Complaint(f"unknown key{hint(wrong, names, 'known here')}", details["loc"], "key")
+        return Complaint(f"unknown key{hint(wrong, names, 'known here')}", details["loc"], "key", unknown=True)
     return Complaint(_sentence(details["type"], details["msg"], details["input"], context), details["loc"])
 
 
@@ -276,4 +279,4 @@ def _about_quotes(expected: str, value: Any) -> str:
 
 def join(complaints: Iterable[Complaint], *before: str | int) -> list[Complaint]:
     """Put the keys ``before`` in front of every complaint's location."""
-    return [Complaint(c.message, (*before, *c.location), c.anchor) for c in complaints]
+    return [replace(c, location=(*before, *c.location)) for c in complaints]

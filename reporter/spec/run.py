@@ -33,5 +33,4 @@ class RunSpec(Part):
         description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
     )
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
-    engine: Literal["local"] = Field("local", description="What runs the shards: this process.")
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")

@@ -8,16 +8,17 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from reporter.spec.metrics import Catalogue
+from reporter.spec.offer import Offer
 from reporter.spec.study import Study
 
 
-def study_schema(metrics: Catalogue) -> dict[str, Any]:
+def study_schema(offer: Offer) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a study file, with the options of every metric.
 
     Args:
-        metrics: each metric's name and the Pydantic model of its options.
+        offer: what a study may ask for.
     """
+    metrics = offer.metrics
     models: list[type[BaseModel]] = [Study, *metrics.values()]
     references, together = models_json_schema([(model, "validation") for model in models])
     definitions = together["$defs"]

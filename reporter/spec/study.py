@@ -20,10 +20,9 @@ from reporter.spec.pairs import PairsSpec
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats
 from reporter.spec.probes import ProbeSpec
 from reporter.spec.problems import show
-from reporter.spec.reading import NullBaseline, Site, View
+from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
 from reporter.spec.references import contradictions
 from reporter.spec.run import RunSpec
-from reporter.spec.sinks import SinkSpec
 from reporter.spec.vocabulary import Vocabulary
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"

@@ -19,8 +19,7 @@ from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.runs.plan import Plan
-
-Known = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
+    from reporter.spec.offer import Offer
 
 
 @dataclass(frozen=True)
@@ -70,19 +69,19 @@ class Cell:
         return int(self.counted["tokens"]) * int(self.facts["parameters"])
 
 
-def find_study(study: str, out: Path, known: Known) -> StudyFile:
+def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
     """Return a study by its file, or by its id as the database holds it; relative paths then start from here.
 
     Args:
         study: a YAML file or an id.
         out: the results folder.
-        known: what a study may ask for, as ``load_study`` takes it.
+        offer: what a study may ask for.
 
     Raises:
         UsageError: if there is no such study, or what was stored of it can no longer be read.
     """
     if Path(study).suffix in {".yaml", ".yml"} or Path(study).is_file():
-        return load_study(Path(study), *known)
+        return load_study(Path(study), offer)
     database = out / "results.duckdb"
     if not database.is_file():
         raise UsageError(f"{database}: no results there; run `reporter run STUDY` first, or say --out FOLDER")
@@ -91,8 +90,7 @@ def find_study(study: str, out: Path, known: Known) -> StudyFile:
     if study not in specs:
         raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
     try:
-        context = {"metrics": known[0], "statistics": known[1]}
-        found = Study.model_validate(read_yaml(specs[study]).data, context=context)
+        found = Study.model_validate(read_yaml(specs[study]).data, context=offer)
     except ValidationError as error:
         said = f"what was stored of study '{study}' is no study of this version of reporter"
         raise UsageError(f"{said} ({error.error_count()} problems); name its YAML file instead") from error

@@ -1,4 +1,7 @@
-"""How far a number that was measured again lies from the one that is stored, and how far it may."""
+"""How far a number that was measured again lies from the one that is stored, and how far it may.
+
+The numbers of all tables are read in one form.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ import numpy as np
 from reporter.verify.reading import Found, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
+
+    from reporter.store import Store
 
 MEANS = 1e-5
 """Relative, for means and sums of float32 states: their rounding, 6e-8, grown by the layers and by cosines."""
@@ -182,3 +189,42 @@ def counts(stored: Mapping[str, Any], again: Mapping[str, int], cell: str) -> di
             f"cells.{name}", 1, away, away / max(was, 1.0), MEANS, cell, was, float(number), None
         )
     return found
+
+
+_CELL = "WHERE study = ? AND model = ? AND checkpoint = ? AND corpus = ?"
+_FACTS = (
+    *("texts", "count", "position_first", "position_last", "layer_first", "layer_last"),
+    *("norm_ratio", "dominance", "dimension"),
+)
+_TABLES = (
+    f"SELECT metric, statistic, view, site, layer, value, ci_low, ci_high FROM layer_metrics {_CELL}",
+    f"SELECT metric, 'curve' AS statistic, view, site, layer, rank AS other, value FROM spectra {_CELL}",
+    f"""SELECT 'sink_cuts' AS metric, unnest([statistic, 'left_out']) AS statistic,
+        format('{{}} {{:g}}', rule, cut) AS view, site, layer, unnest([value, left_out]) AS value
+        FROM sink_cuts {_CELL}""",
+    f"""SELECT 'sinks' AS metric, unnest({list(_FACTS)}) AS statistic, concat('token ', token_id, if(position_first = 0,
+        ' at position 0', ' further on'), if(own, '', ', not own')) AS view, NULL AS site, NULL AS layer,
+        unnest([{", ".join(_FACTS)}]::DOUBLE[]) AS value FROM sinks {_CELL}""",
+    f"""SELECT 'sinks' AS metric, 'types' AS statistic, '' AS view, NULL AS site, NULL AS layer, count(*) AS value
+        FROM sinks {_CELL}""",
+)
+_PAIRS = """SELECT metric, statistic, view, if(layer_a = 0, 'embedding', 'block') AS site, layer_a AS layer,
+    layer_b AS other, value, ci_low, ci_high FROM layer_pairs
+    WHERE study = ? AND corpus = ? AND model_a = ? AND checkpoint_a = ? AND model_b = ? AND checkpoint_b = ?"""
+
+
+def stored_numbers(store: Store, study: str, model: str, checkpoint: str, corpus: str) -> dict[str, Numbers]:
+    """Return what is stored of a cell by metric; the tables ``sinks`` and ``sink_cuts`` count as metrics of their own.
+
+    Their view says which sinks, or which cut. Numbers without a value are among them.
+    """
+    found: dict[str, Numbers] = {}
+    for query in _TABLES:
+        for metric, numbers in numbers_of(store.frame(query, [study, model, checkpoint, corpus])).items():
+            found[metric] = {**found.get(metric, {}), **numbers}
+    return {**found, **stored_pairs(store, study, corpus, [model, checkpoint] * 2)}
+
+
+def stored_pairs(store: Store, study: str, corpus: str, sides: Sequence[str]) -> dict[str, Numbers]:
+    """Return what is stored of the layers of two sides, each a model and its checkpoint, by metric."""
+    return dict(numbers_of(store.frame(_PAIRS, [study, corpus, *sides])))

@@ -22,18 +22,17 @@ from reporter.store import Store, joined
 from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, variance
 from reporter.verify.by_neighbour import intrinsic_dimension
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
-from reporter.verify.by_token import convergence, motion
-from reporter.verify.cells import Asked, Cell, Known, choose, find_study
-from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing
-from reporter.verify.loss import loss
+from reporter.verify.by_token import convergence, loss, motion
+from reporter.verify.cells import Asked, Cell, choose, find_study
+from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.verify.plain_model import PlainModel, load_language_model
 from reporter.verify.reading import Found, Reading, tokenised
-from reporter.verify.stored import stored_numbers, stored_pairs
 from reporter.verify.tokens import Rule
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Plan
+    from reporter.spec.offer import Offer
 
 Path_ = Callable[[Reading, Mapping[str, Any]], Iterator[Found]]
 
@@ -107,7 +106,7 @@ class Verification:
 
 
 def verify(
-    study: str, out: Path, known: Known, asked: Asked, *, offline: bool = False, progress: Progress | None = None
+    study: str, out: Path, offer: Offer, asked: Asked, *, offline: bool = False, progress: Progress | None = None
 ) -> Verification:
     """Measure a few cells of a finished study again and compare.
 
@@ -117,7 +116,7 @@ def verify(
     Args:
         study: the study's YAML file or id.
         out: the results folder.
-        known: what a study may ask for.
+        offer: what a study may ask for.
         asked: which cells.
         offline: never ask a hub.
         progress: where progress is shown; standard error by default.
@@ -126,7 +125,7 @@ def verify(
         UsageError: if there is nothing to measure again.
     """
     progress = progress or Progress()
-    file = find_study(study, out, known)
+    file = find_study(study, out, offer)
     plan = plan_study(file, out, offline=offline)
     store = Store(out / "results.duckdb")
     cells, left_out = choose(plan, store, asked)

@@ -19,9 +19,8 @@ from reporter.weights import vocabulary as words
 from reporter.weights.distributions import Distribution, PairHistograms, between, gathered, of_norms, within
 from reporter.weights.extremes import Among, OutlierPairs, Outliers, PairExtremes, RankedToken, TokenPair, ranked
 from reporter.weights.kinds import Kind, StaticVectors, static_vectors
-from reporter.weights.projections import Method, Point, of_components, of_neighbours, sample
+from reporter.weights.projections import Method, Point, Spectrum, of_components, of_neighbours, sample, spectrum
 from reporter.weights.rows import VocabularyShare
-from reporter.weights.spectra import Spectrum, spectrum
 from reporter.weights.tables import Repeats, mean, norms, repeats
 from reporter.weights.token_classes import NO_TEXT, classify
 
@@ -37,7 +36,6 @@ class StaticOptions:
         extremes: how many tokens and pairs at each end; 0 leaves the extremes out, which need all pairs.
         outliers: how many token–position pairs are listed.
         outlier_threshold: from which |cosine| on.
-        most_pairs: beyond so many pairs, distributions are those of pairs with a random sample of rows; None: all.
         points: how many tokens a picture shows, besides all positions and types.
         methods: pictures besides PCA: ``tsne``, ``umap``.
         seed: of samples, maps and noise.
@@ -46,7 +44,6 @@ class StaticOptions:
     extremes: int = 20
     outliers: int = 100
     outlier_threshold: float = 0.2
-    most_pairs: int | None = None
     points: int = 2000
     methods: tuple[Method, ...] = ("tsne",)
     seed: int = 0
@@ -183,25 +180,22 @@ class _Work:
     def _pairs(self) -> tuple[list[Distribution], list[TokenPair]]:
         found = [of_norms(kind, sizes) for kind, sizes in self.sizes.items() if (sizes > 0).any()]
         tokens, n = self.rows["token"], len(self.rows["token"])
-        limit, seed = self.options.most_pairs, self.options.seed
-        every = limit is None or n * (n - 1) // 2 <= limit
         k = self.options.extremes
         extremes = [PairExtremes(k, count, among) for among, count in self.among.items() if k and n > 1]
         pairs: list[TokenPair] = []
         if extremes:
-            histograms = PairHistograms(tokens.norms, tokens.norms) if every else None
-            consumers: list[Consumer] = [*extremes]  # one walk feeds all
-            consumers += [histograms] if histograms else []
+            histograms = PairHistograms(tokens.norms, tokens.norms)
+            consumers: list[Consumer] = [*extremes, histograms]  # one walk feeds all
             pairs_within(tokens, consumers, what="token–token pairs", progress=self.progress)
             pairs = [pair for ends in extremes for pair in ends.pairs(tokens)]
-            found += gathered(histograms, ("token", "token"), (n, n), None) if histograms else []
-        if not (extremes and every):
-            found += within("token", tokens, limit, seed, self.progress)
+            found += gathered(histograms, ("token", "token"), (n, n))
+        else:
+            found += within("token", tokens, self.progress)
         for kind in self.tables.keys() - {"token"}:
-            found += within(kind, self.rows[kind], limit, seed, self.progress)
+            found += within(kind, self.rows[kind], self.progress)
         for a, b in combinations(self.tables, 2):
             if self.vectors.comparable(a, b):
-                found += between((a, b), self.rows[a], self.rows[b], limit, seed, self.progress)
+                found += between((a, b), self.rows[a], self.rows[b], self.progress)
             else:
                 self.reasons[f"{a}–{b} pairs"] = "these vectors have different dimensions"
         return found, pairs

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 
-from reporter.geometry.arrays import Floats, Ints, Progress, silent
+from reporter.geometry.arrays import Floats, Progress, silent
 from reporter.geometry.histograms import Histogram, Summary
 from reporter.geometry.pairs import MEASURES, Tile, Workspace, pairs_between, pairs_within
 from reporter.geometry.rows import Measure, Rows
@@ -24,8 +23,6 @@ class Distribution:
             tells nothing below 1/1000 of the norms.
         kind_a: of one side.
         kind_b: of the other side, the same one within a kind; None for norms.
-        exact: whether every pair was counted; otherwise those with at least one of ``drawn`` rows.
-        drawn: how many rows of ``kind_a`` were drawn at random; all of them where exact.
         rows_a: rows of ``kind_a`` that are not zero.
         rows_b: of ``kind_b``.
         summary: the numbers.
@@ -34,8 +31,6 @@ class Distribution:
     measure: Measure | Literal["norm"]
     kind_a: Kind
     kind_b: Kind | None
-    exact: bool
-    drawn: int
     rows_a: int
     rows_b: int | None
     summary: Summary
@@ -72,83 +67,48 @@ def of_norms(kind: Kind, norms: Floats) -> Distribution:
     kept = norms[norms > 0]
     histogram = Histogram(0, float(kept.max()))
     histogram.take(torch.from_numpy(kept).float(), Workspace(torch.device("cpu")))
-    return Distribution("norm", kind, None, True, len(kept), len(kept), None, histogram.summary())
+    return Distribution("norm", kind, None, len(kept), None, histogram.summary())
 
 
-def gathered(
-    filled: PairHistograms, kinds: tuple[Kind, Kind], rows: tuple[int, int], drawn: int | None
-) -> list[Distribution]:
+def gathered(filled: PairHistograms, kinds: tuple[Kind, Kind], rows: tuple[int, int]) -> list[Distribution]:
     """Return the three distributions of filled histograms.
 
     Args:
         filled: the histograms.
         kinds: of both sides.
         rows: on both sides.
-        drawn: rows that were drawn of the first side; None where all pairs were counted.
     """
     found = filled.summaries()
-    (a, b), (rows_a, rows_b) = kinds, rows
-    exact = drawn is None
-    return [
-        Distribution(m, a, b, exact, rows_a if drawn is None else drawn, rows_a, rows_b, found[m]) for m in MEASURES
-    ]
+    return [Distribution(measure, *kinds, *rows, found[measure]) for measure in MEASURES]
 
 
-def within(
-    kind: Kind, rows: Rows, most_pairs: int | None, seed: int, progress: Progress = silent
-) -> list[Distribution]:
+def within(kind: Kind, rows: Rows, progress: Progress = silent) -> list[Distribution]:
     """Return the distributions of a kind's own pairs; none for fewer than two rows.
 
     Args:
         kind: what the rows are called.
         rows: the rows.
-        most_pairs: beyond so many pairs, rows are drawn with whose pairs it is about as many; None: no limit.
-        seed: of that drawing.
         progress: told of each block.
     """
     n = len(rows)
     if n < 2:
         return []
     filled = PairHistograms(rows.norms, rows.norms)
-    what = f"{kind}–{kind} pairs"
-    if most_pairs is None or n * (n - 1) // 2 <= most_pairs:
-        pairs_within(rows, [filled], what=what, progress=progress)
-        return gathered(filled, (kind, kind), (n, n), None)
-    drawn = max(2, min(n, most_pairs // n))
-    pairs_within(rows.pick(_shuffled(rows, seed)), [filled], first=drawn, what=what, progress=progress)
-    return gathered(filled, (kind, kind), (n, n), drawn)
+    pairs_within(rows, [filled], what=f"{kind}–{kind} pairs", progress=progress)
+    return gathered(filled, (kind, kind), (n, n))
 
 
-def between(
-    kinds: tuple[Kind, Kind],
-    a: Rows,
-    b: Rows,
-    most_pairs: int | None,
-    seed: int,
-    progress: Progress = silent,
-) -> list[Distribution]:
+def between(kinds: tuple[Kind, Kind], a: Rows, b: Rows, progress: Progress = silent) -> list[Distribution]:
     """Return the distributions of pairs of two kinds; none where one of them has no rows.
 
     Args:
         kinds: what they are called.
-        a: rows of the first, which are drawn from where there are too many pairs.
+        a: rows of the first.
         b: rows of the second.
-        most_pairs: as in ``within``.
-        seed: as in ``within``.
         progress: told of each block.
     """
     if not len(a) or not len(b):
         return []
     filled = PairHistograms(a.norms, b.norms)
-    what = f"{kinds[0]}–{kinds[1]} pairs"
-    drawn = None
-    rows = a
-    if most_pairs is not None and len(a) * len(b) > most_pairs:
-        drawn = max(1, min(len(a), most_pairs // len(b)))
-        rows = a.pick(_shuffled(a, seed)[:drawn])
-    pairs_between(rows, b, [filled], what=what, progress=progress)
-    return gathered(filled, kinds, (len(a), len(b)), drawn)
-
-
-def _shuffled(rows: Rows, seed: int) -> Ints:
-    return np.random.default_rng(seed).permutation(len(rows))
+    pairs_between(a, b, [filled], what=f"{kinds[0]}–{kinds[1]} pairs", progress=progress)
+    return gathered(filled, kinds, (len(a), len(b)))

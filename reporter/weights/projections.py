@@ -1,4 +1,4 @@
-"""Pictures of vectors in two or three dimensions: PCA, t-SNE and UMAP."""
+"""Pictures of vectors in two or three dimensions, PCA, t-SNE and UMAP; and how much the components explain."""
 
 from __future__ import annotations
 
@@ -139,3 +139,31 @@ def _chosen(table: Tensor, rows: Ints) -> Tensor:
 def _rows(table: Tensor, rows: Ints) -> Floats:
     found = [block.cpu().numpy() for _, block in blocks(_chosen(table, rows))]
     return np.concatenate([np.zeros((0, table.shape[1])), *found])
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """How much variance how many components explain.
+
+    Args:
+        kinds: whose vectors: one kind, or several together.
+        n: how many vectors.
+        d: their dimension.
+        eigenvalues: of the covariance (1/n), largest first, (min(d, n − 1),).
+        shares: λ / Σλ.
+        explained: by the first 1, 2, … components, the sums of these shares.
+    """
+
+    kinds: tuple[Kind, ...]
+    n: int
+    d: int
+    eigenvalues: Floats
+    shares: Floats
+    explained: Floats
+
+
+def spectrum(kinds: tuple[Kind, ...], axes: Axes) -> Spectrum:
+    """Return the curve of explained variance."""
+    shares = axes.eigenvalues / axes.eigenvalues.sum()
+    explained = np.minimum(1.0, np.cumsum(shares))
+    return Spectrum(kinds, axes.n, len(axes.mean), axes.eigenvalues, shares, explained)

@@ -179,11 +179,11 @@ def _memory(model: Path, words: int, here: Path) -> None:
 
 def _run_and_tell_peak(study: Path, out: Path) -> float:
     """Run a study in this process; return its peak memory in MiB."""
-    from reporter.metrics.registry import catalogue
     from reporter.runs.runner import run_studies
+    from reporter.runs.studies import offer
     from reporter.spec import load_study
 
-    run_studies([load_study(study, {name: m.options for name, m in catalogue().items()})], out)
+    run_studies([load_study(study, offer())], out)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

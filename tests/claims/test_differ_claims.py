@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from reporter.claims.sizes import foreseen
-from reporter.metrics.registry import catalogue, statistics
+from reporter.runs.studies import offer
 from reporter.spec import load_study
 
 A, B = [0.50, 0.62, 0.55, 0.71], [0.20, 0.31, 0.26]
@@ -195,7 +195,7 @@ def test_a_corpus_that_models_are_trained_on_is_not_to_be_thinned(world):
         "         e: {says: x, differ: {metric: variance.total, a: tweets, b: tweets, models: m, is: above}}}\n"
     )
     (world.folder / "study.yaml").write_text(text)
-    study = load_study(world.folder / "study.yaml", {n: m.options for n, m in catalogue().items()}, statistics()).study
+    study = load_study(world.folder / "study.yaml", offer()).study
     said = list(foreseen(study, {"wiki": 9000, "tweets": 1000}))
     assert [text.split(" cannot")[0] for text in said] == ["claim c", "claim d"]
     assert said[0].endswith(

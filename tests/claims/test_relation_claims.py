@@ -58,7 +58,7 @@ def test_relatives_alone_are_shown_and_not_tested(world):
 
 def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
     from reporter.claims import judge
-    from reporter.metrics.registry import catalogue, statistics
+    from reporter.runs.studies import offer
     from reporter.spec import load_study
 
     lines = []
@@ -69,8 +69,7 @@ def test_scores_from_elsewhere_are_correlated_over_models(world, tmp_path):
         "study: s\nmodels:\n" + "".join(lines) + "corpora: {wiki: {texts: [a]}}\nclaims:\n"
         "  c: {says: x, relation: {x: convergence.rate, y: scores.sst2, over: models, is: negative}}\n"
     )
-    known = {name: metric.options for name, metric in catalogue().items()}
-    (found,) = judge(world.store, load_study(tmp_path / "s.yaml", known, statistics()).study)
+    (found,) = judge(world.store, load_study(tmp_path / "s.yaml", offer()).study)
     assert found.verdict == "refuted" and found.value == pytest.approx(1, abs=1e-3)
 
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from reporter.diff.changes import Change
-from reporter.diff.spec import spec_changes
+from reporter.diff.spec import Change, spec_changes
 
 BASE = """
 study: s

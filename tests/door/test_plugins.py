@@ -11,8 +11,9 @@ from door.conftest import MODEL
 from typer.testing import CliRunner
 
 import reporter
+from reporter import registry
 from reporter.cli import app
-from reporter.metrics import registry
+from reporter.metrics.registry import METRICS
 from reporter.runs.planner import plan_study
 from reporter.runs.studies import study_of
 
@@ -146,10 +147,10 @@ def test_a_cell_of_a_notebook_can_define_one_and_run_again():
         for factor in (1, 3):
             run_cell(METRIC.replace('"mine"', '"celled"').replace("float(", f"{factor} * float("))
             found.append(
-                (reporter.measure(x, ["celled"]).layer_metrics["value"].tolist(), registry.catalogue()["celled"].code)
+                (reporter.measure(x, ["celled"]).layer_metrics["value"].tolist(), METRICS.all()["celled"].code)
             )
     finally:
-        registry._found.pop("celled", None)
+        METRICS.forget(["celled"])
     (once, code), (thrice, other) = found
     assert once == pytest.approx([3**0.5, 12**0.5]) and thrice == pytest.approx([3 * value for value in once])
     assert code != other

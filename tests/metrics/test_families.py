@@ -12,9 +12,8 @@ from oracles.families import FAMILIES, WORDS, build_family
 from reporter.errors import ReporterError
 from reporter.forward.measure import Settings, measure
 from reporter.forward.places import Layout
-from reporter.forward.readout import Readout
+from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.type_counts import count_types
-from reporter.forward.vocabulary import Vocabulary
 from reporter.metrics.registry import catalogue
 from reporter.models.head import load_head
 from reporter.models.load import load

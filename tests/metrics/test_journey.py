@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts, fake_vocabulary, made_up_texts
 
-from reporter.forward.vocabulary import CONTENT, FUNCTION, NO_WORD, Vocabulary
+from reporter.forward.readout import CONTENT, FUNCTION, NO_WORD, Vocabulary
 
 TEXTS = 50
 

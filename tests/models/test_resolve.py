@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.models import file_hashes
+from reporter.models import model_folder
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.resolve import resolve
 from reporter.spec.models import CheckpointSpec, PathModel
@@ -73,14 +73,14 @@ def test_how_it_is_loaded_is_part_of_the_fingerprint(found: Found, copy: Path) -
 
 
 def test_big_files_are_read_once(found: Found, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_hashes, "_WORTH_REMEMBERING", 0)
-    monkeypatch.setattr(file_hashes, "_SETTLED", 0)
+    monkeypatch.setattr(model_folder, "_WORTH_REMEMBERING", 0)
+    monkeypatch.setattr(model_folder, "_SETTLED", 0)
     before = found(copy).fingerprint
 
     def fail(*args: object) -> None:
         raise AssertionError("a file was read again")
 
-    monkeypatch.setattr("reporter.models.file_hashes.hashlib.file_digest", fail)
+    monkeypatch.setattr("reporter.models.model_folder.hashlib.file_digest", fail)
     assert found(copy).fingerprint == before
     (copy / "config.json").write_text("{}")
     with pytest.raises(AssertionError, match="read again"):

@@ -16,8 +16,8 @@ def make_batch():
 
         from reporter.forward.hidden_batch import HiddenBatch
         from reporter.forward.places import Layout
+        from reporter.forward.readout import Vocabulary
         from reporter.forward.strata import Sinks
-        from reporter.forward.vocabulary import Vocabulary
 
         texts = np.asarray(texts, dtype=np.int64)
         count = len(texts)

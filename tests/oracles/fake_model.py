@@ -161,7 +161,7 @@ def fake_vocabulary(model):
     """Of the words one third each is none, a function word, a content word; every tenth goes on with the one before."""
     import torch
 
-    from reporter.forward.vocabulary import Vocabulary
+    from reporter.forward.readout import Vocabulary
 
     ids = np.arange(FIRST_WORD + WORDS)
     kinds = np.where(ids < FIRST_WORD, 0, ids % 3)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.metrics.registry import catalogue
 from reporter.runs.progress import Progress
 from reporter.runs.runner import Outcome, run_studies
+from reporter.runs.studies import offer
 from reporter.spec import StudyFile, load_study
 from reporter.store import Store
 
@@ -40,7 +40,7 @@ def study(tmp_path: Path) -> Callable[..., StudyFile]:
             text = text.replace(old, new)
         path = tmp_path / f"{name}.yaml"
         path.write_text(text, "utf-8")
-        return load_study(path, {n: m.options for n, m in catalogue().items()})
+        return load_study(path, offer())
 
     return write
 
@@ -51,7 +51,7 @@ def warm_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("warm")
     path = folder / "tiny.yaml"
     path.write_text(STUDY, "utf-8")
-    file = load_study(path, {n: m.options for n, m in catalogue().items()})
+    file = load_study(path, offer())
     assert run_studies([file], folder / "results", progress=Progress(io.StringIO())).failed == 0
     return folder / "results"
 

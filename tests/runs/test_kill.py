@@ -13,7 +13,7 @@ NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from reporter.metrics.registry import catalogue
+from reporter.runs.studies import offer
 from reporter.runs import passes, runner
 from reporter.spec import load_study
 from reporter.texts import tokens
@@ -30,7 +30,7 @@ def measure(*args, **kwargs):
 
 if sys.argv[3] == "kill":
     passes.measure = measure
-file = load_study(Path(sys.argv[1]), {n: m.options for n, m in catalogue().items()})
+file = load_study(Path(sys.argv[1]), offer())
 runner.run_studies([file], Path(sys.argv[2]), only=["dec", "nested"])
 """
 

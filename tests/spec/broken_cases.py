@@ -296,7 +296,6 @@ BROKEN = [
         MODEL + "run: {device: »gpu}\n",
         ["run.device: expected 'auto', 'cpu', 'mps', 'cuda' or 'cuda:0', got text 'gpu'"],
     ),
-    (MODEL + "run: {engine: »ray}\n", ["run.engine: expected 'local', got text 'ray'"]),
     (MODEL + "run: {batch_tokens: »0}\n", ["run.batch_tokens: must be at least 1, got 0"]),
     (MODEL + "run: {seed: »-1}\n", ["run.seed: must be at least 0, got -1"]),
     ("study: s\n»\tmodels: x\n", ["a tab cannot indent or begin a value; use spaces"]),

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from reporter.spec import SpecError, Study, load_study
+from reporter.spec.offer import Offer
 
 
 class NoOptions(BaseModel):
@@ -36,7 +37,7 @@ def load(tmp_path: Path, catalogue: dict[str, type[BaseModel]]) -> Callable[[str
     def read(text: str | bytes) -> Study:
         path = tmp_path / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_study(path, catalogue).study
+        return load_study(path, Offer(catalogue)).study
 
     return read
 

@@ -11,6 +11,7 @@ import pytest
 from reporter.spec import SpecError, Study, load_study
 from reporter.spec.claim_parts import MetricNumber, SqlNumber
 from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
+from reporter.spec.offer import Offer
 
 HEAD = """study: s
 models: {bert: {path: x, scores: {sst2: 0.9}}, gpt2: gpt2}
@@ -198,7 +199,7 @@ def read(tmp_path: Path, catalogue) -> Callable[[str], Study]:
     def load(claims: str) -> Study:
         path = tmp_path / "study.yaml"
         path.write_text(HEAD + claims, "utf-8")
-        return load_study(path, catalogue, STATISTICS).study
+        return load_study(path, Offer(catalogue, STATISTICS)).study
 
     return load
 
@@ -265,7 +266,7 @@ def test_a_claim_on_numbers_of_texts_needs_texts(catalogue, tmp_path: Path) -> N
         "study: s\nmodels: {m: gpt2}\nclaims: {c: {says: x, value: {metric: convergence.rate, model: m}, above: 0}}\n"
     )
     with pytest.raises(SpecError, match=r"claims.c.value.metric: needs texts; add a corpus under 'corpora'"):
-        load_study(path, catalogue)
+        load_study(path, Offer(catalogue))
 
 
 @pytest.mark.parametrize(
@@ -284,9 +285,9 @@ def test_claims_on_what_analyses_look_at(catalogue, tmp_path: Path, claim: str, 
     head = f"study: s\nmodels: {{m: gpt2}}\npairs: {{p: {pairs}, q: {pairs}}}\nclaims:\n  c: {{says: x, "
     path.write_text(head + claim + "}\n")
     with pytest.raises(SpecError, match=re.escape(message)):
-        load_study(path, catalogue, known)
+        load_study(path, Offer(catalogue, known))
     path.write_text(head + "value: {metric: pairs.consistency, model: m, corpus: p, layer: 1}, above: 0}\n")
-    assert load_study(path, catalogue, known).study.claims
+    assert load_study(path, Offer(catalogue, known)).study.claims
 
 
 def test_models_may_be_named_like_groups_of_models(catalogue, tmp_path: Path) -> None:
@@ -295,4 +296,4 @@ def test_models_may_be_named_like_groups_of_models(catalogue, tmp_path: Path) ->
         HEAD.replace("gpt2: gpt2", "all: gpt2")
         + "  c: {says: x, shape: {metric: anisotropy.mean_cosine, models: all, is: flat}}\n"
     )
-    assert load_study(path, catalogue).study.claims
+    assert load_study(path, Offer(catalogue)).study.claims

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reporter.spec import SpecError, load_study
+from reporter.spec.offer import Offer
 
 FIXED = {"convergence.similarity": (("last", 1.0),)}
 
@@ -21,8 +22,8 @@ def test_a_peak_at_the_fixed_end(tmp_path, metrics, at, refused):
     )
     options = {name: metric.options for name, metric in catalogue().items()}
     if not refused:
-        assert load_study(path, options, None, FIXED).study.claims
+        assert load_study(path, Offer(options, fixed=FIXED)).study.claims
         return
     with pytest.raises(SpecError) as caught:
-        load_study(path, options, None, FIXED)
+        load_study(path, Offer(options, fixed=FIXED))
     assert "s.yaml:6:" in str(caught.value) and "claims.c.shape.at: convergence.similarity is 1" in str(caught.value)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from reporter.spec import SpecError, load_study
+from reporter.spec.offer import Offer
 
 VALID: dict[str, Any] = {
     "study": "s",
@@ -106,7 +107,7 @@ def lines_of(text: str | bytes, catalogue: Mapping[str, type[BaseModel]]) -> lis
         path = Path(folder) / "study.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
         try:
-            load_study(path, catalogue)
+            load_study(path, Offer(catalogue))
         except SpecError as error:
             assert error.problems
             lines = str(error).split("\n")

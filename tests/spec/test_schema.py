@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from reporter.spec import Study, study_schema
+from reporter.spec.offer import Offer
 from reporter.spec.yaml_reader import read_yaml
 
 TEXTS = "study: s\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
@@ -59,7 +60,7 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def schema(catalogue: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    return study_schema(catalogue)
+    return study_schema(Offer(catalogue))
 
 
 def test_it_is_a_schema_and_plain_json(schema: dict[str, Any]) -> None:

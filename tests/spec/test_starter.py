@@ -10,6 +10,7 @@ from reporter.errors import UsageError
 from reporter.spec import load_study
 from reporter.spec.corpora import GeneratedCorpus
 from reporter.spec.models import RecipeModel
+from reporter.spec.offer import Offer
 from reporter.spec.starter import write_starter
 
 Catalogue = Mapping[str, type[BaseModel]]
@@ -25,11 +26,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_it_is_a_valid_study_named_like_its_file(catalogue: Catalogue, name: str, file: str) -> None:
     assert write_starter(name) == Path(file)
-    assert load_study(Path(file), catalogue).study.study == Path(file).stem
+    assert load_study(Path(file), Offer(catalogue)).study.study == Path(file).stem
 
 
 def test_it_needs_no_hub_and_compares_an_encoder_with_a_decoder(catalogue: Catalogue) -> None:
-    study = load_study(write_starter("study"), catalogue).study
+    study = load_study(write_starter("study"), Offer(catalogue)).study
     models = list(study.models.values())
     assert all(isinstance(model, RecipeModel) for model in models)
     assert {model.recipe.architecture for model in models if isinstance(model, RecipeModel)} == {
@@ -45,7 +46,7 @@ def test_what_it_shows_in_comments_is_right_too(catalogue: Catalogue) -> None:
     start = lines.index("models:" + lines[next(i for i, s in enumerate(lines) if s.startswith("models:"))][7:])
     shown = [f"  {line[2:]}" if line.startswith("# ") and index > start else line for index, line in enumerate(lines)]
     path.write_text("\n".join(shown) + "\n")
-    study = load_study(path, catalogue).study
+    study = load_study(path, Offer(catalogue)).study
     assert {"bert", "pythia", "mine"} <= set(study.models)
     assert {"notes", "few"} <= set(study.corpora)
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from reporter.errors import UsageError
 from reporter.spec import SpecError, Study, load_studies, load_study
+from reporter.spec.offer import Offer
 from reporter.spec.run import RunSpec
 
 Load = Callable[[str | bytes], Study]
@@ -55,7 +56,7 @@ def test_a_file_remembers_its_text_and_folder(
     text = "study: s\r\nmodels: {m: gpt2}\r\ntitle: é\r\n"
     (tmp_path / "a.yaml").write_bytes(b"\xef\xbb\xbf" + text.encode())
     monkeypatch.chdir(tmp_path)
-    file = load_study(Path("a.yaml"), catalogue)
+    file = load_study(Path("a.yaml"), Offer(catalogue))
     assert file.text == text
     assert file.path == Path("a.yaml")
     assert file.folder == tmp_path.resolve()
@@ -65,7 +66,7 @@ def test_a_file_remembers_its_text_and_folder(
 def test_what_is_no_file_is_said_without_a_line(tmp_path: Path, catalogue: Catalogue) -> None:
     for path, reason in [(tmp_path / "none.yaml", "there is no such file"), (tmp_path, "is a directory")]:
         with pytest.raises(SpecError) as caught:
-            load_study(path, catalogue)
+            load_study(path, Offer(catalogue))
         assert str(caught.value).startswith(f"{path}: {reason}")
         assert isinstance(caught.value, UsageError)
 
@@ -75,7 +76,7 @@ def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, ca
     for path, text in zip(paths, ["study: S\nmodels: {m: gpt2}\n", WITH_TEXTS, "study: t\n"], strict=True):
         path.write_text(text)
     with pytest.raises(SpecError) as caught:
-        load_studies(paths, partial(load_study, metrics=catalogue))
+        load_studies(paths, partial(load_study, offer=Offer(catalogue)))
     assert [Path(problem.file).name for problem in caught.value.problems] == ["a.yaml", "c.yaml"]
 
 
@@ -84,7 +85,7 @@ def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogu
     one.write_text(WITH_TEXTS)
     two.write_text("# again\n" + WITH_TEXTS)
     with pytest.raises(SpecError) as caught:
-        load_studies([one, two], partial(load_study, metrics=catalogue))
+        load_studies([one, two], partial(load_study, offer=Offer(catalogue)))
     assert str(caught.value) == f"{two}:2:8: study: 's' is the id of {one}, too; every study needs its own"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reporter.metrics.registry import catalogue, statistics
+from reporter.runs.studies import offer
 from reporter.spec import StudyFile, load_study
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -20,8 +20,7 @@ def read() -> Callable[[str], StudyFile]:
 
     def get(name: str) -> StudyFile:
         if name not in known:
-            options = {metric.name: metric.options for metric in catalogue().values()}
-            known[name] = load_study(STUDIES / f"{name}.yaml", options, statistics())
+            known[name] = load_study(STUDIES / f"{name}.yaml", offer())
         return known[name]
 
     return get

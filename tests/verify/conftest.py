@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from reporter.metrics.registry import catalogue, statistics
 from reporter.runs.progress import Progress
 from reporter.runs.runner import run_studies
+from reporter.runs.studies import offer
 from reporter.spec import load_study
 from reporter.texts.grammar import grammar_texts
 from reporter.verify import Asked, Verification, verify
@@ -38,15 +38,11 @@ def write_study(folder: Path, text: str, texts: int) -> None:
     (folder / "tiny.yaml").write_text(text.replace("texts.txt", str(folder / "texts.txt")), "utf-8")
 
 
-def known():
-    return {name: metric.options for name, metric in catalogue().items()}, statistics()
-
-
 def compute(path: Path, out: Path) -> None:
     """Run a study without its report, which nobody reads here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.runs.runner._report", lambda out, studies, progress: ())
-        outcome = run_studies([load_study(path, *known())], out, progress=Progress(io.StringIO()))
+        outcome = run_studies([load_study(path, offer())], out, progress=Progress(io.StringIO()))
     assert outcome.failed == 0
 
 
@@ -94,6 +90,6 @@ def again() -> Callable[..., Verification]:
     def go(folder: Path, study: str = "tiny.yaml", **asked: object) -> Verification:
         name = str(folder / study) if study.endswith(".yaml") else study
         progress = Progress(io.StringIO())
-        return verify(name, folder / "results", known(), Asked(**asked), progress=progress)  # type: ignore[arg-type]
+        return verify(name, folder / "results", offer(), Asked(**asked), progress=progress)  # type: ignore[arg-type]
 
     return go

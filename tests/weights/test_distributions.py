@@ -10,7 +10,7 @@ import torch
 
 from reporter.errors import ReporterError
 from reporter.geometry import pairs
-from reporter.geometry.histograms import MOST_BINS, QUANTILES, Histogram
+from reporter.geometry.histograms import MOST_BINS, Histogram
 from reporter.geometry.noise import cosine_above
 from reporter.geometry.pairs import Workspace, pairs_between, pairs_within
 from reporter.geometry.rows import Rows
@@ -50,10 +50,6 @@ def agrees(found: Distribution, values: np.ndarray) -> None:
     np.testing.assert_allclose(s.mean, values.mean(), atol=1e-6 * size)
     np.testing.assert_allclose(s.sd, values.std(), rtol=1e-4)
     np.testing.assert_allclose([s.minimum, s.maximum], [values.min(), values.max()], atol=1e-5 * size)
-    assert [p for p, _ in s.quantiles] == list(QUANTILES)
-    np.testing.assert_allclose(
-        [q for _, q in s.quantiles], np.quantile(values, QUANTILES, method="inverted_cdf"), atol=1e-4 * size
-    )
     edges = np.array([b.low for b in s.bins] + [s.bins[-1].high])
     assert MOST_BINS / 2 - 1 <= len(s.bins) <= MOST_BINS
     np.testing.assert_array_equal([b.high for b in s.bins], edges[1:])  # no gap
@@ -77,11 +73,11 @@ def tile_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 def test_pairs_within_are_all_pairs(tile_size: int) -> None:
     x = vectors(150, 24)
     told: list[tuple[int, int]] = []
-    found = within("token", rows_of(x), None, 0, lambda what, done, total: told.append((done, total)))
+    found = within("token", rows_of(x), lambda what, done, total: told.append((done, total)))
     values = full(x)
     assert [d.measure for d in found] == ["cosine", "distance", "dot"]
     for distribution in found:
-        assert (distribution.exact, distribution.drawn, distribution.rows_a) == (True, 150, 150)
+        assert distribution.rows_a == 150
         agrees(distribution, values[distribution.measure])
     assert told[-1] == (150 * 149 // 2, 150 * 149 // 2)
     assert len(told) == -(-150 // tile_size)
@@ -89,7 +85,7 @@ def test_pairs_within_are_all_pairs(tile_size: int) -> None:
 
 def test_pairs_between_are_all_pairs(tile_size: int) -> None:
     x, y = vectors(90, 24), vectors(33, 24, seed=1, shift=-1)
-    for distribution in between(("token", "position"), rows_of(x), rows_of(y), None, 0):
+    for distribution in between(("token", "position"), rows_of(x), rows_of(y)):
         agrees(distribution, full(x, y)[distribution.measure])
         assert (distribution.kind_a, distribution.kind_b) == ("token", "position")
 
@@ -98,7 +94,7 @@ def test_moments_of_many_pairs_by_closed_forms() -> None:
     """Σ⟨x, y⟩ = ‖Σx‖² − Σ‖x‖², Σ⟨x, y⟩² = ‖XᵀX‖² − Σ‖x‖⁴, Σ‖x − y‖² = 2nΣ‖x‖² − 2‖Σx‖² over ordered pairs."""
     x = vectors(3000, 16).astype(float)
     n, pairs = 3000, 3000 * 2999
-    by = {d.measure: d.summary for d in within("token", rows_of(x.astype(np.float32)), None, 0)}
+    by = {d.measure: d.summary for d in within("token", rows_of(x.astype(np.float32)))}
     squares = (x**2).sum(1)
     mean_dot = (np.square(x.sum(0)).sum() - squares.sum()) / pairs
     second = (np.square(x.T @ x).sum() - np.square(squares).sum()) / pairs
@@ -111,34 +107,13 @@ def test_moments_of_many_pairs_by_closed_forms() -> None:
     np.testing.assert_allclose(by["cosine"].mean, (np.square(unit.sum(0)).sum() - n) / pairs, rtol=1e-6)
 
 
-def test_a_sample_of_rows_estimates_the_whole() -> None:
-    x = vectors(1200, 16)
-    rows, values = rows_of(x), full(x)
-    found = within("token", rows, 200_000, 5)
-    assert all((d.exact, d.drawn) == (False, 166) for d in found)
-    assert all(d.summary.n == 166 * 165 // 2 + 166 * (1200 - 166) for d in found)
-    for distribution in found:
-        true = values[distribution.measure]
-        assert abs(distribution.summary.mean - true.mean()) < 0.1 * true.std()
-        assert abs(distribution.summary.sd / true.std() - 1) < 0.1
-    assert within("token", rows, 200_000, 5) == found != within("token", rows, 200_000, 6)
-    drawn = between(("token", "type"), rows, rows_of(vectors(4, 16)), 800, 5)
-    assert all((d.exact, d.drawn, d.rows_a, d.summary.n) == (False, 200, 1200, 800) for d in drawn)
-
-
-def test_a_sample_gives_every_pair_the_same_chance() -> None:
-    x = np.arange(1, 7, dtype=np.float32)[:, None]
-    means = [within("token", rows_of(x), 12, seed)[2].summary.mean for seed in range(600)]
-    np.testing.assert_allclose(np.mean(means), full(x)["dot"].mean(), rtol=0.03)
-
-
 def test_half_precision_tables() -> None:
     x = torch.from_numpy(vectors(200, 32))
     for dtype in (torch.float16, torch.bfloat16):
         table = x.to(dtype)
         rows = Rows(table, np.arange(200), norms(table))
         values = full(table.float().numpy())
-        for distribution in within("token", rows, None, 0):
+        for distribution in within("token", rows):
             agrees(distribution, values[distribution.measure])
 
 
@@ -152,9 +127,9 @@ def test_norms() -> None:
 
 
 def test_too_few_rows() -> None:
-    assert within("type", rows_of(vectors(1, 4)), None, 0) == []
-    assert between(("token", "type"), rows_of(vectors(5, 4)), rows_of(vectors(0, 4)), None, 0) == []
-    one = within("type", rows_of(vectors(2, 4)), None, 0)[0].summary
+    assert within("type", rows_of(vectors(1, 4))) == []
+    assert between(("token", "type"), rows_of(vectors(5, 4)), rows_of(vectors(0, 4))) == []
+    one = within("type", rows_of(vectors(2, 4)))[0].summary
     assert (one.n, one.sd, len(one.bins)) == (1, 0, 1)
     assert one.minimum == one.maximum == one.mean
 
@@ -163,7 +138,6 @@ def test_equal_values_fill_one_bin() -> None:
     histogram = Histogram(0, 3)
     histogram.take(torch.full((4, 4), 3.0), Workspace(torch.device("cpu")))
     assert [b.count for b in histogram.summary().bins] == [16]
-    assert histogram.summary().quantiles[0][1] == 3
 
 
 def test_vectors_that_are_no_numbers() -> None:
@@ -285,4 +259,4 @@ def test_histograms_and_extremes_share_one_walk() -> None:
     histograms, extremes = PairHistograms(rows.norms, rows.norms), PairExtremes(4, 80)
     pairs_within(rows, [histograms, extremes])
     assert extremes.pairs(rows) == found_pairs(x, 4)
-    assert histograms.summaries()["cosine"] == within("token", rows, None, 0)[0].summary
+    assert histograms.summaries()["cosine"] == within("token", rows)[0].summary

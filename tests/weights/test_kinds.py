@@ -10,8 +10,7 @@ from oracles.families import FAMILIES
 from torch import nn
 
 from reporter.models.load import LoadedModel
-from reporter.weights.kinds import static_vectors
-from reporter.weights.position_kinds import table_kind
+from reporter.weights.kinds import static_vectors, table_kind
 
 # From the papers: how each family knows the order of tokens; name of its table of positions, and its first row used.
 POSITIONS = {

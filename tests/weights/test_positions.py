@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from reporter.weights.change_points import change_points
-from reporter.weights.position_path import falling, period
-from reporter.weights.positions import by_offset, describe, heat
+from reporter.weights.positions import by_offset, describe, falling, heat, period
 
 Noise = Callable[[np.random.Generator, int, int], np.ndarray]
 

@@ -12,8 +12,7 @@ from sklearn.decomposition import PCA
 from reporter.errors import ReporterError
 from reporter.geometry.components import principal_axes
 from reporter.weights import projections
-from reporter.weights.projections import of_components, of_neighbours, sample
-from reporter.weights.spectra import spectrum
+from reporter.weights.projections import of_components, of_neighbours, sample, spectrum
 
 
 def vectors(n: int, d: int, seed: int = 0) -> np.ndarray:
