@@ -7,6 +7,10 @@ import { drawTheme } from "./page.js";
 /** @type {WeakMap<Element, { view: any, spec: object, theme: string, height?: number, press?: Options["press"] }>} */
 const mounted = new WeakMap();
 
+// The last call for each element.
+/** @type {WeakMap<Element, { done: Promise<any> }>} */
+const turns = new WeakMap();
+
 /**
  * @typedef {object} Options
  * @property {string} label what the chart is called for those who do not see it
@@ -19,20 +23,32 @@ const mounted = new WeakMap();
  */
 /**
  * Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
- * spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here.
+ * spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
+ * come while a chart is being drawn only the last one counts.
  * @param {HTMLElement} element
  * @param {any} spec Vega-Lite
  * @param {object[]} rows
  * @param {Options} options
- * @returns {Promise<any>} the Vega view
+ * @returns {Promise<any>} the Vega view; null where a later call took over
  */
-export async function mountChart(element, spec, rows, { label, file, signals = {}, dark = {}, height, renderer = "svg", press }) {
+export function mountChart(element, spec, rows, options) {
+  const before = turns.get(element)?.done;
+  /** @type {{ done: Promise<any> }} */
+  const turn = { done: Promise.resolve(before).catch(() => {}).then(() => (turns.get(element) === turn ? draw(element, spec, rows, options) : null)) };
+  turns.set(element, turn);
+  return turn.done;
+}
+
+/** @type {typeof mountChart} */
+async function draw(element, spec, rows, { label, file, signals = {}, dark = {}, height, renderer = "svg", press }) {
   const theme = drawTheme();
   const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
   const old = mounted.get(element);
   if (old && old.spec === spec && old.theme === theme && old.height === height) {
     old.press = press;
     for (const name of names) old.view.signal(name, signals[name]);
+    // what stands beside a chart may have changed its width, of which Vega learns from windows alone
+    if (spec.width === "container") old.view.width(old.view.container().clientWidth);
     await old.view.data("rows", rows).runAsync();
     labelChart(element, label);
     return old.view;
@@ -56,7 +72,8 @@ export async function mountChart(element, spec, rows, { label, file, signals = {
   const chart = { view, spec, theme, height, press };
   mounted.set(element, chart);
   element.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
-  view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.datum, item.mark?.marktype); });
+  // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
+  view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
   return view;
 }
 

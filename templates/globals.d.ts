@@ -1,6 +1,6 @@
 // What stands beside the modules in the one script that pages load (reporter.report.assets).
 
-/** The Vega configuration of each theme, from reporter.report.charts.theme. */
+/** The Vega configuration of each theme, from reporter.charts.styles. */
 declare const THEMES: { light: object; dark: object };
 
 interface Window {

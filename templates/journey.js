@@ -25,6 +25,19 @@ const NOTHING = { rows: 0, columns: {} };
  * @typedef {{ key: string, site: string, layer: number, depth: number }} Place key is the layer, or "final"
  * @typedef {{ place: number, id: number, token: string, cosine: number | null, distance: number | null }} Neighbour
  * @typedef {"path" | "attention"} Site
+ * @typedef {"a" | "b"} SideName
+ * @typedef {{ journey: string, model: string, checkpoint: string, layer: string, token: Token, data: Journey }} Side what is chosen on one side of a comparison, or alone
+ * @typedef {{ site: Site, measure: "cosine" | "distance", positions: string, heat: string, last: string, texts: string, zoom: string }} Shared what is chosen for both sides
+ * @typedef {{ model: string, light: string, dark: string, dash: number[], shape: string, baseline?: boolean }} Style how a model is drawn
+ * @typedef {object} App what the figures of the page are given
+ * @property {Shared} shared
+ * @property {{ a: Side, b: Side | null }} sides
+ * @property {(model: string) => Style} styleOf
+ * @property {boolean} comparing whether there is a side B
+ * @property {Side[]} both A, and B where there is one
+ * @property {string} rank the column of ranks by the chosen measure
+ * @property {Journey[]} others the models of side A's journey, each at the checkpoint of its side or at its last one
+ * @property {(change: object, side?: SideName | null, focus?: string | null) => Promise<void>} choose chooses something on a side or for both; focus is the data-key of the element that has it then
  */
 
 /** One journey in one checkpoint: its texts, its places, and rows by what is chosen. */
