@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.claims.finding import Finding
 from reporter.errors import ReporterError
 from reporter.registry import Registry
 from reporter.spec.claims import Claim
-from reporter.spec.offer import ClaimForm, Fixed
-from reporter.spec.part import Complaint
+from reporter.spec.offer import ClaimForm
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
@@ -37,37 +37,28 @@ def _under_views(claim: Any) -> bool:
     return True
 
 
-def _nothing(claim: Any, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
-    yield from ()
-
-
 def _possible(study: Study, claim: Any, words: Mapping[str, int]) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class ClaimKind:
-    """A kind of claim.
+@dataclass(frozen=True, kw_only=True)
+class ClaimKind(ClaimForm):
+    """A kind of claim: what it looks like in a study (:class:`~reporter.spec.offer.ClaimForm`), and the rest.
 
     Args:
         name: the key in a study that tells it, and what ``claims.kind`` says.
-        form: what such a claim looks like there; it has a field of that name.
         test: what it is tested by.
         place: where it stands where kinds are listed.
         under_views: whether a claim is tested under a view; it is not where it says itself what it reads.
         compares_roles: whether a claim compares encoders with decoders; then it is read without sinks.
-        refuses: yields what is wrong with a claim where all else in its study is right; see
-            :class:`~reporter.spec.offer.ClaimForm`.
         foresees: why a claim cannot be tested as it stands, given how many words the corpora have; empty where it can.
     """
 
     name: str
-    form: type[Claim]
     test: Test[Any]
     place: int = 100
     under_views: Callable[[Any], bool] = _under_views
     compares_roles: Callable[[Any, Numbers], bool] = _never
-    refuses: Callable[[Any, Fixed, Collection[str]], Iterator[Complaint]] = _nothing
     foresees: Callable[[Study, Any, Mapping[str, int]], str] = _possible
 
 
@@ -79,8 +70,8 @@ def claim_kind(name: str, form: type[Form], **hooks: Any) -> Callable[[Test[Form
 
     Args:
         name: see :class:`ClaimKind`.
-        form: likewise.
-        hooks: likewise, the others.
+        form: what such a claim looks like in a study; derives from :class:`~reporter.spec.claims.Claim`.
+        hooks: see :class:`ClaimKind`.
 
     Raises:
         ReporterError: the form has no field of that name, or another module has a kind of that name.
@@ -89,20 +80,19 @@ def claim_kind(name: str, form: type[Form], **hooks: Any) -> Callable[[Test[Form
         raise ReporterError(f"{form.__name__} has no field {name!r}, the key that tells such a claim in a study")
 
     def register(test: Test[Form]) -> Test[Form]:
-        CLAIM_KINDS.add(name, ClaimKind(name, form, test, **hooks), test)
+        CLAIM_KINDS.add(name, ClaimKind(form, name=name, test=test, **hooks), test)
         return test
 
     return register
 
 
-def claim_forms(plugins: Collection[Any] | None = None) -> dict[str, ClaimForm]:
-    """Return what claims may look like, by the key that tells their kind.
+def claim_kinds(plugins: Collection[Path] | None = None) -> dict[str, ClaimKind]:
+    """Return the kinds of claims by the key that tells them, in the order in which they are listed.
 
     Args:
         plugins: of the kinds that plugins bring, those of these files alone; those of all if left out.
     """
-    kinds = sorted(CLAIM_KINDS.all(plugins).values(), key=lambda kind: (kind.place, kind.name))
-    return {kind.name: ClaimForm(kind.form, kind.refuses) for kind in kinds}
+    return dict(sorted(CLAIM_KINDS.all(plugins).items(), key=lambda found: (found[1].place, found[0])))
 
 
 def kind_of(claim: Claim) -> ClaimKind:

@@ -99,7 +99,9 @@ class Numbers:
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
 
     def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
-        return self.store.frame(sql, {"study": self.study.study, **values}).to_dict("records")
+        """Return the rows of a query, in which NULL is None."""
+        frame = self.store.frame(sql, {"study": self.study.study, **values})
+        return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
     def corpus_sizes(self) -> list[dict[Any, Any]]:
         """Return the columns corpus, words and texts of each corpus of the study that was read."""
@@ -117,7 +119,7 @@ class Numbers:
 
     def role_of(self, model: str) -> str | None:
         """Return the role that was measured of a model."""
-        roles = [_plain(row["role"]) for row in self._models() if row["model"] == model]
+        roles = [row["role"] for row in self._models() if row["model"] == model]
         return roles[-1] if roles else self._roles().get(model)
 
     def roles_of(self, names: Sequence[str]) -> set[str]:
@@ -132,26 +134,26 @@ class Numbers:
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""
         rows = [row for row in self._models() if row["model"] in models]
-        return {row["model"]: str(row["first_token"]) for row in rows if _plain(row.get("first_token")) is not None}
+        return {row["model"]: str(row["first_token"]) for row in rows if row["first_token"] is not None}
 
     def fingerprints(self) -> dict[str, frozenset[str]]:
         """Return the fingerprints of the checkpoints of each model."""
         found: dict[str, set[str]] = {}
         for row in self._models():
-            if _plain(row["fingerprint"]) is not None:
+            if row["fingerprint"] is not None:
                 found.setdefault(row["model"], set()).add(str(row["fingerprint"]))
         return {model: frozenset(prints) for model, prints in found.items()}
 
     def bases(self) -> dict[str, str]:
         """Return the model that each model was tuned from, where it has one."""
-        return {row["model"]: str(row["base"]) for row in self._models() if _plain(row["base"]) is not None}
+        return {row["model"]: str(row["base"]) for row in self._models() if row["base"] is not None}
 
     def locations(self) -> dict[str, str]:
         """Return the repository or the folder that each model was loaded from."""
         return {
             row["model"]: f"{row['source']} {row['location']}"
             for row in self._models()
-            if row["source"] in ("hub", "path") and _plain(row["location"]) is not None
+            if row["source"] in ("hub", "path") and row["location"] is not None
         }
 
     def view_of(self, full_name: str, view: str) -> str:
@@ -190,12 +192,9 @@ class Numbers:
         )
         rows = []
         for row in found:
-            clean = {name: _plain(value) for name, value in row.items()}
-            low, high = clean["ci_low"], clean["ci_high"]
-            known = low is not None and high is not None and clean["value"] is not None
-            whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
-            kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high")}
-            rows.append(MetricRow(**(kept | whole), low=low if known else None, high=high if known else None))
+            ends = row.pop("ci_low"), row.pop("ci_high")
+            low, high = (None, None) if None in (*ends, row["value"]) else ends
+            rows.append(MetricRow(**row, low=low, high=high))
         return tuple(rows)
 
     def named(self, names: Sequence[str]) -> bool:
@@ -309,13 +308,6 @@ class Numbers:
             "SELECT model, error FROM cells WHERE study = $study AND status = 'failed') GROUP BY model"
         )
         return {row["model"]: str(row["error"]) for row in found}
-
-
-def _plain(value: Any) -> Any:
-    """Return None for pandas' ways to write NULL."""
-    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    return value
 
 
 def at_layer(rows: Sequence[MetricRow], layer: int | str | None, site: str | None) -> list[MetricRow]:

@@ -4,7 +4,7 @@ Every rule joins inequalities about weighted sums of the profile's points. A cla
 largest of their p-values (an intersection-union test: no correction, no choice of the best); what needs one of several
 has the smallest, times their number (Bonferroni). ``holds`` is the p-value of "the claim is true", ``fails`` that of
 "it is false"; a verdict needs 0.025 on its side, which is a 95 % interval that excludes the bound, before the
-correction for the number of claims (:mod:`reporter.claims.holm`).
+correction for the number of claims (:mod:`reporter.claims.judging`).
 
 No rule looks at the range of a profile to say what is small: one extreme point would set it. ``at_least`` is the
 smallest effect that counts, in the statistic's unit; rounding (a millionth of the numbers' size) never counts.

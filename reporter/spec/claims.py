@@ -112,6 +112,12 @@ OneSite = Annotated[Site, Refers("site")]
 """A site that the study reads."""
 
 
+def _one_way_to_name_a_checkpoint(part: Any) -> Any:
+    if part.checkpoint is not None and part.step is not None:
+        raise failure(Complaint("'checkpoint' and 'step' exclude each other; keep one of them", ("step",), "key"))
+    return part
+
+
 class MetricNumber(Part):
     """One number of ``layer_metrics``."""
 
@@ -132,12 +138,7 @@ class MetricNumber(Part):
     checkpoint: Text | None = Field(None, description="The checkpoint's name; the last one if left out.")
     step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
 
-    @model_validator(mode="after")
-    def _one_way_to_name_a_checkpoint(self) -> MetricNumber:
-        if self.checkpoint is not None and self.step is not None:
-            message = "'checkpoint' and 'step' exclude each other; keep one of them"
-            raise failure(Complaint(message, ("step",), "key"))
-        return self
+    _one_way = model_validator(mode="after")(_one_way_to_name_a_checkpoint)
 
     @model_validator(mode="after")
     def _a_layer_where_there_are_layers(self, info: ValidationInfo) -> MetricNumber:
@@ -256,11 +257,7 @@ class Selection(Part):
     checkpoint: str | None = Field(None, description="The checkpoint's name; each model's last one if left out.")
     step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
 
-    @model_validator(mode="after")
-    def _one_way_to_name_a_checkpoint(self) -> Selection:
-        if self.checkpoint is not None and self.step is not None:
-            raise failure(Complaint("'checkpoint' and 'step' exclude each other; keep one of them", ("step",), "key"))
-        return self
+    _one_way = model_validator(mode="after")(_one_way_to_name_a_checkpoint)
 
 
 def claim_type(kinds: Mapping[str, ClaimForm]) -> Any:

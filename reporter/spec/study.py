@@ -50,9 +50,9 @@ class Study(Part):
     question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
     plugins: Annotated[tuple[Annotated[Path, AsPath], ...], AsTuple, AfterValidator(no_repeats)] = Field(
         (),
-        description="Python files, beside the study, that bring metrics, analyses or sources of texts of your own: "
-        "functions decorated with @reporter.metric, @reporter.analysis or @reporter.corpus_source. They are run when "
-        "the study is read.",
+        description="Python files, beside the study, that bring metrics, analyses, kinds of claims or sources of texts "
+        "of your own: functions decorated with @reporter.metric, @reporter.analysis, @reporter.claim_kind or "
+        "@reporter.corpus_source. They are run when the study is read.",
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
     corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)

@@ -20,7 +20,7 @@ import numpy as np
 from reporter.claims.kinds.differ import Group, _decide, difference
 from reporter.claims.kinds.relation import _finding, _Related
 from reporter.claims.kinds.value import _above, _between
-from reporter.claims.numbers import Number
+from reporter.claims.numbers import Bounded
 from reporter.claims.points import Points
 from reporter.claims.shapes import rule
 from reporter.geometry.correlation import by_chance, correlation, effective_points, fisher
@@ -175,8 +175,8 @@ def value(form: str, repetitions: int) -> float:
     wrong = 0
     for _ in range(repetitions):
         at = float(rng.standard_normal())
-        number = Number(at, at - 1.959964, at + 1.959964)
-        low, high = (None if end is None else Number(end, end, end) for end in bounds)
+        number = Bounded(at, at - 1.959964, at + 1.959964)
+        low, high = (None if end is None else Bounded(end, end, end) for end in bounds)
         holds, _ = _between(low and _above(number, low), high and _above(high, number))
         wrong += holds <= 0.025
     return wrong / repetitions
