@@ -22,12 +22,12 @@ def observe(monkeypatch):
     """Return a function that sends texts through a model and returns its observables and counts."""
     from oracles.fake_model import FakeHead, FakeModel, fake_vocabulary
 
-    from reporter.forward.measure import Counts, Settings, measure
+    from reporter.forward.measure import Counts, Settings, measure, tokenised
     from reporter.forward.places import Layout
     from reporter.forward.readout import Readout
     from reporter.forward.type_counts import count_types
     from reporter.observables.kinds import KINDS
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
     def run(
         model,
@@ -47,7 +47,8 @@ def observe(monkeypatch):
         """Measure ``shards`` shards (None: all) from ``first_shard`` on into ``observables`` or fresh ones."""
         monkeypatch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", shard_characters or 10**9)
         layout = Layout.of(model.anatomy, sites)
-        counted = count_types(model, texts, max_tokens, seed)
+        corpus = tokenised(model, texts, max_tokens)
+        counted = count_types(corpus, model.anatomy.vocabulary_size, seed)
         if observables is None:
             types = counted.at_least(5)
             tokens_in_all = int(counted.counts.sum() + counted.added.sum())
@@ -56,11 +57,11 @@ def observe(monkeypatch):
             )
             observables = {name: KINDS[name].empty(setting) for name in names}
         counts = Counts()
-        settings = Settings(max_tokens, batch_tokens, seed, "float32", layout, counted.frequent)
+        settings = Settings(batch_tokens, seed, "float32", layout, counted.frequent)
         if isinstance(model, FakeModel):
             settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True)
             settings = replace(settings, vocabulary=fake_vocabulary(model))
-        steps = measure(model, texts, list(observables.values()), settings, first_shard)
+        steps = measure(model, corpus, list(observables.values()), settings, first_shard)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more
             if done == shards:

@@ -7,18 +7,19 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError
 
 from reporter.door.results import Tables
 from reporter.errors import UsageError
+from reporter.metrics.base import Options
 from reporter.metrics.registry import catalogue
 from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.states import Role, SavedStates, States
-from reporter.runs.cells import Measurement, compute
-from reporter.runs.passes import measured, sink_rule, wanted_by
-from reporter.runs.plan import Cell, CellKey, Side
+from reporter.runs.cells import compute
+from reporter.runs.passes import Passes, wanted_by
+from reporter.runs.plan import MetricCell, Pass
 from reporter.runs.progress import Progress
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.offer import Offer
@@ -26,14 +27,13 @@ from reporter.spec.part import Part, complaints_of
 from reporter.spec.problems import show_location
 from reporter.spec.reading import SinkSpec, View
 from reporter.spec.run import RunSpec
+from reporter.store import CellName
 from reporter.texts.texts import Texts, open_texts
 from reporter.texts.writer import TextsWriter
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
-
-    from reporter.metrics.base import Options
 
 _NAME = "states"
 _NAMES = ["model", "checkpoint", "step", "role", "corpus", "model_a", "checkpoint_a", "model_b", "checkpoint_b"]
@@ -123,25 +123,18 @@ def measure(
 
 def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
     texts = _texts(model.states, folder / "texts")
-    chosen = [(catalogue()[choice.name], cast("Options", choice.options)) for choice in asked.metrics]
-    result = measured(
-        Side(_NAME, FINAL, _NAME, {"shuffled": False}),
-        wanted_by(chosen),
-        lambda: model,
-        texts,
-        RunSpec(seed=asked.seed),
-        len(model.states.text),
-        sink_rule(SinkSpec()),
-        ("final",),
-        folder / "observables",
-        True,
-        Progress(io.StringIO()),
-    )
-    side = Measurement(_checkpoint(), _NAME, texts.words, result, {})
+    chosen = []
+    for choice in asked.metrics:
+        assert isinstance(choice.options, Options)  # the catalogue gave it nothing else
+        chosen.append((catalogue()[choice.name], choice.options))
+    of = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), asked.seed)
+    passes = Passes(folder, RunSpec().batch_tokens, True, Progress(io.StringIO()))
+    result = passes.measured(of, wanted_by(chosen), lambda: model)
     rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
     for metric, options in chosen:
-        cell = Cell(CellKey(_NAME, FINAL, _NAME, metric.name), "run", "", {}, "", (), options)
-        done = compute(cell, metric, [side], (asked.view,), asked.seed)
+        key = CellName(_NAME, FINAL, _NAME, metric.name)
+        cell = MetricCell(key=key, metric=metric, options=options, views=(asked.view,), passes=(of,))
+        done = compute(cell, [result])
         why = {(one["statistic"], layer): one["reason"] for one in done.reasons for layer in one["layers"]}
         for row in done.tables.get("layer_metrics", ()):
             row["reason"] = None if row["value"] is not None else why.get((row["statistic"], row["layer"]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -18,13 +20,25 @@ from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
 from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks, strata
 from reporter.models.states import SavedStates
-from reporter.texts.duplicates import originals
-from reporter.texts.tokens import Shard, TokenBatch, TokenisedText, batches, shards, tokenise
+from reporter.texts.tokens import (
+    Shard,
+    TokenBatch,
+    TokenisedCorpus,
+    TokenisedText,
+    batches,
+    tokenise,
+    tokenise_corpus,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reporter.forward.readout import Readout, Vocabulary
     from reporter.models.load import LoadedModel
     from reporter.texts.texts import Texts
+
+
+TOKENS_VERSION = 1  # raise it when a tokenizer's output is read in another way
 
 
 class Watcher(Protocol):
@@ -75,7 +89,6 @@ class Settings:
     """How texts go through a model; ``batch_tokens`` changes speed and memory, never a number beyond rounding.
 
     Args:
-        max_tokens: where texts are cut.
         batch_tokens: the most tokens in a batch, padding included.
         seed: the study's seed.
         precision: of the products.
@@ -88,7 +101,6 @@ class Settings:
         sinks: which tokens are sinks.
     """
 
-    max_tokens: int
     batch_tokens: int
     seed: int
     precision: Precision
@@ -118,9 +130,28 @@ def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Text
     return choose(asked, model, next(batches(tokens, 512, pad_id(model), model.anatomy.max_tokens)))
 
 
+def tokenised(
+    model: LoadedModel | SavedStates, texts: Texts, max_tokens: int, folder: Path | None = None
+) -> TokenisedCorpus:
+    """Return a corpus as a model reads it, cut at the study's limit or the model's own.
+
+    Args:
+        model: whose tokenizer.
+        texts: the corpus.
+        max_tokens: the study's limit.
+        folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
+    """
+    limit = longest(max_tokens, model)
+    if folder is None or isinstance(model, SavedStates):
+        return tokenise_corpus(texts, model.tokenizer, limit)
+    parts = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, limit)
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return tokenise_corpus(texts, model.tokenizer, limit, folder / name)
+
+
 def measure(
     model: LoadedModel | SavedStates,
-    texts: Texts,
+    corpus: TokenisedCorpus,
     watchers: Sequence[Watcher],
     settings: Settings,
     first_shard: int = 0,
@@ -132,7 +163,7 @@ def measure(
 
     Args:
         model: a loaded model, or states that take its place.
-        texts: the corpus.
+        corpus: the corpus as the model reads it.
         watchers: observables; they see every batch of every shard from ``first_shard`` on.
         settings: limits, batch size, precision.
         first_shard: the first shard that the watchers have not seen yet.
@@ -144,16 +175,15 @@ def measure(
     Raises:
         ReporterError: if states are not finite.
     """
-    limit = longest(settings.max_tokens, model)
-    first_of = originals(texts)
-    for shard in shards(texts)[first_shard:]:
+    first_of = corpus.originals
+    for shard in corpus.shards[first_shard:]:
         began = time.perf_counter()
-        tokens = tokenise(texts, shard, model.tokenizer, limit)
+        tokens = corpus.of(shard)
         if settings.shuffled:
             tokens = [text.shuffled(settings.seed) for text in tokens]
         sizes, sinks = np.zeros(len(STRATA), dtype=np.int64), 0
         for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
-            hidden = _forward(model, batch, settings, texts.name, first_of)
+            hidden = _forward(model, batch, settings, corpus.name, first_of)
             for watcher in watchers:
                 watcher.start(hidden)
             for layer in hidden.layers():

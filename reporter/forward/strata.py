@@ -28,6 +28,13 @@ ORDINARY, SPECIAL, ASIDE = 0, 1, 2
 STRATA = ("ordinary", "special", "aside")
 """``aside``: sinks, and the first own token of each text, sink or not."""
 
+VIEWS: dict[str, tuple[int, ...]] = {
+    "words": (ORDINARY, ASIDE),
+    "all": (ORDINARY, SPECIAL, ASIDE),
+    "no-sinks": (ORDINARY,),
+}
+"""Which strata each view merges."""
+
 DOMINANCE, FACTOR = 1.0, 2.0
 
 
@@ -42,6 +49,13 @@ class SinkRule:
 
     dominance: float | None = DOMINANCE
     factor: float = FACTOR
+
+    @classmethod
+    def of(cls, factor: float | None, dominance: float | None) -> SinkRule:
+        """Return the rule that a study asks for; a norm that is asked for alone decides by itself."""
+        if factor is None:
+            return cls() if dominance is None else cls(dominance)
+        return cls(dominance, factor)
 
     @property
     def said(self) -> str:

@@ -9,14 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.forward.halves import GROUPS, HALVES, groups_of, packed
-from reporter.forward.measure import longest
-from reporter.texts.duplicates import originals
-from reporter.texts.tokens import shards, tokenise
 
 if TYPE_CHECKING:
-    from reporter.models.load import LoadedModel
-    from reporter.models.states import SavedStates
-    from reporter.texts.texts import Texts
+    from reporter.texts.tokens import TokenisedCorpus
 
 
 @dataclass(frozen=True)
@@ -54,23 +49,20 @@ class TypeCounts:
         return {int(i): int(self.counts[i]) for i in ids[order]}
 
 
-def count_types(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int, seed: int) -> TypeCounts:
-    """Tokenise a corpus and count its token types, in all of it and in its half-samples.
+def count_types(corpus: TokenisedCorpus, vocabulary_size: int, seed: int) -> TypeCounts:
+    """Count the token types of a corpus, in all of it and in its half-samples.
 
     Memory: 512 bytes for each token id of the vocabulary.
 
     Args:
-        model: whose tokenizer.
-        texts: the corpus.
-        max_tokens: where texts are cut.
+        corpus: the corpus.
+        vocabulary_size: token ids of the model that reads it.
         seed: the study's seed, for the half-samples.
     """
-    size = model.anatomy.vocabulary_size
-    counts, added = np.zeros((2, GROUPS, size), dtype=np.int32)
-    limit, first_of = longest(max_tokens, model), originals(texts)
-    for shard in shards(texts):
-        tokenised = tokenise(texts, shard, model.tokenizer, limit)
-        groups = groups_of(first_of[[text.index for text in tokenised]], seed)
+    counts, added = np.zeros((2, GROUPS, vocabulary_size), dtype=np.int32)
+    for shard in corpus.shards:
+        tokenised = corpus.of(shard)
+        groups = groups_of(corpus.originals[[text.index for text in tokenised]], seed)
         for text, group in zip(tokenised, groups, strict=True):
             np.add.at(counts[group], text.ids[~text.special], 1)
             np.add.at(added[group], text.ids[text.special], 1)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from reporter.geometry.intervals import half_sample_interval, percentile_interval
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Average, Observed, Place
-    from reporter.observables.per_text import TextAverage
+    from reporter.observables.observed import Observed, Place
 
 Floats = NDArray[np.float64]
 Key = tuple[str, "Place | None"]
@@ -85,13 +84,19 @@ def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["t
         target: what tokens are compared with.
         mean: over tokens or over the means of texts.
     """
+    from reporter.observables.frequency_split import FrequencySplit
+    from reporter.observables.text_means import TextMeans
+    from reporter.observables.text_sums import TextSums
+
     found, last, path = Approach(), seen.layers, seen.path
     to_final = target == "final" and seen.layout.final_width is not None
     suffix = "_to_final" if to_final else ""
     why = "no token has two states that are not zero"
     if to_final and seen.layout.final_width != seen.layout.width:
         why = "the state after the last projection has another width than the blocks"
-    averages = [_similarity(seen, place, to_final, mean) for place in path]
+    quantity = "cosine_to_final" if to_final else "cosine_to_last"
+    kept: TextSums | TextMeans = seen.get(TextSums) if mean == "token" else seen.get(TextMeans)
+    averages = [kept.average(quantity, place, seen.view) for place in path]
     similarity = np.array([average.value for average in averages])
     draws = np.stack([average.replicates for average in averages])  # (L + 1, R)
     gradient, gradient_draws = np.diff(similarity), np.diff(draws, axis=0)
@@ -102,11 +107,11 @@ def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["t
     for layer, place in enumerate(path[:last]):
         found.add("gradient", place, gradient[layer], gradient_draws[layer], averages[layer].n, why)
         found.add("bound", place, bound[layer], bound_draws[layer], averages[layer].n, why)
-        away = seen.average(f"violation{suffix}", place)
+        away = seen.get(TextSums).average(f"violation{suffix}", place, seen.view)
         found.add("violations", place, away.value, away.replicates, away.n, why)
     for place in path:
-        often = seen.per_token("frequency_split", f"cosine{suffix}_frequent", place)
-        rarely = seen.per_token("frequency_split", f"cosine{suffix}_rare", place)
+        often = seen.get(FrequencySplit).average(f"cosine{suffix}_frequent", place, seen.view)
+        rarely = seen.get(FrequencySplit).average(f"cosine{suffix}_rare", place, seen.view)
         for name, average in (("similarity_frequent", often), ("similarity_rare", rarely)):
             found.add(name, place, average.value, average.replicates, average.n, "no such token", halved=True)
         gap, halves = rarely.value - often.value, rarely.replicates - often.replicates
@@ -122,11 +127,6 @@ def approach(seen: Observed, target: Literal["block", "final"], mean: Literal["t
     decay = float(_decay(bound)) if steps else np.nan
     found.add("decay", None, decay, _decay(bound_draws) if steps else gain_draws, n, why if steps else "a single point")
     return found
-
-
-def _similarity(seen: Observed, place: Place, to_final: bool, mean: str) -> Average | TextAverage:
-    quantity = "cosine_to_final" if to_final else "cosine_to_last"
-    return seen.average(quantity, place) if mean == "token" else seen.text_average("text_means", quantity, place)
 
 
 def _least_from_here(gradient: Floats) -> Floats:

@@ -1,17 +1,20 @@
-"""Means with intervals from bootstrap replicates, and how intervals over texts are described."""
+"""Intervals over texts, of bootstrap replicates or of the delta method: how they are made and described."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
-from reporter.metrics.base import Value
+from reporter.geometry.arrays import Ints
+from reporter.geometry.intervals import FEWEST_TEXTS, Scale, percentile_interval
+from reporter.metrics.base import INFLUENCES, Value
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Place
+    from reporter.observables.observed import Observed, Place
+    from reporter.observables.token_sample import Selection
 
 BOOTSTRAP = (
     "95 % percentile interval of 1000 bootstrap replicates over texts (Poisson weights); "
@@ -46,3 +49,41 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, te
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
     return Value(statistic, place, mean.value, mean.n, *percentile_interval(mean.replicates, texts))
+
+
+DELTA = (
+    f"95 %, delta method over texts: influences of up to {INFLUENCES} sampled tokens, summed by distinct text, "
+    f"Student's t {{scale}}; covered {{covered}} where measured; none for fewer than {FEWEST_TEXTS} texts"
+)
+ON_SCALE: Mapping[Scale, str] = {
+    "plain": "on its own scale",
+    "log": "on the log scale",
+    "logit": "on the logit scale",
+    "fisher": "on the scale of Fisher's z",
+}
+
+
+def described(scale: Scale, covered: str) -> str:
+    """Return what ``interval=`` of a statistic says.
+
+    Args:
+        scale: of the interval.
+        covered: least and most of the statistic in ``tests/intervals/README.md``.
+    """
+    return DELTA.format(scale=ON_SCALE[scale], covered=covered)
+
+
+def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
+    """Return the tokens whose influences are taken: the same ones for every number of a view, or of some strata."""
+    if strata is None:
+        return seen.token_sample(INFLUENCES)
+    from reporter.observables.token_sample import Tokens
+
+    return seen.once(("influences", strata), lambda: seen.get(Tokens).select(strata, INFLUENCES))
+
+
+def texts_of(sample: Selection) -> Ints:
+    """Return which text each sampled token belongs to, shape (m,)."""
+    from reporter.observables.token_sample import TEXT
+
+    return sample.facts[:, TEXT]

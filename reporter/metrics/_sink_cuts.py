@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from reporter.table import OfCorpus, at_place, column
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
-    from reporter.observables.token_sample import Selection, Tokens
+    from reporter.observables.token_sample import Selection
 
 Floats = NDArray[np.float64]
 
@@ -50,11 +50,10 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         seen: observables of one checkpoint on one corpus.
         size: the most tokens that are looked at.
     """
-    from reporter.observables.observed import VIEWS
-    from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO
+    from reporter.forward.strata import VIEWS
+    from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO, Tokens
 
-    kept = cast("Tokens", seen.observables["tokens"])
-    sample = kept.select(VIEWS["words"], size)
+    sample = seen.get(Tokens).select(VIEWS["words"], size)
     inside = np.flatnonzero(sample.facts[:, FIRST] == 0)
     facts = sample.facts[inside]
     # Which cut is the smallest that lets a token in; beyond the last one none does.

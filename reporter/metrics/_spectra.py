@@ -9,7 +9,7 @@ import numpy as np
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
-from reporter.metrics._delta import sampled, texts_of
+from reporter.metrics._intervals import sampled, texts_of
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,16 @@ from reporter.geometry import noise
 from reporter.geometry.components import largest_components
 from reporter.geometry.intervals import Error, cosine_influence, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
-from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
+from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import eigenvalues, spectral_errors
-from reporter.metrics.base import Options, SampleOptions, Statistic, Value
+from reporter.metrics.base import SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import LayerMoments, Observed, Place
+    from reporter.observables.moments import LayerMoments
+    from reporter.observables.observed import Observed, Place
 
 Floats = NDArray[np.float64]
 
@@ -131,14 +132,13 @@ class AnisotropyOptions(SampleOptions):
     version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
-def anisotropy(seen: Observed, options: Options) -> Iterator[Value]:
+def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
-    options = cast(AnisotropyOptions, options)
     for place in seen.places:
         of_sample = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
         moments = seen.moments(place)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypeVar
 
 from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
 
@@ -200,12 +201,15 @@ class Difference(Row, table="differences"):
 Number = Value | PairValue | Difference
 """What may lack a value, and then has a reason."""
 
-Compute = Callable[["Observed", Options], Iterator[Row]]
-Compare = Callable[["Observed", "Observed", Options], Iterator[Row]]
+Own = TypeVar("Own", bound=Options, default=Options)
+"""The options of a metric; its functions get them as what they are."""
+
+Compute = Callable[["Observed", Own], Iterator[Row]]
+Compare = Callable[["Observed", "Observed", Own], Iterator[Row]]
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(Generic[Own]):
     """How a metric compares two sides: two models on one corpus, one model on two corpora, a model and its base.
 
     Args:
@@ -214,7 +218,7 @@ class Between:
             two corpora, one model), ``base`` (a model that names a ``base``, minus that base, on one corpus).
     """
 
-    compare: Compare = field(repr=False)
+    compare: Compare[Own] = field(repr=False)
     of: tuple[Comparison, ...]
 
 
@@ -248,7 +252,7 @@ class Definition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric(Definition):
+class Metric(Definition, Generic[Own]):
     """A metric as the registry holds it.
 
     Args:
@@ -259,10 +263,10 @@ class Metric(Definition):
             metrics of reporter, whose ``version`` says as much.
     """
 
-    options: type[Options] = Options
+    options: type[Own]
     needs: tuple[str, ...]
-    compute: Compute = field(repr=False)
-    between: Between | None = None
+    compute: Compute[Own] = field(repr=False)
+    between: Between[Own] | None = None
     code: str = ""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,7 +184,7 @@ class ContextualityOptions(Options):
     version=2,
     cost="a bounded sample; two sums by text for each layer",
 )
-def contextuality(seen: Observed, options: Options) -> Iterator[Value]:
+def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place.
 
     Args:
@@ -192,17 +192,15 @@ def contextuality(seen: Observed, options: Options) -> Iterator[Value]:
         options: types and occurrences.
     """
     from reporter.observables.intra_text import IntraText
-    from reporter.observables.per_text import text_average
 
-    options = cast(ContextualityOptions, options)
-    drawn = _draw(seen, options)
+    drawn, kept = _draw(seen, options), seen.get(IntraText)
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
         key = ("contextuality", drawn.strata, place, options)
         found = seen.once(key, partial(_of_types, drawn, place))
         yield from _self_similarity(found, drawn, cosine, place, seen)
         yield from _explained(found, drawn, place, seen)
-        average = text_average(seen, IntraText, "cosine", place)
+        average = kept.average("cosine", place, seen.view)
         if not average.n:
             reason = "no text has two tokens whose states are not zero"
             yield Value("intra_text", place, None, 0, reason=reason)
@@ -210,7 +208,7 @@ def contextuality(seen: Observed, options: Options) -> Iterator[Value]:
             continue
         low, high = percentile_interval(average.replicates, seen.texts)
         yield Value("intra_text", place, average.value, average.n, low, high)
-        yield Value("intra_text_floor", place, text_average(seen, IntraText, "isotropic", place).value, average.n)
+        yield Value("intra_text_floor", place, kept.average("isotropic", place, seen.view).value, average.n)
         yield _less("intra_text_adjusted", cosine, Value("", place, average.value, average.n, low, high))
 
 
@@ -238,7 +236,7 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
     strata = tuple(stratum for stratum in seen.held if stratum in TYPED)
 
     def draw() -> _Drawn:
-        sample = cast(TypeSample, seen.observables[TypeSample.name])
+        sample = seen.get(TypeSample)
         found = sample.select(strata, options.types, options.occurrences, _FEWEST)
         sizes, ends = found.sizes, np.cumsum(found.sizes)
         members = np.full((len(sizes), options.occurrences), -1, dtype=np.int64)

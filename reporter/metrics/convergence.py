@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -178,7 +178,7 @@ class ConvergenceOptions(Options):
     mean: Literal["token", "text"] = Field(default="token", description="mean over tokens, or over the means of texts")
 
 
-def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[Difference]:
     """Yield each statistic of one side minus that of the other, with an interval from the replicates of both.
 
     Replicates of the same corpus are paired: they drew the same texts.
@@ -188,7 +188,6 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
         b: the other.
         options: target and mean.
     """
-    options = cast(ConvergenceOptions, options)
     first, second = approach(a, options.target, options.mean), approach(b, options.target, options.mean)
     texts = min(a.texts, b.texts)
     for statistic, place, x in first:
@@ -236,14 +235,15 @@ def _unequal(a: Observed, b: Observed) -> str:
     between=Between(compare, of=("corpora", "base")),
     tables=(Difference,),
 )
-def convergence(seen: Observed, options: Options) -> Iterator[Value]:
+def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
     """Yield S, ΔS, f, violations, frequent against rare, and the features of f.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: target and mean.
     """
-    options = cast(ConvergenceOptions, options)
+    from reporter.observables.text_means import TextMeans
+
     for statistic, place, number in approach(seen, options.target, options.mean):
         if number.reason:
             yield Value(statistic, place, None, number.n, reason=number.reason)
@@ -255,7 +255,7 @@ def convergence(seen: Observed, options: Options) -> Iterator[Value]:
     final = options.target == "final" and seen.layout.final_width is not None
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
-        yield paired_test(seen.text_average("text_means", gap, place), place)
+        yield paired_test(seen.get(TextMeans).average(gap, place, seen.view), place)
 
 
 def paired_test(gap: TextAverage, place: Place) -> Value:

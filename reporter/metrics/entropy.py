@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ class EntropyOptions(Options):
     version=2,
     cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
 )
-def entropy(seen: Observed, options: Options) -> Iterator[Value]:
+def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
     """Yield the entropies and their floors at every place, and the share of texts that are too short.
 
     Args:
@@ -133,10 +133,9 @@ def entropy(seen: Observed, options: Options) -> Iterator[Value]:
     """
     from reporter.observables.text_entropy import text_entropies
 
-    wanted = cast(EntropyOptions, options).texts
     found: TextEntropies | None = None
     for place in seen.places:
-        found = text_entropies(seen, place, wanted)
+        found = text_entropies(seen, place, options.texts)
         width, n = seen.width(place), len(found.values)
         if not n:
             for name in (*_IN_NATS, *_SHARES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from reporter.geometry.dimension import (
 from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval
 from reporter.metrics._growth import DENSER, per_doubling
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
-from reporter.metrics.base import Options, SampleOptions, Statistic, Value
+from reporter.metrics.base import SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -190,14 +190,13 @@ class DimensionOptions(SampleOptions):
     version=4,
     cost="a bounded sample; sample² distances for each layer, batch and view",
 )
-def intrinsic_dimension(seen: Observed, options: Options) -> Iterator[Value]:
+def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:
     """Yield the estimates, their floors and the share of duplicates at every layer.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
-    options = cast(DimensionOptions, options)
     sample = seen.context_sample(options.sample_size())
     for place in seen.places:
         kept, duplicates = _distinct(sample, place)

@@ -13,6 +13,7 @@ from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
+    from reporter.observables.journey import Journey
     from reporter.observables.observed import Observed, Place
 
 KINDS = ("function", "content")
@@ -91,16 +92,19 @@ def journey(seen: Observed, options: Options) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: the sample.
     """
+    from reporter.observables.journey import Journey
+
+    kept = seen.get(Journey)
     for place in seen.places:
         for statistic in STATISTICS:
             kind = statistic.name.rpartition("_")[2]
-            average = seen.per_token("journey", statistic.name, place)
-            yield mean_with_interval(statistic.name, place, average, seen.texts, _reason(seen, place, kind))
+            average = kept.average(statistic.name, place, seen.view)
+            yield mean_with_interval(statistic.name, place, average, seen.texts, _reason(kept, seen, place, kind))
 
 
-def _reason(seen: Observed, place: Place, kind: str) -> str:
+def _reason(kept: Journey, seen: Observed, place: Place, kind: str) -> str:
     """Say why there is no number, should there be none."""
-    other = seen.per_token("journey", "other_width", place)
+    other = kept.average("other_width", place, seen.view)
     if other.n:
         return (
             f"its token vectors have {other.value:.0f} dimensions, its states {seen.width(place)}: they cannot be "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed
-    from reporter.observables.pooled import Pooled, PooledTexts
+    from reporter.observables.pooled import PooledTexts
 
 FEWEST = 20  # texts, below which neither number means anything
 GROUPS = 10  # of texts
@@ -103,9 +103,8 @@ class _Side:
     pointless: list[str]
 
 
-def _between(first: Observed, second: Observed, options: Options) -> Iterator[PairValue]:
+def _between(first: Observed, second: Observed, options: PairOptions) -> Iterator[PairValue]:
     """Yield every statistic for each layer of the first model and each of the second."""
-    options = cast(PairOptions, options)
     a, b = _texts(first, options).shared(_texts(second, options))
     layers = [(x.layer, y.layer) for x in first.path for y in second.path]
     if len(a) < FEWEST:
@@ -127,14 +126,13 @@ def _between(first: Observed, second: Observed, options: Options) -> Iterator[Pa
     between=Between(_between, of=("models",)),
     tables=(PairValue,),
 )
-def layer_pairs(seen: Observed, options: Options) -> Iterator[PairValue]:
+def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
     """Yield every statistic for each two layers of the path, in both orders.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: texts and neighbours.
     """
-    options = cast(PairOptions, options)
     texts = _texts(seen, options)
     if len(texts) < FEWEST:
         yield from _nothing([(x.layer, y.layer) for x in seen.path for y in seen.path], len(texts))
@@ -149,7 +147,9 @@ def layer_pairs(seen: Observed, options: Options) -> Iterator[PairValue]:
 
 
 def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
-    return cast("Pooled", seen.observables["pooled"]).texts(seen.strata, options.texts)
+    from reporter.observables.pooled import Pooled
+
+    return seen.get(Pooled).texts(seen.strata, options.texts)
 
 
 def _groups(n: int) -> list[slice]:

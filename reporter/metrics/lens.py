@@ -72,8 +72,10 @@ def lens(seen: Observed, options: Options) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: the sample.
     """
+    from reporter.observables.lens import Lens
+
     for place in seen.path:
         for statistic in ("entropy", "kl"):
-            average = seen.per_token("lens", statistic, place)
+            average = seen.get(Lens).average(statistic, place, seen.view)
             reason = seen.head_problem or "no token was read"
             yield mean_with_interval(statistic, place, average, seen.texts, reason)

@@ -56,5 +56,7 @@ def loss(seen: Observed, options: Options) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: none.
     """
-    average = seen.per_token("losses", "loss", seen.path[0])
+    from reporter.observables.losses import Losses
+
+    average = seen.get(Losses).average("loss", seen.path[0], seen.view)
     yield mean_with_interval("lm", None, average, seen.texts, seen.head_problem or "no token is predicted")

@@ -94,6 +94,8 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: none.
     """
+    from reporter.observables.text_sums import TextSums
+
     last = seen.layers
     ends = {
         "step_length": last,
@@ -105,7 +107,7 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
     floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
     for statistic, end in ends.items():
         for place in seen.path[:end]:
-            average = seen.average(statistic, place)
+            average = seen.get(TextSums).average(statistic, place, seen.view)
             reason = "every token has a zero state or a zero step here"
             yield mean_with_interval(statistic, place, average, seen.texts, reason)
             if average.n and statistic in floors:

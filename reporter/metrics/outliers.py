@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.geometry.intervals import Interval, error_over_texts, interval
-from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import LARGEST, per_doubling
+from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.metrics.base import Options, Statistic, Value
@@ -19,8 +19,8 @@ from reporter.metrics.registry import metric
 from reporter.table import TOKEN, TOKEN_ID, OfCorpus, column
 
 if TYPE_CHECKING:
-    from reporter.observables.activations import Activations
-    from reporter.observables.observed import LayerMoments, Observed, Place
+    from reporter.observables.moments import LayerMoments
+    from reporter.observables.observed import Observed, Place
     from reporter.observables.sink_tokens import SinkTokens, SinkType
 
 Floats = NDArray[np.float64]
@@ -146,16 +146,17 @@ class SinkToken(OfCorpus, table="sinks"):
     "bounded sample for each place",
     tables=(SinkToken, SinkCut),
 )
-def outliers(seen: Observed, options: Options) -> Iterator[Value | SinkToken | SinkCut]:
+def outliers(seen: Observed, options: OutlierOptions) -> Iterator[Value | SinkToken | SinkCut]:
     """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
         options: how many tokens are sampled.
     """
-    size = cast(OutlierOptions, options).sample
-    sinks = cast("SinkTokens", seen.observables["sink_tokens"])
-    kept = cast("Activations", seen.observables["activations"])
+    from reporter.observables.activations import Activations
+    from reporter.observables.sink_tokens import SinkTokens
+
+    size, sinks, kept = options.sample, seen.get(SinkTokens), seen.get(Activations)
     strata = list(seen.strata)
     for place in seen.places:
         at, moments = kept.layout.index[place], seen.moments(place)

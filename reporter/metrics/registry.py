@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from reporter.metrics.base import Between, Compute, Metric, Options, Statistic
+from reporter.metrics.base import Between, Compute, Metric, Options, Own, Statistic
 from reporter.registry import Registry, code_of
 from reporter.table import Row
 
-METRICS: Registry[Metric] = Registry("metric", "metrics", "reporter.metrics", helpers=("base", "registry"))
+METRICS: Registry[Metric[Any]] = Registry("metric", "metrics", "reporter.metrics", helpers=("base", "registry"))
 
 
 def metric(
@@ -18,12 +19,12 @@ def metric(
     summary: str,
     statistics: tuple[Statistic, ...],
     needs: tuple[str, ...],
-    options: type[Options] = Options,
+    options: type[Own] = Options,  # type: ignore[assignment]  # which is what it is where nothing is said
     version: int = 1,
     cost: str = "",
-    between: Between | None = None,
+    between: Between[Own] | None = None,
     tables: tuple[type[Row], ...] = (),
-) -> Callable[[Compute], Compute]:
+) -> Callable[[Compute[Own]], Compute[Own]]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`.
 
     A cell of a notebook that runs again, or a module that is loaded again, replaces what it registered before.
@@ -32,7 +33,7 @@ def metric(
         ReporterError: if another module has a metric of that name.
     """
 
-    def register(compute: Compute) -> Compute:
+    def register(compute: Compute[Own]) -> Compute[Own]:
         found = Metric(
             name=name,
             title=title,
@@ -53,12 +54,12 @@ def metric(
     return register
 
 
-def catalogue() -> dict[str, Metric]:
+def catalogue() -> dict[str, Metric[Any]]:
     """Every metric by name, in alphabetical order. Imports the metric modules, but neither torch nor scipy."""
     return METRICS.all()
 
 
-def statistics(metrics: Mapping[str, Metric] | None = None) -> dict[str, dict[str, str]]:
+def statistics(metrics: Mapping[str, Metric[Any]] | None = None) -> dict[str, dict[str, str]]:
     """Return, by metric, the names of its statistics, floors among them, and what each has one number for.
 
     Args:

@@ -20,8 +20,8 @@ from reporter.geometry.spectra import (
     stable_rank_of,
     thinned,
 )
-from reporter.metrics._delta import described
 from reporter.metrics._growth import RARE_TYPES, per_doubling
+from reporter.metrics._intervals import described
 from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import eigenvalues, spectral_errors, uncentred_eigenvalues
 from reporter.metrics.base import N, Options, Statistic, Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from pydantic import Field
 from reporter.geometry import noise
 from reporter.geometry.correlation import correlation, fisher_interval
 from reporter.geometry.intervals import Error, error_over_texts, interval
-from reporter.metrics._delta import described, sampled, texts_of
 from reporter.metrics._growth import MORE_TYPES, per_doubling
+from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -182,7 +182,7 @@ class TokenType(UnderView, table="token_types"):
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
     tables=(TokenType,),
 )
-def variance(seen: Observed, options: Options) -> Iterator[Value | TokenType]:
+def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | TokenType]:
     """Yield the variances and their shares at every place, the coverage, and the most frequent types.
 
     Args:
@@ -192,10 +192,10 @@ def variance(seen: Observed, options: Options) -> Iterator[Value | TokenType]:
     Raises:
         ReporterError: if the parts of the variance do not add up.
     """
+    from reporter.observables.type_moments import TypeMoments
     from reporter.observables.type_view import type_view, typed_strata
 
-    options = cast(VarianceOptions, options)
-    kept = cast("TypeMoments", seen.observables["type_moments"])
+    kept = seen.get(TypeMoments)
     tokens = int(kept.seen[list(seen.strata)].sum())
     strata = typed_strata(seen)
     found: TypeView | None = None

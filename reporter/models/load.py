@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,7 @@ from reporter.models.closing import Closing
 from reporter.models.inputs import Inputs
 from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file
-from reporter.models.tokenizer import load_tokenizer
+from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import load_module
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ class LoadedModel:
     _attention: Attention = field(repr=False)
     _capture: Capture = field(repr=False)
     _inputs: Inputs = field(repr=False)
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        """Identity of what its tokenizer does to texts; of a slow one, which cannot be read, that of the checkpoint."""
+        return tokenizer_hash(self.tokenizer) or f"{self.checkpoint.fingerprint} {self.checkpoint.bos}"
 
     @property
     def vocabulary(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +42,21 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     if checkpoint.bos != "as-is":
         _begin_with(tokenizer, checkpoint.bos)
     return tokenizer
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """Return a hash of all that a fast tokenizer does to texts, the same for equal ones; empty for a slow one."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return ""
+    from tokenizers import __version__ as tokenizers_version
+    from transformers import __version__ as transformers_version
+
+    backend.no_truncation()  # what the last call asked for; each call says it again
+    backend.no_padding()
+    parts = (type(tokenizer).__name__, sorted(tokenizer.all_special_ids), str(tokenizer.special_tokens_map))
+    more = (getattr(tokenizer, "split_special_tokens", False), transformers_version, tokenizers_version)
+    return hashlib.sha256(repr((*parts, *more, backend.to_str())).encode()).hexdigest()[:32]
 
 
 def added_tokens(tokenizer: Any) -> tuple[list[str], list[str]]:

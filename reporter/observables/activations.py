@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
 _BLOCK = 256  # rows added up in float32 before float64 takes over
@@ -71,10 +71,6 @@ class Activations(Observable):
         """Return ``massive``, ``largest`` and, for each place, ``unit_squares/PLACE``."""
         found = {"massive": self.massive, "largest": self.largest}
         return found | {f"unit_squares/{at}": tensor for at, tensor in enumerate(self.unit_squares)}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout."""
-        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

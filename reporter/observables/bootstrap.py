@@ -1,4 +1,4 @@
-"""Bootstrap weights of texts that need no list of texts: the Poisson bootstrap, keyed by the text's place.
+"""Sums with bootstrap replicates over texts that need no list of texts: the Poisson bootstrap, keyed by their places.
 
 Drawing n texts with replacement gives each text a Binomial(n, 1/n) weight, which is Poisson(1) but for tiny n. So each
 text can draw its own weights, from a hash of its place in the corpus, the moment it is seen: sums over texts become
@@ -14,11 +14,18 @@ from __future__ import annotations
 
 from functools import cache
 from math import exp, factorial
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from reporter.forward.contexts import key_of, mix
+from reporter.forward.places import Layout
+from reporter.observables.observable import Observable
+
+if TYPE_CHECKING:
+    from reporter.observables.observable import Setting
 
 REPLICATES = 1000
 
@@ -41,3 +48,38 @@ def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLI
     draws = key_of(seed, texts)[:, None] ^ mix(np.arange(replicates // 4, dtype=np.uint64))[None, :]
     uniform = mix(draws).view(np.uint16).reshape(len(texts), replicates)
     return _quantiles()[uniform]
+
+
+class Bootstrapped(Observable):
+    """What merges by adding: sums over texts and under each replicate, in the attributes that ``sums_kept`` names.
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed, for the bootstrap weights.
+        replicates: R.
+    """
+
+    quantities: ClassVar[tuple[str, ...]]
+    sums_kept: ClassVar[tuple[str, ...]]
+
+    def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
+        self.layout, self.seed, self.replicates = layout, seed, replicates
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing."""
+        return cls(setting.layout, setting.seed)
+
+    def merge(self, other: Self) -> None:
+        """Add the sums of other texts."""
+        for name in self.sums_kept:
+            getattr(self, name).add_(getattr(other, name))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the arrays that ``sums_kept`` names."""
+        return {name: getattr(self, name) for name in self.sums_kept}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name in self.sums_kept:
+            setattr(self, name, tensors[name])

@@ -15,7 +15,7 @@ from reporter.observables.text_sums import cosine_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 
 class FrequencySplit(PerToken):

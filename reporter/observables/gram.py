@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import torch
 
@@ -11,7 +11,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 _Key = tuple[int, int]
 
@@ -77,10 +77,6 @@ class Gram(Observable):
             found[f"mean/{layer}/{stratum}"] = self.mean[layer, stratum]
             found[f"gram/{layer}/{stratum}"] = self.gram[layer, stratum]
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout."""
-        return {"layout": self.layout.as_json()}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

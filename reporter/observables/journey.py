@@ -13,7 +13,7 @@ from reporter.forward.readout import CONTENT, FUNCTION
 from reporter.geometry.neighbours import compare
 from reporter.geometry.rows import Rows
 from reporter.observables.bootstrap import REPLICATES
-from reporter.observables.sampled_tokens import SampledTokens
+from reporter.observables.per_token import SampledTokens
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates

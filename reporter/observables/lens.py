@@ -9,7 +9,7 @@ import torch
 
 from reporter.forward.places import Layout
 from reporter.observables.bootstrap import REPLICATES
-from reporter.observables.sampled_tokens import SampledTokens
+from reporter.observables.per_token import SampledTokens
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import torch
 
-from reporter.forward.places import Layout
-from reporter.forward.strata import STRATA
+from reporter.forward.places import Layout, Place
+from reporter.forward.strata import STRATA, VIEWS
+from reporter.geometry.arrays import Floats
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 
 # Rows added up in float32 before float64 takes over: one long float32 sum is off by 1e-5 of itself and more, and by how
@@ -20,6 +22,25 @@ if TYPE_CHECKING:
 _BLOCK = 256
 _VECTORS = ("mean", "squares", "unit_sum")
 _TINY = 1e-24  # mean squares below it are not taken in float32, whose numbers end at 1e-38
+
+
+@dataclass(frozen=True)
+class LayerMoments:
+    """Moments of the token states x at one layer.
+
+    Args:
+        n: tokens.
+        mean: μ, shape (width,).
+        squares: Σ (x − μ)² for each dimension, shape (width,).
+        units: tokens whose state is not zero.
+        unit_sum: Σ x/‖x‖ over those, shape (width,).
+    """
+
+    n: int
+    mean: Floats
+    squares: Floats
+    units: int
+    unit_sum: Floats
 
 
 class Moments(Observable):
@@ -109,15 +130,24 @@ class Moments(Observable):
             found |= {f"{name}/{at}": tensor for at, tensor in enumerate(getattr(self, name))}
         return found
 
-    def parameters(self) -> dict[str, Any]:
-        """Return the layout."""
-        return {"layout": self.layout.as_json()}
-
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.count, self.unit_count = tensors["count"], tensors["unit_count"]
         for name in _VECTORS:
             setattr(self, name, [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))])
+
+    def at(self, place: Place, view: str) -> LayerMoments:
+        """Return the moments at a place, merged over a view's strata."""
+        at, strata = self.layout.index[place], list(VIEWS[view])
+        count = self.count[at, strata].numpy()
+        means = self.mean[at][strata].numpy()
+        n = count.sum()
+        mean = count @ means / n if n else means.sum(axis=0)
+        # Chan, Golub & LeVeque 1983 for several parts: squares within the parts plus squares between their means.
+        squares = self.squares[at][strata].numpy().sum(axis=0) + count @ (means - mean) ** 2
+        units = self.unit_count[at, strata].sum()
+        unit_sum = self.unit_sum[at][strata].numpy().sum(axis=0)
+        return LayerMoments(int(n), mean, squares, int(units), unit_sum)
 
 
 def _weighted_sum(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

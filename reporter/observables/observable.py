@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
@@ -16,7 +21,32 @@ from reporter.forward.places import Layout
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an observable must know before it sees the first batch: of model, corpus and study.
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed.
+        texts: texts of the corpus.
+        size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
+        counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
+        tokens: how the tokenizer writes every id that occurs, added ones included.
+        tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
+        splits: for each token id, in which samples of the corpus its type is a frequent one, as bits; see
+            ``TypeCounts``, shape (vocabulary,).
+    """
+
+    layout: Layout
+    seed: int
+    texts: int
+    size: int
+    counts: Mapping[int, int] = field(default_factory=dict)
+    tokens: Mapping[int, str] = field(default_factory=dict)
+    tokens_in_all: int = 0
+    splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 class Observable(ABC):
@@ -59,9 +89,10 @@ class Observable(ABC):
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the state as named tensors."""
 
-    @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return what the constructor needs to make an empty one like this, as JSON values."""
+        """Return the constructor's arguments, as JSON: the attributes of the same names."""
+        given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:

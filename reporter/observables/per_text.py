@@ -9,21 +9,37 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from reporter.forward.places import Layout, Place
-from reporter.forward.strata import STRATA
-from reporter.observables.bootstrap import REPLICATES, poisson_weights
-from reporter.observables.bootstrapped import Bootstrapped
-from reporter.observables.observed import VIEWS
+from reporter.forward.strata import STRATA, VIEWS
+from reporter.observables.bootstrap import REPLICATES, Bootstrapped, poisson_weights
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.observed import Observed
+
+
+@dataclass(frozen=True)
+class TextAverage:
+    """A mean over texts with its bootstrap replicates.
+
+    Args:
+        value: the mean; NaN where no text has the quantity.
+        n: texts that have it.
+        distinct: those among them that repeat no earlier text.
+        square: the mean of its square, for a variance over texts; NaN with ``value``.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    distinct: int
+    square: float
+    replicates: NDArray[np.float64]
 
 
 class PerText(Bootstrapped):
@@ -118,39 +134,11 @@ class PerText(Bootstrapped):
         self.replicate_sums += (weights @ values[kept].flatten(1)).view_as(self.replicate_sums)
         self.replicate_counts += (weights @ defined[kept].flatten(1).double()).view_as(self.replicate_counts)
 
-
-@dataclass(frozen=True)
-class TextAverage:
-    """A mean over texts with its bootstrap replicates.
-
-    Args:
-        value: the mean; NaN where no text has the quantity.
-        n: texts that have it.
-        distinct: those among them that repeat no earlier text.
-        square: the mean of its square, for a variance over texts; NaN with ``value``.
-        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
-    """
-
-    value: float
-    n: int
-    distinct: int
-    square: float
-    replicates: NDArray[np.float64]
-
-
-def text_average(seen: Observed, kind: type[PerText], quantity: str, place: Place) -> TextAverage:
-    """Return the mean over texts of a quantity in the view of ``seen``.
-
-    Args:
-        seen: observables of one checkpoint on one corpus under one view.
-        kind: the observable.
-        quantity: one of its quantities.
-        place: site and layer.
-    """
-    kept = cast(PerText, seen.observables[kind.name])
-    at = (kept.layout.index[place], list(VIEWS).index(seen.view), kept.quantities.index(quantity))
-    count = kept.counts[at].item()
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value, square = (np.float64(x[at].item()) / np.float64(count) for x in (kept.sums, kept.squares))
-        replicates = kept.replicate_sums[:, *at].numpy() / kept.replicate_counts[:, *at].numpy()
-    return TextAverage(float(value), int(count), int(kept.distinct[at].item()), float(square), replicates)
+    def average(self, quantity: str, place: Place, view: str) -> TextAverage:
+        """Return the mean over texts of a quantity of a view at a place."""
+        at = (self.layout.index[place], list(VIEWS).index(view), self.quantities.index(quantity))
+        count = self.counts[at].item()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value, square = (np.float64(x[at].item()) / np.float64(count) for x in (self.sums, self.squares))
+            replicates = self.replicate_sums[:, *at].numpy() / self.replicate_counts[:, *at].numpy()
+        return TextAverage(float(value), int(count), int(self.distinct[at].item()), float(square), replicates)

@@ -1,24 +1,42 @@
 """Means over tokens of a number that each token has, by stratum, with their bootstrap replicates over texts.
 
-To add such a number, subclass :class:`PerToken`, name its ``quantities`` and write ``of_tokens``.
+To add such a number, subclass :class:`PerToken`, name its ``quantities`` and write ``of_tokens``; or
+:class:`SampledTokens`, where it is too dear for every token of a corpus.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
-from reporter.forward.strata import STRATA
-from reporter.observables.bootstrap import REPLICATES, poisson_weights
-from reporter.observables.bootstrapped import Bootstrapped
+from reporter.forward.strata import STRATA, VIEWS
+from reporter.observables.bootstrap import REPLICATES, Bootstrapped, poisson_weights
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.observable import Setting
+
+
+@dataclass(frozen=True)
+class Average:
+    """A mean over tokens with its bootstrap replicates over texts.
+
+    Args:
+        value: the mean; NaN where no token has the quantity.
+        n: tokens that have it.
+        replicates: the mean under each set of text weights, shape (R,); NaN where a replicate drew no text.
+    """
+
+    value: float
+    n: int
+    replicates: NDArray[np.float64]
 
 
 class PerToken(Bootstrapped):
@@ -88,3 +106,44 @@ class PerToken(Bootstrapped):
         self.replicate_sums[:, :, used] += weighted[:, :, :, 0]
         self.replicate_counts[:, :, used] += weighted[:, :, :, 1]
         self._of_texts = []
+
+    def average(self, quantity: str, place: Place, view: str) -> Average:
+        """Return the mean of a quantity over a view's tokens at one of its places."""
+        strata, at, layer = list(VIEWS[view]), self.quantities.index(quantity), self.layout.index[place]
+        count = self.counts[layer, strata, at].sum().item()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.float64(self.sums[layer, strata, at].sum().item()) / np.float64(count)
+            replicates = (
+                self.replicate_sums[:, layer, strata, at].sum(dim=1).numpy()
+                / self.replicate_counts[:, layer, strata, at].sum(dim=1).numpy()
+            )
+        return Average(float(value), int(count), replicates)
+
+
+class SampledTokens(PerToken):
+    """Reads the tokens whose hash of seed, text and position falls below ``share`` of all hashes.
+
+    They are the same ones at every layer and in every model that splits texts alike.
+
+    Args:
+        layout: the places that are read.
+        seed: the study's seed.
+        share: share of the tokens that are read.
+        replicates: of the bootstrap.
+    """
+
+    bounded = "exactly"
+
+    def __init__(self, layout: Layout, seed: int, share: float, replicates: int = REPLICATES) -> None:
+        super().__init__(layout, seed, replicates)
+        self.share = share
+
+    @classmethod
+    def empty(cls, setting: Setting) -> Self:
+        """Return one that has seen nothing and reads about ``size`` tokens of the corpus."""
+        return cls(setting.layout, setting.seed, min(1.0, setting.size / max(setting.tokens_in_all, 1)))
+
+    def drawn(self, batch: HiddenBatch) -> NDArray[np.bool_]:
+        """Return whether each token of a batch is read, (tokens,)."""
+        keys = key_of(self.seed, batch.texts, batch.positions)
+        return keys < np.uint64(min(self.share * 2.0**64, 2.0**64 - 2048)) if self.share < 1 else keys == keys

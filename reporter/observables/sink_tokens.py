@@ -16,7 +16,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 Ints = NDArray[np.int64]
 _MOST, _LEAST = np.iinfo(np.int64).max, -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
+from reporter.forward.strata import VIEWS
 from reporter.geometry.arrays import Floats, Ints
 from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
 from reporter.observables.bootstrap import poisson_weights
 from reporter.observables.observable import Observable
-from reporter.observables.observed import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+    from reporter.observables.observable import Setting
     from reporter.observables.observed import Observed
-    from reporter.observables.setting import Setting
 
 _NUMBERS = 2**24  # float64 numbers held at once
 
@@ -117,10 +117,6 @@ class TextEntropy(Observable):
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, seed and numbers of texts."""
-        return {"layout": self.layout.as_json(), "seed": self.seed, "wanted": self.wanted, "of": self.of}
-
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()
@@ -159,7 +155,7 @@ class TextEntropies:
 
 def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
     """Return the entropies of about ``wanted`` texts, whatever larger number was measured."""
-    kept = cast(TextEntropy, seen.observables[TextEntropy.name])
+    kept = seen.get(TextEntropy)
     view = list(VIEWS).index(seen.view)
     order = np.argsort(kept.texts, kind="stable")
     order = order[measured(kept.texts[order], kept.seed, wanted, kept.of)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from reporter.observables.observed import VIEWS
+from reporter.forward.strata import VIEWS
 from reporter.observables.per_text import PerText
 from reporter.observables.text_sums import cosine_of
 

@@ -7,7 +7,7 @@ hashes, the sample sorted by key is in random order, and any run of it is a shuf
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 # Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
 # corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text,
@@ -147,10 +147,6 @@ class TokenSample(Observable):
             for at, states in enumerate(kept.states):
                 found[f"states/{stratum}/{at}"] = states[torch.from_numpy(kept.slots)]
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, size and seed."""
-        return {"layout": self.layout.as_json(), "size": self.size, "seed": self.seed}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 TYPED = (ORDINARY, ASIDE)  # a token that the tokenizer added is an occurrence of no type
 FEWEST_OCCURRENCES = 5  # of a token type whose mean and variance mean anything
@@ -123,10 +123,6 @@ class TypeMoments(Observable):
                 found[f"whole_mean/{stratum}/{at}"] = kept.whole_mean[at]
             found[f"whole/{stratum}"] = torch.tensor(kept.totals, dtype=torch.float64)
         return found
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout, types and their tokens."""
-        return {"layout": self.layout.as_json(), "types": self.types, "tokens": self.tokens}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

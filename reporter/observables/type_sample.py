@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from reporter.observables.type_moments import TYPED
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-    from reporter.observables.setting import Setting
+    from reporter.observables.observable import Setting
 
 OCCURRENCES = 24  # kept of a type in a stratum
 
@@ -115,10 +115,6 @@ class TypeSample(Observable):
         slots = torch.from_numpy(self.slots)
         found = {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
         return found | {f"states/{at}": states[slots] for at, states in enumerate(self.states)}
-
-    def parameters(self) -> dict[str, Any]:
-        """Return layout and types."""
-        return {"layout": self.layout.as_json(), "types": self.types}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,7 @@ def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
     Raises:
         ReporterError: if V = V_W + V_B or E‖x‖² = ‖μ‖² + V fails for the sums that were kept.
     """
-    kept, strata = _kept(seen), typed_strata(seen)
+    kept, strata = seen.get(TypeMoments), typed_strata(seen)
     at = kept.layout.index[place]
     ranks, count, mean, scatter = _merged(kept, at, strata)
     whole = _view_of(ranks, count, mean, scatter)
@@ -97,12 +97,8 @@ def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
 
 def typed_strata(seen: Observed) -> tuple[int, ...]:
     """Return the view's strata in which kept types were seen; views of which they are equal have the same types."""
-    kept = _kept(seen)
+    kept = seen.get(TypeMoments)
     return tuple(stratum for stratum in seen.strata if stratum in TYPED and len(kept.strata[stratum].ranks))
-
-
-def _kept(seen: Observed) -> TypeMoments:
-    return cast(TypeMoments, seen.observables[TypeMoments.name])
 
 
 def _merged(kept: TypeMoments, at: int, strata: tuple[int, ...]) -> tuple[NDArray[np.int64], Floats, Floats, Floats]:

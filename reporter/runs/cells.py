@@ -1,25 +1,28 @@
-"""Computes one cell: a metric of one side, or of two that it compares, under every view."""
+"""Computes one cell, a metric under every view or an analysis of an item, into rows of the database's tables."""
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from reporter.metrics.base import Metric, PairValue, Value
-from reporter.observables.observed import Observed
-from reporter.runs.rows import Record, Rows, quiet
-from reporter.runs.versions import versions
-from reporter.store import joined
+from reporter.analyses.base import Context, Tell, default_pooling
+from reporter.metrics.base import Number, PairValue, Value
 from reporter.table import Row
 
 if TYPE_CHECKING:
-    from reporter.models.checkpoint import Checkpoint
+    from reporter.models.load import LoadedModel
     from reporter.runs.passes import Measured
-    from reporter.runs.plan import Cell
+    from reporter.runs.plan import AnalysisCell, MetricCell
+
+Record = dict[str, Any]
+T = TypeVar("T")
+
+
+NO_INTERVAL = "its interval is not finite and was left out"
+VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
 
 @dataclass(frozen=True)
@@ -31,63 +34,58 @@ class Computed:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One side of a cell: a checkpoint measured on a corpus.
-
-    Args:
-        checkpoint: whose states.
-        corpus: name of the corpus.
-        words: its words.
-        measured: the observables.
-        memo: shared between the cells of this checkpoint and corpus.
-    """
-
-    checkpoint: Checkpoint
-    corpus: str
-    words: int
-    measured: Measured
-    memo: dict[Any, Any]
-
-    def seen(self, view: str, seed: int) -> Observed:
-        """Return what a metric gets to see under one view."""
-        facts = self.measured.facts
-        return Observed(
-            self.measured.observables,
-            facts.layout,
-            facts.counts.distinct_texts,
-            view,
-            seed,
-            self.memo,
-            self.corpus,
-            self.words,
-            facts.head_problem,
-            facts.unfed,
-        )
-
-
-def compute(cell: Cell, metric: Metric, sides: Sequence[Measurement], views: tuple[str, ...], seed: int) -> Computed:
-    """Return a cell's numbers. A number that is not finite becomes NULL with a reason.
+def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
+    """Return the numbers of a metric. A number that is not finite becomes NULL with a reason.
 
     Args:
         cell: what to compute.
-        metric: how.
-        sides: one measurement, or the two that are compared.
-        views: under which views.
-        seed: the study's seed.
+        sides: what was measured in its pass, or in the two that it compares.
     """
-    began, options = time.perf_counter(), cell.options
-    assert options is not None  # the planner gives them to each cell of a metric that can run
-    rows = Rows(_said_of(metric.name, sides), sides[0].measured.facts.layout.layers)
-    for view in views:
-        seen = [side.seen(view, seed) for side in sides]
-        if len(seen) == 1:
-            results = metric.compute(seen[0], options)
+    began, metric = time.perf_counter(), cell.metric
+    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers)
+    for view in cell.views:
+        seen = [side.seen(view) for side in sides]
+        if not cell.compares:
+            results = metric.compute(seen[0], cell.options)
         else:
             assert metric.between is not None  # the planner compares for no other metric
-            results = metric.between.compare(seen[0], seen[1], options)
+            results = metric.between.compare(seen[0], seen[1], cell.options)
         unfed = dict.fromkeys(side.unfed[name] for side in seen for name in metric.needs if name in side.unfed)
         rows.add(_explained(quiet(results), "; ".join(unfed)), view)
+    return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
+
+
+def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tell) -> Computed:
+    """Return the rows of an analysis.
+
+    Args:
+        cell: what to compute.
+        model: its checkpoint, loaded.
+        batch_tokens: the most tokens in a batch, padding included; changes no number.
+        tell: told of progress.
+    """
+    from reporter.forward.places import Layout
+
+    began = time.perf_counter()
+    context = Context(
+        model=model,
+        layout=Layout.of(model.anatomy, cell.sites),
+        pooling=default_pooling(model.anatomy.role) if cell.pooling == "auto" else cell.pooling,
+        corpora=cell.corpora,
+        seed=cell.seed,
+        batch_tokens=batch_tokens,
+        tell=tell,
+    )
+    said = {
+        "model": cell.checkpoint.model,
+        "checkpoint": cell.checkpoint.name,
+        "step": cell.checkpoint.step,
+        "role": model.anatomy.role,
+        "corpus": cell.key.corpus,
+        "metric": cell.analysis.name,
+    }
+    rows = Rows(said, model.anatomy.layers)
+    rows.add(quiet(cell.analysis.compute(cell.item, context)), VIEW)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
 
 
@@ -99,70 +97,87 @@ def _explained(results: Iterable[Row], unfed: str) -> Iterator[Row]:
         yield result
 
 
-def _said_of(metric: str, sides: Sequence[Measurement]) -> dict[str, Any]:
+def _said_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
     """Return what rows say of a cell or its two sides, by part."""
-    first, last = sides[0], sides[-1]
-    return {
-        "metric": metric,
+    first, last = (side.of for side in (sides[0], sides[-1]))
+    found = {
+        "metric": cell.metric.name,
         "model": first.checkpoint.model,
         "checkpoint": first.checkpoint.name,
         "step": first.checkpoint.step,
-        "role": first.measured.facts.anatomy["role"],
-        "corpus": first.corpus,
-        "kind": "corpora" if first.corpus != last.corpus else "base",
-        **{
-            f"{part}_{side}": value
-            for side, one in (("a", first), ("b", last))
-            for part, value in (
-                ("model", one.checkpoint.model),
-                ("checkpoint", one.checkpoint.name),
-                ("corpus", one.corpus),
-            )
-        },
+        "role": sides[0].facts.anatomy["role"],
+        "corpus": first.texts.name,
+        "kind": "corpora" if first.texts.name != last.texts.name else "base",
     }
+    for side, of in (("a", first), ("b", last)):
+        parts = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": of.texts.name}
+        found |= {f"{part}_{side}": value for part, value in parts.items()}
+    return found
 
 
-def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Record:
-    """Return the row of ``cells`` for a cell; ``more`` fills further columns."""
-    return {
-        "study": study,
-        "model": cell.key.model,
-        "checkpoint": cell.key.checkpoint,
-        "corpus": cell.key.corpus,
-        "metric": cell.key.metric,
-        "options": json.dumps(cell.settings),
-        "fingerprint": cell.fingerprint,
-        "inputs": json.dumps(dict(cell.inputs)),
-        "status": status,
-        "why": cell.why,
-        "versions": json.dumps(versions()),
-        "finished": datetime.now(UTC).replace(tzinfo=None),
-        **more,
-    }
+@dataclass
+class Rows:
+    """The rows of one cell by table, and its reasons for NULL.
+
+    Args:
+        cell: what rows say of the cell or its two sides; see :attr:`reporter.table.Column.part`.
+        layers: blocks of the (first) model, for the depth.
+        tables: the rows so far.
+    """
+
+    cell: Mapping[str, Any]
+    layers: int
+    tables: dict[str, list[Record]] = field(default_factory=dict)
+    _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
+    _first_view: str | None = None
+
+    def add(self, results: Iterable[Row], view: str) -> None:
+        """Add what a metric or an analysis yielded; of tables without views what it yielded under the first one.
+
+        Args:
+            results: what it yielded.
+            view: under which view.
+        """
+        self._first_view = self._first_view or view
+        cell = {**self.cell, "view": view}
+        for result in results:
+            if view != self._first_view and not result.table.holding("view"):
+                continue
+            row = finite(result) if isinstance(result, Number) else result
+            if isinstance(row, Number) and row.reason:
+                self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
+            self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
+
+    def reasons(self) -> list[Record]:
+        """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
+        return [
+            {"statistic": statistic, "view": view, "layers": sorted(set(layers), key=lambda x: (x is None, x))}
+            | {"reason": reason}
+            for (statistic, view, reason), layers in self._missing.items()
+        ]
 
 
-def pass_columns(measured: Measured, caused: bool) -> Mapping[str, Any]:
-    """Return the columns of ``cells`` that describe the pass; ``caused`` marks the one cell that shows its cost."""
-    counts = measured.facts.counts
-    forward = measured.forward if caused else None
-    return {
-        "texts": counts.texts,
-        "tokens": counts.tokens,
-        "ordinary": counts.ordinary,
-        "special": counts.special,
-        "sinks": counts.sinks,
-        "cut_texts": counts.cut_texts,
-        "short_texts": counts.short_texts,
-        "forward_tokens": forward.tokens if forward else 0,
-        "forward_passes": int(bool(forward and forward.tokens)),
-        "forward_seconds": forward.seconds if forward else 0.0,
-        "device": measured.facts.device,
-        "precision": measured.facts.precision,
-    }
+def finite(number: Number) -> Number:
+    """Return the number without what is not finite: no value, or no interval, and the reason."""
+    if number.value is not None and not math.isfinite(number.value):
+        return replace(number, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
+    if not all(end is None or math.isfinite(end) for end in (number.ci_low, number.ci_high)):
+        return replace(number, ci_low=None, ci_high=None, reason=number.reason or NO_INTERVAL)
+    return number
 
 
-def compared_columns(sides: Sequence[Measured]) -> Mapping[str, Any]:
-    """Return the columns of ``cells`` that describe the passes behind a comparison."""
-    both = [pass_columns(side, caused=True) for side in sides]
-    sums = {name: sum(one[name] for one in both) for name, value in both[0].items() if not isinstance(value, str)}
-    return {**sums, **{name: joined(both[0][name], both[1][name]) for name in ("device", "precision")}}
+def _layer(number: Number) -> int | None:
+    if isinstance(number, PairValue):
+        return number.layer_a
+    return None if number.place is None else number.place.layer
+
+
+def quiet(results: Iterable[T]) -> Iterator[T]:
+    """Yield the results with warnings off: metrics say by a reason, not by a warning, what could not be computed."""
+    import warnings
+
+    import numpy as np
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield from results

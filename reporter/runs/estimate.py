@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+
+from reporter.runs.plan import AnalysisCell, MetricCell
 
 if TYPE_CHECKING:
+    from reporter.analyses.base import Corpus
     from reporter.models.checkpoint import Checkpoint
-    from reporter.runs.plan import Asked, Cell, Plan
-    from reporter.texts import Texts
+    from reporter.runs.plan import Pass, Plan
 
 FLOPS = 100e9  # what a few CPU cores do in float32; a GPU does a thousand times that
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers
@@ -71,14 +73,14 @@ def estimate(plan: Plan) -> Estimate:
     for cell in plan.cells:
         if cell.state != "run" or cell.compares:
             continue  # both sides of a comparison have cells of their own
-        if cell.asked is not None:
-            analyses.append((cell.key[:2], _read(cell, cell.asked, plan)))
-        else:
-            passes[cell.key[:3]] = _tokens(plan, cell.key.corpus)
+        if isinstance(cell, AnalysisCell):
+            analyses.append((cell.key[:2], _read(cell)))
+        elif isinstance(cell, MetricCell):
+            passes[cell.key[:3]] = _tokens(cell.passes[0])
     samples: dict[str, int] = {}
     for cell in plan.cells:
-        if cell.options is not None:
-            for name in SAMPLES & set(plan.metrics[cell.key.metric].needs):
+        if isinstance(cell, MetricCell):
+            for name in SAMPLES & set(cell.metric.needs):
                 samples[name] = max(samples.get(name, 0), cell.options.size_of(name))
     kept = sum(samples.values()) + 2 * plan.file.study.run.batch_tokens
     loads = [((model, checkpoint), tokens, kept) for (model, checkpoint, _), tokens in passes.items()]
@@ -113,29 +115,23 @@ class Reading:
     texts: int
 
 
-def _texts(plan: Plan, corpus: str) -> Texts:
-    return cast("Texts", plan.texts[corpus])  # a cell whose corpus cannot be had does not run
+def _tokens(of: Pass | Corpus) -> int:
+    return min(int(of.texts.words * TOKENS_PER_WORD), len(of.texts) * of.max_tokens)
 
 
-def _tokens(plan: Plan, corpus: str) -> int:
-    texts = _texts(plan, corpus)
-    return min(int(texts.words * TOKENS_PER_WORD), len(texts) * plan.file.study.corpora[corpus].max_tokens)
-
-
-def _read(cell: Cell, asked: Asked, plan: Plan) -> Reading:
+def _read(cell: AnalysisCell) -> Reading:
     """Guess what a cell of an analysis reads: samples of its corpora, or the texts that its item holds."""
     tokens = texts = 0
-    for corpus in asked.corpora:
-        there = len(_texts(plan, corpus))
-        drawn = min(getattr(asked.item, "sample", there), there)
+    for corpus in cell.corpora.values():
+        there = len(corpus.texts)
+        drawn = min(getattr(cell.item, "sample", there), there)
         texts += drawn
-        tokens += _tokens(plan, corpus) * drawn // max(there, 1)
-    if not asked.corpora:
-        written = list(_strings(asked.settings))
+        tokens += _tokens(corpus) * drawn // max(there, 1)
+    if not cell.corpora:
+        written = list(_strings(cell.settings))
         texts = len(written)
         tokens = int(sum(len(text.split()) for text in written) * TOKENS_PER_WORD)
-    rounds = plan.analyses[cell.key.metric].rounds
-    return Reading(tokens * rounds, texts * rounds)
+    return Reading(tokens * cell.analysis.rounds, texts * cell.analysis.rounds)
 
 
 def _strings(item: Any) -> Iterator[str]:

@@ -16,7 +16,7 @@ from reporter.forward.places import Layout
 from reporter.locks import held, held_if_free
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
-from reporter.runs.fingerprint import digest
+from reporter.runs.plan import digest
 
 Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
 
@@ -61,12 +61,12 @@ class Kept:
 
     Args:
         folder: the folder of all passes.
-        of_pass: what the pass depends on; the folder's name is its hash.
+        inputs: what the pass depends on; the folder's name is its hash.
     """
 
-    def __init__(self, folder: Path, of_pass: Mapping[str, Any]) -> None:
-        self.folder = folder / digest(of_pass)
-        self._of_pass = of_pass
+    def __init__(self, folder: Path, inputs: Mapping[str, Any]) -> None:
+        self.folder = folder / digest(inputs)
+        self._inputs = inputs
 
     @contextmanager
     def locked(self, what: str, waiting: Callable[[str], None]) -> Iterator[None]:
@@ -116,7 +116,7 @@ class Kept:
             (self.folder / f"{name}.json").unlink(missing_ok=True)
             observable.save(self.folder / f"{name}.safetensors")
             _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
-        _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._of_pass})
+        _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
 
     def _unfinished(self, wanted: Wanted) -> Path:
@@ -159,7 +159,7 @@ def make_room(folder: Path, budget: int) -> list[str]:
     passes = []
     for path in folder.iterdir() if folder.exists() else ():
         with suppress(FileNotFoundError):  # another run may be making room, too
-            if path.is_dir():
+            if path.is_dir() and not path.name.startswith("unfinished-"):
                 passes.append((path.stat().st_mtime, path, _bytes(path)))
     total = sum(size for _, _, size in passes)
     dropped = []

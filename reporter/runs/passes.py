@@ -4,154 +4,170 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision
-from reporter.forward.places import Layout, Site
+from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised
+from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
 from reporter.forward.type_counts import count_types
 from reporter.models.head import load_head
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Setting
+from reporter.observables.observed import Observed
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.runs.kept import Kept, PassFacts, Wanted
+from reporter.runs.plan import PRECISIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reporter.forward.precision import Chosen
     from reporter.metrics.base import Metric, Options
     from reporter.models.load import LoadedModel
     from reporter.observables.observable import Observable
-    from reporter.runs.plan import Side
+    from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
-    from reporter.spec.reading import SinkSpec
-    from reporter.spec.run import RunSpec
-    from reporter.texts import Texts
+
+Loading = Callable[[], "LoadedModel | SavedStates"]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Observables of one checkpoint on one corpus.
+    """What was measured in a pass.
 
     Args:
+        of: the pass, in the precision in which it was done.
         observables: by name.
-        facts: what is known of the pass that made them.
+        facts: what is known of the pass besides.
         forward: what went through the model in this run; nothing where all was at hand.
+        memo: results that metrics and views share.
     """
 
+    of: Pass
     observables: Mapping[str, Observable]
     facts: PassFacts
     forward: Counts
+    memo: dict[Any, Any] = field(default_factory=dict)
+
+    def seen(self, view: str) -> Observed:
+        """Return what a metric gets to see under one view."""
+        facts, texts = self.facts, self.of.texts
+        return Observed(
+            self.observables,
+            facts.layout,
+            facts.counts.distinct_texts,
+            view,
+            self.of.seed,
+            self.memo,
+            texts.name,
+            texts.words,
+            facts.head_problem,
+            facts.unfed,
+        )
 
 
-def measured(
-    side: Side,
-    wanted: Wanted,
-    model: Callable[[], LoadedModel | SavedStates],
-    texts: Texts,
-    run: RunSpec,
-    max_tokens: int,
-    sinks: SinkRule,
-    sites: tuple[Site, ...],
-    folder: Path,
-    offline: bool,
-    progress: Progress,
-) -> Measured:
-    """Return what the cells need, running at most one pass.
+@dataclass(frozen=True)
+class Passes:
+    """Does passes on this machine, and keeps what they leave.
 
     Args:
-        side: the checkpoint and the corpus.
-        wanted: the observables.
-        model: loads the checkpoint; called only if a pass is needed.
-        texts: the corpus.
-        run: device, precision, batch size, seed.
-        max_tokens: where texts are cut.
-        sinks: which tokens are sinks.
-        sites: where states are read.
-        folder: where observables are kept.
+        cache: where observables and tokens are kept.
+        batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
-        progress: where the pass is shown.
+        progress: where a pass is shown.
     """
-    kept = Kept(folder, side.of_pass)
-    with kept.locked(_name(side), progress.note):
-        missing = kept.missing(wanted)
-        forward = Counts()
-        if missing:
-            part = {name: wanted[name] for name in missing}
-            forward = _pass(kept, part, side, model(), texts, run, max_tokens, sinks, sites, offline, progress)
-        facts = kept.facts()
-        assert facts is not None  # either it was there or the pass wrote it
-        return Measured(kept.load(wanted), facts, forward)
 
+    cache: Path
+    batch_tokens: int
+    offline: bool
+    progress: Progress
 
-def _pass(
-    kept: Kept,
-    wanted: Wanted,
-    side: Side,
-    model: LoadedModel | SavedStates,
-    texts: Texts,
-    run: RunSpec,
-    max_tokens: int,
-    sinks: SinkRule,
-    sites: tuple[Site, ...],
-    offline: bool,
-    progress: Progress,
-) -> Counts:
-    chosen = settle_precision(run.precision, model, texts, max_tokens)
-    anatomy = model.anatomy
-    layout = Layout.of(anatomy, sites)
-    counted = count_types(model, texts, max_tokens, run.seed)
-    found = kept.unfinished(wanted)
-    if found is None:
-        types = counted.at_least(FEWEST_OCCURRENCES)
-        in_all = int(counted.counts.sum() + counted.added.sum())
-        ids = np.flatnonzero(counted.counts + counted.added).tolist()
-        names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
-        observables = {
-            name: KINDS[name].empty(Setting(layout, run.seed, len(texts), size, types, names, in_all, counted.splits))
-            for name, size in wanted.items()
-        }
-        counts, first = Counts(), 0
-    else:
-        observables, counts, first = found.observables, found.counts, found.next_shard
-        progress.note(f"  {side.model} × {side.corpus}: going on after {counts.texts:,} texts")
-    before = counts
-    readout, problem = _readout(model, wanted, offline)
-    unfed = _unfed(model)
-    known = kept.facts()
-    if known is not None and not any(KINDS[name].reads_head for name in wanted):
-        problem = known.head_problem  # of an earlier pass, whose observables are still read
-    settings = Settings(
-        max_tokens=max_tokens,
-        batch_tokens=run.batch_tokens,
-        seed=run.seed,
-        precision=chosen.precision,
-        layout=layout,
-        frequent=counted.frequent,
-        shuffled=bool(side.of_pass["shuffled"]),
-        readout=readout,
-        losses="losses" in wanted,
-        vocabulary=_vocabulary(model, wanted),
-        sinks=sinks,
-    )
-    saver = _Saver(kept, wanted)
-    with progress.step(_name(side), len(texts), "texts") as step:
-        step.advance(counts.texts)
-        fed = [observable for name, observable in observables.items() if name not in unfed]
-        for shard, more in measure(model, texts, fed, settings, first, step.advance):
-            counts = counts + more
-            if shard.stop < len(texts):
-                saver.save(observables, counts, shard.index + 1)
-        device = str(model.device)
-        facts = PassFacts(asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed)
-        kept.finish(observables, wanted, facts)
-    return _minus(counts, before)
+    def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
+        """Return observables of a pass; the corpus goes through the model at most once.
+
+        Args:
+            of: the pass. Where it leaves the precision open, observables that are at hand in either will do; if some
+                are missing, the model decides on a few texts.
+            wanted: the observables.
+            load: loads the checkpoint; called only where the model is needed.
+        """
+        chosen = None
+        if of.precision == "auto":
+            found = next((p for p in PRECISIONS if not self._kept(of.settled(p)).missing(wanted)), None)
+            if found is None:
+                chosen = settle_precision("auto", load(), of.texts, of.max_tokens)
+                found = chosen.precision
+            of = of.settled(found)
+        kept = self._kept(of)
+        with kept.locked(str(of), self.progress.note):
+            missing = kept.missing(wanted)
+            forward = Counts()
+            if missing:
+                model = load()
+                chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
+                forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
+            facts = kept.facts()
+            assert facts is not None  # either it was there or the pass wrote it
+            return Measured(of, kept.load(wanted), facts, forward)
+
+    def _kept(self, of: Pass) -> Kept:
+        return Kept(self.cache / "observables", of.inputs)
+
+    def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
+        texts, anatomy = of.texts, model.anatomy
+        layout = Layout.of(anatomy, of.sites)
+        corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
+        counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        found = kept.unfinished(wanted)
+        if found is None:
+            types = counted.at_least(FEWEST_OCCURRENCES)
+            in_all = int(counted.counts.sum() + counted.added.sum())
+            ids = np.flatnonzero(counted.counts + counted.added).tolist()
+            names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
+            setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
+            observables = {name: KINDS[name].empty(replace(setting, size=size)) for name, size in wanted.items()}
+            counts, first = Counts(), 0
+        else:
+            observables, counts, first = found.observables, found.counts, found.next_shard
+            self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
+        before = counts
+        readout, problem = _readout(model, wanted, self.offline)
+        unfed = _unfed(model)
+        known = kept.facts()
+        if known is not None and not any(KINDS[name].reads_head for name in wanted):
+            problem = known.head_problem  # of an earlier pass, whose observables are still read
+        settings = Settings(
+            batch_tokens=self.batch_tokens,
+            seed=of.seed,
+            precision=chosen.precision,
+            layout=layout,
+            frequent=counted.frequent,
+            shuffled=of.shuffled,
+            readout=readout,
+            losses="losses" in wanted,
+            vocabulary=_vocabulary(model, wanted),
+            sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
+        )
+        saver = _Saver(kept, wanted)
+        with self.progress.step(str(of), len(texts), "texts") as step:
+            step.advance(counts.texts)
+            fed = [observable for name, observable in observables.items() if name not in unfed]
+            for shard, more in measure(model, corpus, fed, settings, first, step.advance):
+                counts = counts + more
+                if shard.stop < len(texts):
+                    saver.save(observables, counts, shard.index + 1)
+            device = str(model.device)
+            facts = PassFacts(
+                asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed
+            )
+            kept.finish(observables, wanted, facts)
+        return _minus(counts, before)
 
 
 def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
@@ -162,17 +178,6 @@ def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
             wanted[name] = max(wanted.get(name, 0), size)
     return wanted
-
-
-def _name(side: Side) -> str:
-    return f"{side.model} {side.checkpoint} × {side.corpus}"
-
-
-def sink_rule(spec: SinkSpec) -> SinkRule:
-    """Return the rule that a study asks for."""
-    if spec.factor is None:
-        return SinkRule() if spec.dominance is None else SinkRule(spec.dominance)
-    return SinkRule(spec.dominance, spec.factor)
 
 
 def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:

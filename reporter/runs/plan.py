@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel
-
-from reporter.runs.estimate import estimate
 from reporter.spec.models import StatesModel
+from reporter.store import CellName
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reporter.analyses.base import Analysis
+    from pydantic import BaseModel
+
+    from reporter.analyses.base import Analysis, Corpus
+    from reporter.forward.places import Site
+    from reporter.forward.precision import Asked
     from reporter.metrics.base import Metric, Options
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import StudyFile
+    from reporter.spec.reading import SinkSpec
     from reporter.texts import Texts
 
-State = Literal["cached", "run", "failed"]
+PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 FORCED = "forced"  # the reason why a cell runs that was done already
+PRECISIONS: tuple[Literal["float32", "mixed"], ...] = ("float32", "mixed")
 
+State = Literal["cached", "run", "failed"]
 T = TypeVar("T")
 
 
@@ -34,88 +41,205 @@ def or_raise(value: T | Exception) -> T:
     return value
 
 
-class CellKey(NamedTuple):
-    """Names a cell within its study."""
+def digest(parts: Mapping[str, Any]) -> str:
+    """Return a hash of JSON values that does not depend on the order of keys."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    model: str
-    checkpoint: str
-    corpus: str
-    metric: str
+
+@dataclass(frozen=True)
+class Pass:
+    """A corpus through a checkpoint: all that its observables depend on; device and batch size are not among it.
+
+    Args:
+        checkpoint: whose states.
+        texts: the corpus.
+        max_tokens: where its texts are cut.
+        sinks: which tokens are sinks.
+        sites: where states are read.
+        seed: the study's seed: bootstrap weights and samples hang on it.
+        precision: as the study asks for it, until it is settled: then it is what was computed.
+        shuffled: whether the tokens of each text are shuffled.
+    """
+
+    checkpoint: Checkpoint
+    texts: Texts
+    max_tokens: int
+    sinks: SinkSpec
+    sites: tuple[Site, ...]
+    seed: int
+    precision: Asked = "auto"
+    shuffled: bool = False
 
     def __str__(self) -> str:
-        return " × ".join(self)
-
-
-@dataclass(frozen=True)
-class Side:
-    """A checkpoint measured on a corpus.
-
-    Args:
-        model: name of the model, or of its baseline.
-        checkpoint: name of the checkpoint.
-        corpus: name of the corpus.
-        of_pass: what its observables depend on.
-    """
-
-    model: str
-    checkpoint: str
-    corpus: str
-    of_pass: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What an analysis looks at.
-
-    Args:
-        item: the item of the study as the analysis resolved it.
-        corpora: the corpora that it reads.
-    """
-
-    item: BaseModel
-    corpora: tuple[str, ...]
+        return f"{self.checkpoint.model} {self.checkpoint.name} × {self.texts.name}"
 
     @property
-    def settings(self) -> Any:
-        """The item as JSON."""
-        return self.item.model_dump(mode="json")
+    def inputs(self) -> dict[str, Any]:
+        """What it depends on, as JSON; observables are kept under its hash."""
+        return {
+            "weights": self.checkpoint.weights_on(self.texts.name),
+            "bos": self.checkpoint.bos,
+            "sinks": self.sinks.model_dump(mode="json"),
+            "texts": self.texts.hash,
+            "max_tokens": self.max_tokens,
+            "precision": self.precision,
+            "seed": self.seed,
+            "sites": sorted(self.sites),
+            "shuffled": self.shuffled,
+            "pass": PASS_VERSION,
+        }
+
+    def settled(self, precision: Any) -> Pass:
+        """Return the pass in the precision that ``auto`` came to; one that asks for a certain precision keeps it."""
+        return replace(self, precision=precision) if self.precision == "auto" and precision in PRECISIONS else self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One metric of one checkpoint on one corpus, or of two such sides that it compares; or one item of an analysis.
+    """A unit of work. One that is of neither kind below cannot run, since its model or corpus cannot be had.
 
     Args:
-        key: its names.
-        state: ``cached`` (done with the same inputs), ``run``, or ``failed`` (its model or corpus cannot be had).
+        key: its name.
+        settings: what the study says of it, as JSON: the metric's options, or the analysis' item.
+        state: ``cached`` (done with the same inputs), ``run`` or ``failed``.
         why: why it must run, or why it cannot.
-        inputs: what its numbers depend on; empty when failed.
-        fingerprint: hash of the inputs.
-        sides: one, or the two that are compared; none when failed.
-        options: the metric's options; None for an analysis.
-        asked: what an analysis looks at; None for a metric, and when failed.
     """
 
-    key: CellKey
-    state: State
-    why: str
-    inputs: Mapping[str, Any]
-    fingerprint: str
-    sides: tuple[Side, ...]
-    options: Options | None
-    asked: Asked | None = None
+    key: CellName
+    settings: Any = field(default_factory=dict)
+    state: State = "run"
+    why: str = ""
 
     @property
-    def settings(self) -> Any:
-        """What the study says of it, as JSON: the metric's options, or the analysis' item."""
-        if self.options is not None:
-            return self.options.model_dump(mode="json")
-        return self.asked.settings if self.asked else {}
+    def inputs(self) -> dict[str, Any]:
+        """What its numbers depend on, as JSON; empty where it cannot run."""
+        return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the inputs."""
+        return digest(self.inputs) if self.inputs else ""
 
     @property
     def compares(self) -> bool:
-        """Whether it compares two sides."""
-        return len(self.sides) == 2
+        """Whether it compares two passes."""
+        return False
+
+    def as_in(self, before: Mapping[str, Any]) -> Self:
+        """Return the cell with what its study leaves open as it was in earlier inputs."""
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricCell(Cell):
+    """A metric of one checkpoint on one corpus; or of two such passes, which it compares.
+
+    Args:
+        metric: the metric.
+        options: its options.
+        views: which tokens count.
+        passes: one or two.
+    """
+
+    metric: Metric
+    options: Options
+    views: tuple[str, ...]
+    passes: tuple[Pass, ...]
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Its passes, its definition and its options."""
+        first, *second = (of.inputs for of in self.passes)
+        return {
+            **first,
+            **{f"{part} of the second": value for of in second for part, value in of.items()},
+            "metric": self.metric.name,
+            "metric version": self.metric.version,
+            **({"metric code": self.metric.code} if self.metric.code else {}),
+            "options": self.options.model_dump(mode="json"),
+            "views": sorted(self.views),
+        }
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares two passes."""
+        return len(self.passes) == 2
+
+    def as_in(self, before: Mapping[str, Any]) -> MetricCell:
+        """Return the cell in the precision in which it was computed before, where the study asks for none: both do."""
+        parts = ("precision", "precision of the second")
+        passes = (of.settled(before.get(part)) for of, part in zip(self.passes, parts, strict=False))
+        return replace(self, passes=tuple(passes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisCell(Cell):
+    """An analysis of one item of the study, of one checkpoint.
+
+    Args:
+        analysis: the analysis.
+        item: the item as the analysis resolved it; ``settings`` is the same as JSON.
+        checkpoint: of which model.
+        corpora: the corpora that the item reads.
+        sites: where states are read.
+        pooling: how texts become vectors, as the study asks for it.
+        seed: the study's seed.
+    """
+
+    analysis: Analysis
+    item: BaseModel
+    checkpoint: Checkpoint
+    corpora: Mapping[str, Corpus]
+    sites: tuple[Site, ...]
+    pooling: Literal["auto", "first", "mean", "last"]
+    seed: int
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Its model, the item with the contents of files that it names, and the definition."""
+        return {
+            "weights": self.checkpoint.fingerprint,
+            "bos": self.checkpoint.bos,
+            "texts": {name: [corpus.texts.hash, corpus.max_tokens] for name, corpus in self.corpora.items()},
+            "analysis": self.analysis.name,
+            "analysis version": self.analysis.version,
+            **({"analysis code": self.analysis.code} if self.analysis.code else {}),
+            "item": self.settings,
+            "sites": sorted(self.sites),
+            "pooling": self.pooling if self.analysis.pooled else None,
+            "seed": self.seed,
+        }
+
+
+_UNREADABLE = {
+    "texts",
+    "item",
+    "weights",
+    "texts of the second",
+    "weights of the second",
+    "metric code",
+    "analysis code",
+}
+"""Inputs whose values, hashes and whole texts, tell a reader nothing."""
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
+    said = []
+    for part in sorted({*old, *new}):
+        before, after = old.get(part), new.get(part)
+        if before == after:
+            continue
+        if part in _UNREADABLE:
+            said.append(f"{part} changed")
+        elif isinstance(before, dict) and isinstance(after, dict):
+            keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+            detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
+            said.append(f"{part} changed ({detail})")
+        else:
+            said.append(f"{part} changed ({before} → {after})")
+    return ", ".join(said)
 
 
 @dataclass(frozen=True)
@@ -143,7 +267,6 @@ class Plan:
 
     Args:
         file: the study.
-        metrics: the metrics it asks for, by name.
         analyses: the analyses it asks for, by name.
         texts: each corpus, or why it cannot be had.
         checkpoints: the checkpoints of each model and baseline, or why they cannot be had.
@@ -153,7 +276,6 @@ class Plan:
     """
 
     file: StudyFile
-    metrics: Mapping[str, Metric]
     analyses: Mapping[str, Analysis]
     texts: Mapping[str, Texts | Exception]
     checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
@@ -167,6 +289,8 @@ class Plan:
 
     def lines(self) -> list[str]:
         """Describe the plan for people: one cell a line, and those that cannot run for the same reason together."""
+        from reporter.runs.estimate import estimate
+
         head = f"{self.file.study.study}: {len(self.cells)} cells, {self.count('cached')} cached, "
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
         alike = Counter(cell.why for cell in self.cells if cell.state == "failed")
@@ -217,7 +341,8 @@ class Plan:
 
     def _to_train(self) -> list[str]:
         """Say in one line which models a run trains first, if any; baselines read what their models leave."""
-        wanted = {side.model for cell in self.cells if cell.state == "run" for side in cell.sides}
+        todo = [cell for cell in self.cells if isinstance(cell, MetricCell) and cell.state == "run"]
+        wanted = {of.checkpoint.model for cell in todo for of in cell.passes}
         said: dict[Path | None, str] = {}
         for name, found in self.checkpoints.items():
             if name in wanted and name not in self.baselines:

@@ -9,24 +9,25 @@ from difflib import get_close_matches
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from reporter.analyses.base import Corpus
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
+from reporter.metrics.base import Options
 from reporter.metrics.registry import catalogue
 from reporter.models.checkpoint import FINAL
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
-from reporter.runs.analysis_cells import AnalysisGrid
-from reporter.runs.fingerprint import cell_inputs, difference, digest, pass_inputs
-from reporter.runs.plan import FORCED, Baseline, Cell, CellKey, Plan, Side, State, or_raise
+from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Pass, Plan, difference, or_raise
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
 
 if TYPE_CHECKING:
-    from reporter.metrics.base import Metric, Options
+    from reporter.analyses.base import Analysis
+    from reporter.metrics.base import Metric
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import Study, StudyFile
     from reporter.spec.metrics import MetricChoice
@@ -61,18 +62,19 @@ def plan_study(
     baselines = [Baseline(name, kind) for name in loaded for kind in study.baselines]
     checkpoints |= {baseline.name: _of_baseline(baseline, checkpoints, study) for baseline in baselines}
     known = catalogue()
-    metrics = {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)}
-    done = Store(out / "results.duckdb").cells(study.study)
-    on = {name: found for name, found in texts.items() if wanted.corpus(name)}
-    grid = _Grid(file, metrics, on, checkpoints, {b.name: b for b in baselines}, done, force)
-
-    def judge(key: CellKey, fingerprint: str, inputs: Mapping[str, Any]) -> tuple[State, str]:
-        return _state(done, key, fingerprint, inputs, force)
-
-    looked_at = {name: analysis for name, analysis in analyses().items() if wanted.metric(name)}
-    items = AnalysisGrid(file, looked_at, texts, checkpoints, grid.baselines, wanted.corpus, judge)
-    cells = (*grid.single(), *grid.compared(models), *items.cells())
-    return Plan(file, metrics, looked_at, texts, checkpoints, grid.baselines, cells, partial=bool(only))
+    grid = _Grid(
+        file,
+        {choice.name: known[choice.name] for choice in study.metrics if wanted.metric(choice.name)},
+        {name: analysis for name, analysis in analyses().items() if wanted.metric(name)},
+        texts,
+        checkpoints,
+        {baseline.name: baseline for baseline in baselines},
+        Store(out / "results.duckdb").cells(study.study),
+        wanted,
+        force,
+    )
+    cells = tuple(map(grid.judged, (*grid.single(), *grid.compared(models), *grid.analysed())))
+    return Plan(file, grid.analyses, texts, checkpoints, grid.baselines, cells, partial=bool(only))
 
 
 def _of_baseline(
@@ -90,43 +92,61 @@ def _of_baseline(
 
 @dataclass(frozen=True)
 class _Grid:
-    """All cells of a study."""
+    """All cells of a study.
+
+    Args:
+        file: the study.
+        metrics: those that are planned, by name.
+        analyses: those that are planned, by name.
+        texts: the corpora, or why they cannot be had.
+        checkpoints: of each model and baseline that is planned, or why they cannot be had.
+        baselines: the baselines by name.
+        done: what is known of cells that ran.
+        wanted: what is planned.
+        force: whether cells that are done run, too.
+    """
 
     file: StudyFile
     metrics: Mapping[str, Metric]
+    analyses: Mapping[str, Analysis]
     texts: Mapping[str, Texts | Exception]
     checkpoints: Mapping[str, tuple[Checkpoint, ...] | Exception]
     baselines: Mapping[str, Baseline]
     done: Mapping[CellName, CellRecord]
+    wanted: _Only
     force: bool
 
     @property
     def _choices(self) -> list[MetricChoice]:
         return [choice for choice in self.file.study.metrics if choice.name in self.metrics]
 
+    @property
+    def _corpora(self) -> list[str]:
+        return [name for name in self.texts if self.wanted.corpus(name)]
+
     def single(self) -> Iterator[Cell]:
         """Yield each metric of each checkpoint on each corpus."""
         for model, found in self.checkpoints.items():
-            for corpus in self.texts:
+            for corpus in self._corpora:
                 for choice in self._choices if self._reads(model, corpus) else ():
                     for checkpoint in found if isinstance(found, tuple) else (found,):
-                        yield self._cell(choice, [(model, checkpoint, corpus)])
+                        yield self._of_metric(choice, [(model, checkpoint, corpus)])
 
     def compared(self, models: Sequence[str]) -> Iterator[Cell]:
         """Yield each comparison that a metric makes: between models, corpora, or a model and its base.
 
         Of a model with several checkpoints the last one is compared; baselines are not.
         """
-        last = {}
+        last, corpora = {}, self._corpora
         for model in models:
             found = self.checkpoints[model]
             last[model] = found[-1] if isinstance(found, tuple) else found
         pairs: dict[str, list[tuple[tuple[str, str], tuple[str, str]]]] = {
-            "models": [((a, on), (b, on)) for (a, b), on in product(combinations(models, 2), self.texts)],
-            "corpora": [((model, a), (model, b)) for model, (a, b) in product(models, combinations(self.texts, 2))],
+            "models": [((a, on), (b, on)) for (a, b), on in product(combinations(models, 2), corpora)],
+            "corpora": [((model, a), (model, b)) for model, (a, b) in product(models, combinations(corpora, 2))],
             "base": [
                 ((model, on), (base, on))
-                for model, on in product(models, self.texts)
+                for model, on in product(models, corpora)
                 if (base := self.file.study.models[model].base) in last
             ],
         }
@@ -135,62 +155,99 @@ class _Grid:
             for kind, compared in pairs.items():
                 for sides in compared if between and kind in between.of else ():
                     if all(self._reads(model, on) for model, on in sides):
-                        yield self._cell(choice, [(model, last[model], on) for model, on in sides])
+                        yield self._of_metric(choice, [(model, last[model], on) for model, on in sides])
+
+    def analysed(self) -> Iterator[Cell]:
+        """Yield each item of each analysis of each checkpoint, model by model."""
+        items = [
+            (analysis, name, item)
+            for analysis in self.analyses.values()
+            for name, item in analysis.items(self.file.study).items()
+            if self.wanted.corpus(name)
+        ]
+        for model, found in self.checkpoints.items():
+            for analysis, name, item in items:
+                if not self._looked_at(analysis, item, model):
+                    continue
+                chosen = found if isinstance(found, tuple) else (found,)
+                for checkpoint in chosen[-1:] if analysis.last_only else chosen:
+                    yield self._of_analysis(analysis, name, item, model, checkpoint)
+
+    def judged(self, cell: Cell) -> Cell:
+        """Return a cell with what is to be done with it, and why."""
+        if cell.state == "failed":
+            return cell
+        record = self.done.get(cell.key)
+        if record is None:
+            return replace(cell, state="run", why="new")
+        if record.status != "done":
+            return replace(cell, state="run", why=f"failed before: {record.error}")
+        before = json.loads(record.inputs) if record.inputs else {}
+        as_then = cell.as_in(before)
+        if record.fingerprint != as_then.fingerprint:
+            changed = difference(before, json.loads(json.dumps(as_then.inputs)))
+            return replace(cell, state="run", why=changed or "its inputs changed")
+        return replace(cell, state="run", why=FORCED) if self.force else replace(as_then, state="cached")
 
     def _reads(self, model: str, corpus: str) -> bool:
         """Tell whether a model can be measured on a corpus: where only its states are there, on those they are of."""
         spec = self.file.study.models.get(model)
         return not isinstance(spec, StatesModel) or corpus in spec.states
 
-    def _cell(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
-        study, options = self.file.study, cast("Options", choice.options)  # the catalogue gave the spec nothing else
-        metric = self.metrics[choice.name]
+    def _looked_at(self, analysis: Analysis, item: Any, model: str) -> bool:
+        baseline = self.baselines.get(model)
+        if baseline is None:
+            given = isinstance(self.file.study.models[model], StatesModel)  # an analysis needs the model itself
+            return not given and analysis.looks_at(item, model)
+        return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, item, baseline.base)
+
+    def _of_metric(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
+        metric, options = self.metrics[choice.name], choice.options
+        assert isinstance(options, Options)  # the catalogue gave the study nothing else
         names = [(m, c.name if not isinstance(c, Exception) else FINAL, on) for m, c, on in parts]
         model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[-1], strict=True))
-        key = CellKey(model, checkpoint, corpus, choice.name)
+        key, settings = CellName(model, checkpoint, corpus, choice.name), options.model_dump(mode="json")
         trouble = [x for _, c, on in parts for x in (c, self.texts[on]) if isinstance(x, Exception)]
         if trouble:
-            return Cell(key, "failed", str(trouble[0]), {}, "", (), options)
-        sides = tuple(Side(*name, self._pass(*part)) for name, part in zip(names, parts, strict=True))
-        inputs = cell_inputs(
-            [side.of_pass for side in sides],
-            metric=metric.name,
-            version=metric.version,
-            code=metric.code,
-            options=options.model_dump(mode="json"),
-            views=study.views,
-        )
-        fingerprint = digest(inputs)
-        state, why = _state(self.done, key, fingerprint, inputs, self.force)
-        return Cell(key, state, why, inputs, fingerprint, sides, options)
+            return Cell(key=key, settings=settings, state="failed", why=str(trouble[0]))
+        passes = tuple(self._pass(*part) for part in parts)
+        views = self.file.study.views
+        return MetricCell(key=key, settings=settings, metric=metric, options=options, views=views, passes=passes)
 
-    def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> dict[str, Any]:
-        study, texts = self.file.study, or_raise(self.texts[corpus])
-        return pass_inputs(
-            weights=or_raise(checkpoint).weights_on(corpus),
-            bos=or_raise(checkpoint).bos,
-            sinks=study.sinks.model_dump(mode="json"),
-            texts=texts.hash,
+    def _pass(self, model: str, checkpoint: Checkpoint | Exception, corpus: str) -> Pass:
+        study, found = self.file.study, or_raise(checkpoint)
+        return Pass(
+            checkpoint=found,
+            texts=or_raise(self.texts[corpus]),
             max_tokens=study.corpora[corpus].max_tokens,
-            precision=study.run.precision,
-            seed=study.run.seed,
+            sinks=study.sinks,
             sites=study.sites,
+            seed=study.run.seed,
+            precision="auto" if found.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
         )
 
-
-def _state(
-    done: Mapping[CellName, CellRecord], key: CellKey, fingerprint: str, inputs: Mapping[str, object], force: bool
-) -> tuple[State, str]:
-    record = done.get(CellName(*key))
-    if record is None:
-        return "run", "new"
-    if record.status != "done":
-        return "run", f"failed before: {record.error}"
-    if record.fingerprint != fingerprint:
-        before = json.loads(record.inputs) if record.inputs else {}
-        return "run", difference(before, json.loads(json.dumps(inputs))) or "its inputs changed"
-    return ("run", FORCED) if force else ("cached", "")
+    def _of_analysis(
+        self, analysis: Analysis, name: str, item: Any, model: str, checkpoint: Checkpoint | Exception
+    ) -> Cell:
+        study = self.file.study
+        key = CellName(model, FINAL if isinstance(checkpoint, Exception) else checkpoint.name, name, analysis.name)
+        try:
+            resolved = analysis.resolve(item, self.file.folder)
+            texts = {corpus: or_raise(self.texts[corpus]) for corpus in analysis.corpora(item)}
+            return AnalysisCell(
+                key=key,
+                settings=resolved.model_dump(mode="json"),
+                item=resolved,
+                analysis=analysis,
+                checkpoint=or_raise(checkpoint),
+                corpora={corpus: Corpus(found, study.corpora[corpus].max_tokens) for corpus, found in texts.items()},
+                sites=study.sites,
+                pooling=study.pooling,
+                seed=study.run.seed,
+            )
+        except ReporterError as error:
+            return Cell(key=key, state="failed", why=str(error))
 
 
 class _Inputs:

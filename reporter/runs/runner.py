@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reporter.build import build
+from reporter.claims.correlations import write_correlations
 from reporter.runs.claims import judge_claims
-from reporter.runs.correlations import write_correlations
 from reporter.runs.kept import make_room
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
-from reporter.runs.versions import versions
+from reporter.runs.records import now, spec_hash, study_row
 from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.spec import StudyFile
 
-CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk
+CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
     for hint in plan.hints():
         progress.note(f"  {hint}")
-    _put_study(plan, store, started=_now(), finished=None)
+    store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
     from reporter.runs.work import work  # brings torch: not needed where everything is done
 
@@ -115,8 +112,9 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     write_correlations(store, name)
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
-    _put_study(plan, store, finished=_now(), seconds=seconds, **numbers)
-    make_room(out / "cache" / "observables", CACHE_BYTES)
+    store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, **numbers))
+    for kind in ("observables", "tokens"):
+        make_room(out / "cache" / kind, CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"
     progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
     return computed, cached, failed
@@ -125,29 +123,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
 def _is_known(plan: Plan, store: Store) -> bool:
     """Tell whether the database holds this very text of the study and its last run came to its end."""
     known = store.study(plan.file.study.study)
-    return known is not None and known.spec_hash == _hash(plan) and known.finished is not None
-
-
-def _hash(plan: Plan) -> str:
-    return hashlib.sha256(plan.file.text.encode()).hexdigest()
-
-
-def _put_study(plan: Plan, store: Store, **more: Any) -> None:
-    study = plan.file.study
-    row = {
-        "study": study.study,
-        "title": study.title,
-        "question": study.question,
-        "spec": plan.file.text,
-        "spec_hash": _hash(plan),
-        "views": json.dumps(study.views),
-        "versions": json.dumps(versions()),
-    }
-    store.put("studies", ["study"], row | more)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
+    return known is not None and known.spec_hash == spec_hash(plan.file) and known.finished is not None
 
 
 def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ...]:

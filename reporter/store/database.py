@@ -353,6 +353,9 @@ def _row(connection: duckdb.DuckDBPyConnection, name: str, key: Sequence[Any]) -
 
 
 def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
+    known = f"SELECT 1 FROM cells WHERE {_of_cell(Cell.table)}"
+    if connection.execute(known, list(key)).fetchone() is None:  # no cell, no numbers: both come in one transaction
+        return
     for table in (Cell.table, *number_tables().values()):
         connection.execute(f"DELETE FROM {table.name} WHERE {_of_cell(table)}", list(key))
 

@@ -32,6 +32,7 @@ class DatabaseFile:
         self.path = path
         self._wait_seconds = wait_seconds
         self._waiting = waiting
+        self._known: tuple[int, ...] | None = None  # the file as it was left when it was last seen in today's shape
 
     def exists(self) -> bool:
         """Tells whether anything was ever written.
@@ -55,7 +56,7 @@ class DatabaseFile:
         if not self.exists():
             raise UsageError(f"{self.path}: no results yet; run `reporter run STUDY` first")
         with self._opened(read_only=True) as connection:
-            if version_of(connection, self.path) == SCHEMA_VERSION:
+            if self._known == self._now() or version_of(connection, self.path) == SCHEMA_VERSION:
                 yield connection
                 return
         with self.writing():
@@ -74,10 +75,18 @@ class DatabaseFile:
             ReporterError: The file cannot be written, or a newer reporter or somebody else wrote it.
         """
         create_file(self.path)
+        known = self._known == self._now()
         with self._opened(read_only=False) as connection:
-            complete(connection, self.path)
+            if not known:
+                complete(connection, self.path)
             with transaction(connection):
                 yield connection
+        self._known = self._now()
+
+    def _now(self) -> tuple[int, ...]:
+        """What tells this file from another one, and from itself after anybody has written."""
+        found = self.path.stat()
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     @contextmanager
     def _opened(self, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -18,6 +18,9 @@ class CellName(NamedTuple):
     corpus: str
     metric: str
 
+    def __str__(self) -> str:
+        return " × ".join(self)
+
 
 class CellKey(NamedTuple):
     """A cell anywhere in the database."""

@@ -2,16 +2,27 @@
 
 A shard is a run of consecutive texts. Where it begins and ends depends on the texts alone, never on the model, the
 batch size or what was measured before, so that a killed run can go on at the last finished one.
+
+A corpus is tokenised once for all models that read it alike, and kept on disk: ``ids.bin`` (int32) and ``special.bin``
+(one byte a token), all texts one after the other; ``starts.npy`` (int64, where each text begins, and the end of the
+last), ``cut.npy`` (bool) and ``originals.npy`` (int64).
 """
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from reporter.texts.duplicates import originals
 
 if TYPE_CHECKING:
     from reporter.texts.texts import Texts
@@ -106,6 +117,104 @@ class GivenTokens:
     def convert_ids_to_tokens(self, ids: Sequence[int]) -> list[str]:
         """Return how ids are written."""
         return [self.names[i] if i < len(self.names) else str(i) for i in ids]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenisedCorpus:
+    """A corpus as token ids; what lies on disk is mapped, so that it takes no memory until it is read.
+
+    Args:
+        name: the corpus.
+        shards: its shards.
+        starts: place of each text's first token and, at the end, the number of tokens, shape (texts + 1,).
+        cut: whether each text was longer than the limit, shape (texts,).
+        originals: for each text the place of the first one with the same content, shape (texts,).
+        ids: int32, shape (tokens,).
+        special: True where a token is not the text's own, shape (tokens,).
+    """
+
+    name: str
+    shards: tuple[Shard, ...]
+    starts: NDArray[np.int64]
+    cut: NDArray[np.bool_]
+    originals: NDArray[np.int64]
+    ids: NDArray[np.int32]
+    special: NDArray[np.bool_]
+
+    def of(self, shard: Shard) -> list[TokenisedText]:
+        """Return the texts of a shard that have tokens."""
+        starts = self.starts[shard.start : shard.stop + 1].tolist()
+        ids = self.ids[starts[0] : starts[-1]].astype(np.int64)
+        special = np.array(self.special[starts[0] : starts[-1]])
+        found = []
+        for index, start, stop in zip(range(shard.start, shard.stop), starts[:-1], starts[1:], strict=True):
+            rows = slice(start - starts[0], stop - starts[0])
+            if stop > start:
+                found.append(TokenisedText(index, ids[rows], special[rows], bool(self.cut[index])))
+        return found
+
+
+def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path | None = None) -> TokenisedCorpus:
+    """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`.
+
+    Args:
+        texts: the corpus.
+        tokenizer: a transformers tokenizer, or tokens that are given.
+        max_tokens: the most tokens of a text.
+        folder: where the tokens are kept, and read from where they are there; in memory if left out. Its name must tell
+            all that they hang on.
+    """
+    if folder is None:
+        ids, special = io.BytesIO(), io.BytesIO()
+        starts, cut = _write(texts, tokenizer, max_tokens, ids, special)
+        held = (np.frombuffer(ids.getvalue(), np.int32), np.frombuffer(special.getvalue(), np.bool_))
+        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held)
+    found = _opened(texts, folder)
+    if found is None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="unfinished-", dir=folder.parent, ignore_cleanup_errors=True) as name:
+            part = Path(name) / "tokens"
+            part.mkdir()
+            with (part / "ids.bin").open("wb") as ids_file, (part / "special.bin").open("wb") as special_file:
+                starts, cut = _write(texts, tokenizer, max_tokens, ids_file, special_file)
+            for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
+                np.save(part / f"{file}.npy", array)
+            found = _opened(texts, part)
+            if _opened(texts, folder) is None:  # nor did another process write it meanwhile
+                shutil.rmtree(folder, ignore_errors=True)
+                part.rename(folder)
+    assert found is not None  # it was written just now
+    return found
+
+
+def _write(
+    texts: Texts, tokenizer: Any, max_tokens: int, ids: BinaryIO, special: BinaryIO
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Write the tokens of all texts; return where each begins, and which were cut."""
+    sizes, cut = np.zeros(len(texts) + 1, dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
+    for shard in shards(texts):
+        for text in tokenise(texts, shard, tokenizer, max_tokens):
+            ids.write(text.ids.astype(np.int32).tobytes())
+            special.write(text.special.tobytes())
+            sizes[text.index + 1], cut[text.index] = len(text), text.cut
+    return np.cumsum(sizes), cut
+
+
+def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
+    """Map the tokens in a folder; None where there are none or they are damaged."""
+    try:
+        starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
+        ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)
+        os.utime(folder)  # the cache drops what was not used for longest
+    except (OSError, ValueError):
+        return None
+    if not len(cut) == len(of_first) == len(starts) - 1 == len(texts) or not len(ids) == len(special) == starts[-1]:
+        return None
+    return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, of_first, ids, special)
+
+
+def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
 def shards(texts: Texts) -> list[Shard]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from reporter.errors import UsageError
+from reporter.runs.plan import AnalysisCell
 from reporter.spec import StudyFile, load_study
 from reporter.spec.models import StatesModel
 from reporter.spec.problems import hint, one_line
@@ -152,7 +153,7 @@ def _done(plan: Plan, store: Store) -> tuple[list[Cell], dict[str, str]]:
     found: dict[tuple[str, str, str], Cell] = {}
     left_out: dict[str, str] = {}
     for cell in plan.cells:
-        if cell.compares or cell.asked is not None:
+        if cell.compares or isinstance(cell, AnalysisCell):
             continue
         if isinstance(plan.file.study.models.get(cell.key.model), StatesModel):
             left_out[str(cell.key)] = "only its states are there, no model to measure again"

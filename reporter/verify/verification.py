@@ -305,7 +305,7 @@ class _Verifier:
 
     def between(self, cells: Sequence[Cell]) -> None:
         """Compare what is stored of the layers of two models, where both were measured again on one corpus."""
-        options = next((c.options for c in self.plan.cells if c.key.metric == "layer_pairs" and c.options), None)
+        options = next((c.settings for c in self.plan.cells if c.key.metric == "layer_pairs"), None)
         for first, second in combinations(cells, 2):
             for a, b in ((first, second), (second, first)):
                 keys = [(one.model, one.checkpoint, one.corpus) for one in (a, b)]
@@ -316,7 +316,7 @@ class _Verifier:
                 again: list[Found] = []
                 for view in self.study.views:
                     first_means, second_means = (self.means[key][view] for key in keys)
-                    again += compare_means(first_means, second_means, view, options.model_dump(mode="json"))
+                    again += compare_means(first_means, second_means, view, options)
                 name = f"{joined(a.model, b.model)} × {a.corpus}"
                 moved = max(self.moved[key[0], key[1]] for key in keys)
                 self.result.add(compare("layer_pairs", stored, again, name, moved))

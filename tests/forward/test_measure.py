@@ -10,7 +10,7 @@ from oracles.fake_model import FIRST_WORD, SINK_WORD, FakeModel, FakeTexts, made
 from oracles.tokens import all_tokens
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision
+from reporter.forward.measure import Counts, Settings, longest, measure, settle_precision, tokenised
 from reporter.forward.places import Layout
 
 VARIANTS = [
@@ -48,14 +48,14 @@ class Collector:
             self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
 
 
-def settings_for(model, max_tokens, batch_tokens):
+def settings_for(model, batch_tokens):
     frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
-    return Settings(max_tokens, batch_tokens, 0, "float32", Layout.of(model.anatomy, ()), frequent)
+    return Settings(batch_tokens, 0, "float32", Layout.of(model.anatomy, ()), frequent)
 
 
 def collect(model, texts, max_tokens=256, batch_tokens=64):
     collector = Collector()
-    for _ in measure(model, texts, [collector], settings_for(model, max_tokens, batch_tokens)):
+    for _ in measure(model, tokenised(model, texts, max_tokens), [collector], settings_for(model, batch_tokens)):
         pass
     return sorted(collector.rows, key=lambda row: row[:2])
 
@@ -230,11 +230,12 @@ def test_one_token_texts(observe, values):
 
 def test_a_tick_for_each_text_and_shards_in_order():
     texts, ticks = made_up_texts(50), []
-    settings = settings_for(FakeModel(), 256, 64)
+    settings = settings_for(FakeModel(), 64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("reporter.texts.tokens.SHARD_CHARACTERS", 200)
-        steps = list(measure(FakeModel(), texts, [], settings, tick=ticks.append))
-        late = list(measure(FakeModel(), texts, [], settings, first_shard=2))
+        corpus = tokenised(FakeModel(), texts, 256)
+        steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
+        late = list(measure(FakeModel(), corpus, [], settings, first_shard=2))
     assert sum(ticks) == 50
     assert len(ticks) > len(steps) > 3
     assert [shard.index for shard, _ in steps] == list(range(len(steps)))

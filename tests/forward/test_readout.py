@@ -9,7 +9,7 @@ from oracles.fake_model import FakeTexts
 from oracles.families import build_family, spread
 from oracles.readout import masked
 
-from reporter.forward.measure import Settings, measure
+from reporter.forward.measure import Settings, measure, tokenised
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout
 from reporter.models.head import load_head
@@ -46,7 +46,6 @@ def measured(model, watchers):
     """Send the texts through a model as a run does."""
     vocabulary = model.anatomy.vocabulary_size
     settings = Settings(
-        max_tokens=64,
         batch_tokens=64,
         seed=0,
         precision="float32",
@@ -55,7 +54,7 @@ def measured(model, watchers):
         readout=Readout(model, load_head(model.checkpoint, model, offline=True)),
         losses=True,
     )
-    for _ in measure(model, FakeTexts(TEXTS), watchers, settings):
+    for _ in measure(model, tokenised(model, FakeTexts(TEXTS), 64), watchers, settings):
         pass
 
 

@@ -16,13 +16,12 @@ import torch
 from reporter.forward.contexts import key_of
 from reporter.forward.halves import GROUPS, groups_of
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-from reporter.forward.measure import Settings, measure
+from reporter.forward.measure import Settings, measure, tokenised
 from reporter.forward.places import Layout
 from reporter.forward.strata import SPECIAL, STRATA, Sinks
 from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Observable
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Observable, Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.texts.duplicates import originals
 
@@ -169,8 +168,9 @@ def record(model: Any, texts: Any, layers: Sequence[int] | None, max_tokens: int
         raise ValueError(f"layers {list(chosen)}: name at least two of 0 to {anatomy.layers}")
     recorder = Recorder(chosen)
     whole = Layout.of(anatomy, ())
-    frequent = count_types(model, texts, max_tokens, 0).frequent
-    for _ in measure(model, texts, [recorder], Settings(max_tokens, 4096, 0, "float32", whole, frequent)):
+    corpus = tokenised(model, texts, max_tokens)
+    frequent = count_types(corpus, anatomy.vocabulary_size, 0).frequent
+    for _ in measure(model, corpus, [recorder], Settings(4096, 0, "float32", whole, frequent)):
         pass
     facts = {name: np.concatenate([batch[name] for batch in recorder.facts]) for name in recorder.facts[0]}
     order = np.argsort(facts["texts"], kind="stable")

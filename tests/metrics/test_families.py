@@ -10,7 +10,7 @@ from oracles.fake_model import FakeTexts
 from oracles.families import FAMILIES, WORDS, build_family
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Settings, measure
+from reporter.forward.measure import Settings, measure, tokenised
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.type_counts import count_types
@@ -19,7 +19,7 @@ from reporter.models.head import load_head
 from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.observables.kinds import KINDS
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Setting
 from reporter.spec.models import PathModel
 
 # One of each architecture; tests/models loads all variants.
@@ -74,15 +74,16 @@ def test_every_metric_of_every_family(name, tmp_path, values):
     model, corpus = load(checkpoint, "cpu", offline=True), texts()
     layout = Layout.of(model.anatomy, ("final", "attention"))
     assert layout.attention
-    counted = count_types(model, corpus, 64, 0)
+    tokens = tokenised(model, corpus, 64)
+    counted = count_types(tokens, model.anatomy.vocabulary_size, 0)
     types = counted.at_least(5)
     readout, problem = readout_of(model)
     in_all = int(counted.counts.sum() + counted.added.sum())
     setting = Setting(layout, 0, len(corpus), 4096, types, {i: f"t{i}" for i in types}, in_all, counted.splits)
     observables = {kind: KINDS[kind].empty(setting) for kind in KINDS}
-    settings = Settings(64, 256, 0, "float32", layout, counted.frequent)
+    settings = Settings(256, 0, "float32", layout, counted.frequent)
     settings = replace(settings, readout=readout, losses=True, vocabulary=Vocabulary.of(model))
-    for _ in measure(model, corpus, list(observables.values()), settings):
+    for _ in measure(model, tokens, list(observables.values()), settings):
         pass
     for view in ("words", "all", "no-sinks"):
         found = values(model, observables, len(corpus), view, **SMALL)  # checks each number, or its reason

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.models.tokenizer import added_tokens
+from reporter.models.tokenizer import added_tokens, tokenizer_hash
 from reporter.texts.tokens import tokenise_texts
 
 TEXT = "the mouse was gone"
@@ -62,6 +62,16 @@ def test_without_a_name_for_it_no_bos_can_be_added(family, loaded):
 def test_a_bos_is_no_part_of_the_weights_identity(family, found):
     plain, added = found(family("gpt2")), found(family("gpt2"), bos="add")
     assert plain.fingerprint == added.fingerprint and (plain.bos, added.bos) == ("as-is", "add")
+
+
+def test_a_tokenizer_is_known_by_what_it_does_to_texts(family, loaded):
+    plain, again, none = loaded(family("bert")), loaded(family("bert")), loaded(family("bert"), bos="none")
+    ids_of(plain, limit=3)  # cutting leaves its mark on the tokenizer
+    assert tokenizer_hash(plain.tokenizer) == tokenizer_hash(again.tokenizer) != tokenizer_hash(none.tokenizer)
+    again.tokenizer.add_tokens(["mouse"])
+    assert tokenizer_hash(plain.tokenizer) != tokenizer_hash(again.tokenizer)
+    assert ids_of(plain, limit=3)[0] == ids_of(plain)[0][:2] + ids_of(plain)[0][-1:]
+    assert tokenizer_hash(object()) == ""  # a slow one cannot be read
 
 
 def test_a_special_string_inside_a_text_is_no_word(family, loaded):

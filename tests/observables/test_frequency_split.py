@@ -10,6 +10,7 @@ from oracles.tokens import all_tokens
 
 from reporter.forward.halves import FEW_HALVES, GROUPS, HALF_SAMPLES, HALVES, groups_of, packed, unpacked
 from reporter.geometry.intervals import half_sample_interval
+from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.observed import Observed
 from reporter.texts.duplicates import originals
 
@@ -46,7 +47,7 @@ def test_each_half_has_its_own_split(observe, view):
         counts = np.bincount(corpus.ids[here & ~corpus.special], minlength=100)
         frequent = (np.bincount(corpus.ids[here], minlength=100) > np.median(counts[counts > 0]))[tokens.ids]
         for name, kind in (("frequent", frequent), ("rare", ~frequent)):
-            found = seen.per_token("frequency_split", f"cosine_{name}", seen.path[1]).replicates[half]
+            found = seen.get(FrequencySplit).average(f"cosine_{name}", seen.path[1], seen.view).replicates[half]
             assert found == pytest.approx(x[kept[half] & kind].mean(), rel=1e-5), name
 
 

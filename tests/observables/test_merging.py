@@ -12,8 +12,7 @@ from reporter.forward.places import Layout
 from reporter.observables.gram import Gram
 from reporter.observables.kinds import KINDS
 from reporter.observables.moments import Moments
-from reporter.observables.observable import Observable
-from reporter.observables.setting import Setting
+from reporter.observables.observable import Observable, Setting
 
 LAYERS, WIDTH, TEXTS = 2, 5, 12
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

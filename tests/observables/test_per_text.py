@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from reporter.forward.places import Layout
+from reporter.forward.strata import VIEWS
 from reporter.observables.bootstrap import poisson_weights
-from reporter.observables.observed import VIEWS, Observed
-from reporter.observables.per_text import PerText, text_average
+from reporter.observables.observed import Observed
+from reporter.observables.per_text import PerText
 
 TEXTS, WIDTH = 40, 3
 
@@ -52,7 +53,7 @@ def test_means_are_over_the_texts_that_have_a_token_in_the_view(kept, corpus, vi
     seen = Observed({Largest.name: kept}, kept.layout, TEXTS, view, 9)
     for layer, place in enumerate(kept.layout.places):
         expected = by_hand(corpus, layer, VIEWS[view])
-        found = text_average(seen, Largest, "mean", place)
+        found = seen.get(Largest).average("mean", place, seen.view)
         values = np.array(list(expected.values()))
         assert found.n == len(expected) and (view == "all") == (found.n == TEXTS)
         assert found.value == pytest.approx(values.mean(), rel=1e-12)
@@ -63,10 +64,10 @@ def test_means_are_over_the_texts_that_have_a_token_in_the_view(kept, corpus, vi
 
 def test_a_quantity_may_be_undefined_at_a_place(kept):
     seen = Observed({Largest.name: kept}, kept.layout, TEXTS, "words", 9)
-    first, second = (text_average(seen, Largest, "squared", place) for place in kept.layout.places)
+    first, second = (seen.get(Largest).average("squared", place, seen.view) for place in kept.layout.places)
     assert first.n == 0 and np.isnan([first.value, first.square]).all() and np.isnan(first.replicates).all()
     assert second.n > 0
-    assert second.value == text_average(seen, Largest, "mean", kept.layout.places[1]).square
+    assert second.value == seen.get(Largest).average("mean", kept.layout.places[1], "words").square
 
 
 def test_merging_and_files(corpus, make_batch, feed, tmp_path, kept):

@@ -8,8 +8,8 @@ from oracles.fake_model import FakeModel, made_up_texts
 
 from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
+from reporter.observables.observable import Setting
 from reporter.observables.pooled import Pooled
-from reporter.observables.setting import Setting
 
 TEXTS, WIDTH = 40, 6
 VIEWS = [(0,), (0, 2), (0, 1, 2), (1,)]

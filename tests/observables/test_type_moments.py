@@ -6,8 +6,8 @@ import torch
 
 from reporter.errors import ReporterError
 from reporter.forward.places import Layout
+from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
-from reporter.observables.setting import Setting
 from reporter.observables.type_moments import TypeMoments, types_within
 from reporter.observables.type_view import type_view
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.runs.correlations import correlate
+from reporter.claims.correlations import correlate
 
 TUNED = "  dec: {"
 BASED = "  dec: {base: enc, scores: {glue: 0.5}, "
@@ -101,7 +101,7 @@ def test_all_metrics_take_one_pass_and_every_null_has_its_reason(study, run, sto
 def test_correlations_against_scipy(n):
     rng = np.random.default_rng(n)
     x, y = rng.standard_normal((2, n)).tolist()
-    pearson, spearman = correlate(x, y)
+    pearson, spearman = correlate("rate", "glue", x, y)
     assert (pearson.n, spearman.n) == (n, n)
     if n < 3:
         assert pearson.value is spearman.value is pearson.p is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 
 import pandas as pd
@@ -10,11 +11,13 @@ from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
 from reporter.runs import passes
+from reporter.runs.plan import digest
+from reporter.store import CellKey
 
 NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
 
 
-def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(study, run, store):
+def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(study, run, store, out):
     outcome, _ = run(study())
     assert (outcome.computed, outcome.cached, outcome.failed, outcome.exit_code) == (20, 0, 0, 0)
     cells = store.frame("SELECT * FROM cells")
@@ -23,6 +26,7 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
     passes_of = alone.groupby(["model", "checkpoint", "corpus"])["forward_passes"].sum()
     assert len(passes_of) == 6 and set(passes_of) == {1}
     assert cells["forward_passes"].sum() == 6  # what compares two corpora needs none
+    assert len(list((out / "cache" / "tokens").iterdir())) == 2 * 2  # for six passes: two tokenizers, two corpora
     first = cells["tokens"] - cells["ordinary"] - cells["special"] - cells["sinks"]  # set aside, and no sink
     assert (cells["sinks"] == 0).all() and (first == cells["texts"]).all()
     models = store.frame("SELECT * FROM models ORDER BY model, step")
@@ -33,6 +37,28 @@ def test_every_cell_is_computed_with_one_pass_for_each_checkpoint_and_corpus(stu
     assert numbers.query("layer == 0")["site"].unique().tolist() == ["embedding"]
     assert set(numbers.query("layer > 0 and role == 'encoder'")["site"]) == {"block"}  # it ends in a norm of its block
     assert set(numbers.query("layer > 0 and role == 'decoder'")["site"]) == {"block", "final"}
+
+
+def test_under_auto_cells_say_what_was_computed_and_take_what_is_there(study, run, store, monkeypatch):
+    auto = ("run: {precision: float32}", "run: {precision: auto}")
+    run(study(auto))
+    cells = store.frame("SELECT * FROM cells").astype(object)
+    inputs = [json.loads(one) for one in cells["inputs"]]
+    assert {one["precision"] for one in inputs} == {"float32"}
+    assert {one.get("precision of the second", "float32") for one in inputs} == {"float32"}
+    # Settled is what a study asks for that asks for just that; and one that asks for nothing takes it.
+    assert [run(study(*how))[0].computed for how in ((), (auto,))] == [0, 0]
+    # Cells of an earlier build say "auto": they are known, too.
+    for (_, cell), one in zip(cells.iterrows(), inputs, strict=True):
+        before = one | {part: "auto" for part in one if part.startswith("precision")}
+        row = {"inputs": json.dumps(before), "fingerprint": digest(before)}
+        store.put("cells", CellKey._fields, {name: cell[name] for name in CellKey._fields} | row)
+    assert run(study(auto))[0].cached == len(cells)
+    # Where the numbers are gone, kept observables decide, whatever the machine would choose now.
+    store.path.unlink()
+    monkeypatch.setattr(passes, "settle_precision", None)
+    outcome, _ = run(study(auto))
+    assert (outcome.computed, outcome.failed) == (len(cells), 0)
 
 
 @pytest.mark.report

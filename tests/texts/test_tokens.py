@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles.fake_model import EDGE, FIRST_WORD, FakeTexts, FakeTokenizer
 
 from reporter.texts import tokens
-from reporter.texts.tokens import Shard, TokenisedText, batches, shards, tokenise
+from reporter.texts.tokens import Shard, TokenisedText, batches, shards, tokenise, tokenise_corpus
 
 
 @given(st.lists(st.integers(0, 60), max_size=60), st.integers(1, 100), st.integers(1, 9))
@@ -51,6 +51,32 @@ def test_tokenise_cuts_keeps_the_closing_token_and_drops_texts_without_tokens():
         (3, 2, False),
     ]
     assert tokenise(texts, Shard(1, 2, 3), FakeTokenizer(special=False), 4) == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_corpus_of_tokens_is_what_the_tokenizer_said(tmp_path, monkeypatch, kept):
+    monkeypatch.setattr(tokens, "SHARD_TEXTS", 2)
+    texts, tokenizer = FakeTexts(["7", "", "1 2 3 4 5 6", "1 2", "7"]), FakeTokenizer(special=False)
+    folder = tmp_path / "cache" / "key" if kept else None
+    corpus = tokenise_corpus(texts, tokenizer, 4, folder)
+    if kept:  # it is read from disk: no tokenizer is asked again
+        corpus = tokenise_corpus(texts, None, 4, folder)
+        assert [path.name for path in folder.parent.iterdir()] == ["key"]
+    assert list(corpus.shards) == shards(texts) and corpus.originals.tolist() == [0, 1, 2, 3, 0]
+    for shard in corpus.shards:
+        for found, said in zip(corpus.of(shard), tokenise(texts, shard, tokenizer, 4), strict=True):
+            assert (found.index, found.ids.tolist(), found.cut) == (said.index, said.ids.tolist(), said.cut)
+            assert found.special.tolist() == said.special.tolist() and found.ids.dtype == said.ids.dtype
+
+
+def test_damaged_tokens_are_made_again(tmp_path):
+    texts, folder = FakeTexts(["1 2", "3"]), tmp_path / "key"
+    whole = tokenise_corpus(texts, FakeTokenizer(special=True), 9, folder).ids.tolist()
+    (folder / "ids.bin").write_bytes(b"1234")
+    assert tokenise_corpus(texts, FakeTokenizer(special=True), 9, folder).ids.tolist() == whole
+    assert tokenise_corpus(texts, None, 9, folder).ids.tolist() == whole
+    nothing = tokenise_corpus(FakeTexts([""]), FakeTokenizer(special=False), 9, tmp_path / "empty")
+    assert [nothing.of(shard) for shard in nothing.shards] == [[]]
 
 
 def test_tokenise_keeps_places_in_the_corpus():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from reporter.geometry.correlation import Method, fisher_interval
 from reporter.store import Store
+from reporter.store.schema import Correlation
 
-Row = dict[Any, Any]
+Record = dict[Any, Any]
 FEWEST_MODELS = 3  # two points always lie on a line
 LOSS = ("loss", "lm")
 
@@ -28,40 +28,23 @@ ORDER BY l.model
 _SCORES = "SELECT DISTINCT model, scores FROM models WHERE study = $study AND scores IS NOT NULL AND baseline IS NULL"
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A correlation over models.
+def correlate(feature: str, score: str, x: list[float], y: list[float]) -> Iterator[Correlation]:
+    """Yield Pearson's and Spearman's correlation of a feature and a score over the same models.
 
-    Args:
-        method: ``pearson`` or ``spearman``.
-        value: None where it is not defined.
-        p: two-sided; None where it is not defined.
-        n: models.
-        ci_low: lower end of its 95 % interval by Fisher's z; None for fewer than four models.
-        ci_high: upper end.
+    The interval is that of Fisher's z, none for fewer than four models; p is two-sided.
     """
-
-    method: str
-    value: float | None
-    p: float | None
-    n: int
-    ci_low: float | None = None
-    ci_high: float | None = None
-
-
-def correlate(x: list[float], y: list[float]) -> Iterator[Correlation]:
-    """Yield Pearson's and Spearman's correlation of two columns over the same models."""
     from scipy import stats
 
     n = len(x)
     methods: tuple[tuple[Method, Any], ...] = (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
     for method, function in methods:
         if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
-            yield Correlation(method, None, None, n)
+            yield Correlation(feature, score, method, None, None, None, None, n)
             continue
         found = function(x, y)
         value = float(found.statistic)
-        yield Correlation(method, value, float(found.pvalue), n, *fisher_interval(value, n, method))
+        low, high = fisher_interval(value, n, method)
+        yield Correlation(feature, score, method, value, low, high, float(found.pvalue), n)
 
 
 def write_correlations(store: Store, study: str) -> int:
@@ -78,25 +61,20 @@ def write_correlations(store: Store, study: str) -> int:
         how many correlations were stored.
     """
     with store.reading() as read:
-        features: list[Row] = read(_FEATURES, {"study": study}).to_dict("records")
+        features: list[Record] = read(_FEATURES, {"study": study}).to_dict("records")
         given = {row["model"]: json.loads(row["scores"]) for row in read(_SCORES, {"study": study}).to_dict("records")}
-    rows: list[Row] = [
-        {"corpus": corpus, "view": view, "metric": metric, "feature": feature, "score": score, **asdict(c)}
+    rows: list[Record] = [
+        found.record({"corpus": corpus, "view": view, "metric": metric}, 0)
         for (corpus, view, metric, feature), values in _by_feature(features).items()
         for score, of_models in _scores(features, given, corpus, view).items()
-        for c in _pairs(values, of_models)
+        if len(both := [model for model in values if model in of_models]) >= 2
+        for found in correlate(feature, score, [values[m] for m in both], [of_models[m] for m in both])
     ]
     store.replace("correlations", study, rows)
     return len(rows)
 
 
-def _pairs(values: Mapping[str, float], scores: Mapping[str, float]) -> Iterator[Correlation]:
-    both = [model for model in values if model in scores]
-    if len(both) >= 2:
-        yield from correlate([values[m] for m in both], [scores[m] for m in both])
-
-
-def _by_feature(features: list[Row]) -> dict[tuple[str, str, str, str], dict[str, float]]:
+def _by_feature(features: list[Record]) -> dict[tuple[str, str, str, str], dict[str, float]]:
     found: dict[Any, dict[str, float]] = defaultdict(dict)
     for row in features:
         if (row["metric"], row["statistic"]) != LOSS:
@@ -105,7 +83,7 @@ def _by_feature(features: list[Row]) -> dict[tuple[str, str, str, str], dict[str
 
 
 def _scores(
-    features: list[Row], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
+    features: list[Record], given: Mapping[str, Mapping[str, float]], corpus: str, view: str
 ) -> dict[str, dict[str, float]]:
     """Return the value of each score for each model that has it."""
     found: dict[str, dict[str, float]] = defaultdict(dict)

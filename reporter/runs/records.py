@@ -1,0 +1,186 @@
+"""What a run says of itself: rows of ``studies``, ``corpora``, ``models`` and ``cells``, which hold no numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter import __version__
+from reporter.errors import describe
+from reporter.forward.strata import SinkRule
+from reporter.store import joined
+
+if TYPE_CHECKING:
+    from reporter.models.checkpoint import Checkpoint
+    from reporter.models.load import LoadedModel
+    from reporter.runs.passes import Measured
+    from reporter.runs.plan import Cell, Plan
+    from reporter.spec import Study, StudyFile
+    from reporter.texts import Texts
+
+Record = dict[str, Any]
+
+MODEL_KEY = ("study", "model", "checkpoint")
+_LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "altair")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the version of reporter, Python and each library that numbers depend on."""
+    found = {"reporter": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def now() -> datetime:
+    """Return the time as the database keeps it: UTC, without saying so."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def spec_hash(file: StudyFile) -> str:
+    """Return the hash of a study's text."""
+    return hashlib.sha256(file.text.encode()).hexdigest()
+
+
+def study_row(file: StudyFile, **more: Any) -> Record:
+    """Return the row of ``studies``; ``more`` fills further columns."""
+    study = file.study
+    return {
+        "study": study.study,
+        "title": study.title,
+        "question": study.question,
+        "spec": file.text,
+        "spec_hash": spec_hash(file),
+        "views": json.dumps(study.views),
+        "versions": json.dumps(versions()),
+        **more,
+    }
+
+
+def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
+    """Return the row of ``corpora`` for a corpus, or for one that cannot be had."""
+    row: Record = {"study": study, "corpus": name}
+    if isinstance(texts, Exception):
+        return row | {"status": "failed", "error": describe(texts)}
+    return row | {
+        "source": texts.source,
+        "location": texts.location,
+        "content_hash": texts.hash,
+        "texts": len(texts),
+        "words": texts.words,
+        "characters": texts.characters,
+        "dropped": texts.dropped,
+        "thinned": texts.thinned,
+        "labels": _label_counts(texts),
+        "status": "done",
+        "error": None,
+    }
+
+
+def _label_counts(texts: Texts) -> str | None:
+    if texts.labels is None or texts.label_codes is None:
+        return None
+    codes, counts = np.unique(texts.label_codes, return_counts=True)
+    return json.dumps({texts.labels[code]: int(n) for code, n in zip(codes, counts, strict=True) if code >= 0})
+
+
+def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
+    """Return what a row of ``models`` says before the checkpoint is loaded."""
+    name, study = checkpoint.model, plan.file.study
+    baseline = plan.baselines.get(name)
+    spec = study.models[baseline.base if baseline else name]
+    return {
+        "study": study.study,
+        "model": name,
+        "checkpoint": checkpoint.name,
+        "step": checkpoint.step,
+        "source": checkpoint.source,
+        "location": checkpoint.location,
+        "revision": checkpoint.revision,
+        "fingerprint": checkpoint.fingerprint,
+        "bos": checkpoint.bos,
+        "sink_rule": SinkRule.of(study.sinks.factor, study.sinks.dominance).said,
+        "base": baseline.base if baseline else spec.base,
+        "baseline": baseline.kind if baseline else None,
+        "scores": None if baseline or not spec.scores else json.dumps(spec.scores),
+        "loss": checkpoint.loss,
+        "unigram_entropy": checkpoint.unigram_entropy,
+        "warning": checkpoint.warning or None,
+    }
+
+
+def measured_columns(measured: Measured) -> Record:
+    """Return the columns of ``models`` that a pass fills."""
+    facts = measured.facts
+    ran = {"device": facts.device, "precision": facts.precision, "precision_deviation": facts.deviation}
+    return facts.anatomy | ran | {"status": "done", "error": None}
+
+
+def loaded_columns(model: LoadedModel, study: Study) -> Record:
+    """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
+    row: Record = asdict(model.anatomy) | {"device": str(model.device), "status": "done", "error": None}
+    return row if study.metrics and study.corpora else row | {"precision": "float32"}
+
+
+def failed_columns(error: Exception) -> Record:
+    """Return the columns of ``models`` for one that could not be had; what was measured of it before goes."""
+    from reporter.models.anatomy import Anatomy
+
+    measured = (*(field.name for field in fields(Anatomy)), "device", "precision", "precision_deviation")
+    return {**dict.fromkeys(measured), "status": "failed", "error": describe(error)}
+
+
+def cell_row(cell: Cell, study: str, status: str, **more: Any) -> Record:
+    """Return the row of ``cells`` for a cell; ``more`` fills further columns."""
+    return {
+        "study": study,
+        **cell.key._asdict(),
+        "options": json.dumps(cell.settings),
+        "fingerprint": cell.fingerprint,
+        "inputs": json.dumps(cell.inputs),
+        "status": status,
+        "why": cell.why,
+        "versions": json.dumps(versions()),
+        "finished": now(),
+        **more,
+    }
+
+
+def pass_columns(measured: Measured, caused: bool) -> Record:
+    """Return the columns of ``cells`` that describe the pass; ``caused`` marks the one cell that shows its cost."""
+    counts = measured.facts.counts
+    forward = measured.forward if caused else None
+    return {
+        "texts": counts.texts,
+        "tokens": counts.tokens,
+        "ordinary": counts.ordinary,
+        "special": counts.special,
+        "sinks": counts.sinks,
+        "cut_texts": counts.cut_texts,
+        "short_texts": counts.short_texts,
+        "forward_tokens": forward.tokens if forward else 0,
+        "forward_passes": int(bool(forward and forward.tokens)),
+        "forward_seconds": forward.seconds if forward else 0.0,
+        "device": measured.facts.device,
+        "precision": measured.facts.precision,
+    }
+
+
+def compared_columns(sides: Sequence[Measured]) -> Record:
+    """Return the columns of ``cells`` that describe the passes behind a comparison."""
+    both = [pass_columns(side, caused=True) for side in sides]
+    sums = {name: sum(one[name] for one in both) for name, value in both[0].items() if not isinstance(value, str)}
+    return {**sums, **{name: joined(both[0][name], both[1][name]) for name in ("device", "precision")}}
