@@ -1,4 +1,4 @@
-"""Measure what transformer layers do to text: one study in, a database and a report out.
+"""StatisticName what transformer layers do to text: one study in, a database and a report out.
 
 From a program or a notebook::
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from reporter.analyses._encode import pooled as pooled
     from reporter.analyses.base import Context as Context
     from reporter.analyses.registry import analysis as analysis
+    from reporter.claims.finding import Finding as Finding
+    from reporter.claims.finding import Range as Range
+    from reporter.claims.kind import claim_kind as claim_kind
+    from reporter.claims.kinship import Kinship as Kinship
+    from reporter.claims.numbers import Numbers as Numbers
+    from reporter.claims.profiles import Profiles as Profiles
     from reporter.door.measuring import Measured as Measured
     from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
@@ -43,6 +49,9 @@ if TYPE_CHECKING:
     from reporter.metrics.registry import metric as metric
     from reporter.models.states import save_states as save_states
     from reporter.observables.observed import Observed as Observed
+    from reporter.spec.claims import Claim as Claim
+    from reporter.spec.claims import Selection as Selection
+    from reporter.spec.claims import StatisticName as StatisticName
     from reporter.spec.corpora import CorpusPart as CorpusPart
     from reporter.spec.offer import Reference as Reference
     from reporter.spec.offer import Section as Section
@@ -68,12 +77,17 @@ __version__ = "0.1.0"
 _HOMES = {
     "Around": "reporter.texts.origin:Around",
     "Between": "reporter.metrics.base:Between",
+    "Claim": "reporter.spec.claims:Claim",
     "Context": "reporter.analyses.base:Context",
     "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
     "Field": "pydantic:Field",
+    "Finding": "reporter.claims.finding:Finding",
+    "Kinship": "reporter.claims.kinship:Kinship",
+    "StatisticName": "reporter.spec.claims:StatisticName",
     "Measured": "reporter.door.measuring:Measured",
     "Name": "reporter.spec.part:Name",
+    "Numbers": "reporter.claims.numbers:Numbers",
     "Observed": "reporter.observables.observed:Observed",
     "OfCorpus": "reporter.table:OfCorpus",
     "OfModel": "reporter.table:OfModel",
@@ -81,12 +95,15 @@ _HOMES = {
     "Origin": "reporter.texts.origin:Origin",
     "PairValue": "reporter.metrics.base:PairValue",
     "Part": "reporter.spec.part:Part",
+    "Profiles": "reporter.claims.profiles:Profiles",
+    "Range": "reporter.claims.finding:Range",
     "Record": "reporter.texts.record:Record",
     "Reference": "reporter.spec.offer:Reference",
     "ReporterError": "reporter.errors:ReporterError",
     "Results": "reporter.door.results:Results",
     "SampleOptions": "reporter.metrics.base:SampleOptions",
     "Section": "reporter.spec.offer:Section",
+    "Selection": "reporter.spec.claims:Selection",
     "Source": "reporter.metrics.base:Source",
     "SpecError": "reporter.spec.problems:SpecError",
     "Statistic": "reporter.metrics.base:Statistic",
@@ -96,6 +113,7 @@ _HOMES = {
     "Value": "reporter.metrics.base:Value",
     "analysis": "reporter.analyses.registry:analysis",
     "at_place": "reporter.table:at_place",
+    "claim_kind": "reporter.claims.kind:claim_kind",
     "column": "reporter.table:column",
     "corpus_source": "reporter.texts.origin:corpus_source",
     "digest": "reporter.texts.origin:digest",
@@ -113,12 +131,16 @@ _HOMES = {
 __all__ = [
     "Around",
     "Between",
+    "Claim",
     "Context",
     "CorpusPart",
     "Difference",
     "Field",
+    "Finding",
+    "Kinship",
     "Measured",
     "Name",
+    "Numbers",
     "Observed",
     "OfCorpus",
     "OfModel",
@@ -126,21 +148,26 @@ __all__ = [
     "Origin",
     "PairValue",
     "Part",
+    "Profiles",
+    "Range",
     "Record",
     "Reference",
     "ReporterError",
     "Results",
     "SampleOptions",
     "Section",
+    "Selection",
     "Source",
     "SpecError",
     "Statistic",
+    "StatisticName",
     "StudyFile",
     "UnderView",
     "UsageError",
     "Value",
     "analysis",
     "at_place",
+    "claim_kind",
     "column",
     "corpus_source",
     "digest",

@@ -90,6 +90,21 @@ def test_a_source_of_texts_is_added(tmp_path):
     assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
 
 
+@pytest.mark.slow
+def test_a_kind_of_claim_is_added(tmp_path):
+    validated, _, claims = follow("Add a kind of claim", tmp_path)
+    assert "6 models" in validated and "1 claim" in validated
+    ((name, kind, verdict, value, low, wanted),) = (line.split() for line in claims.splitlines() if "most" in line)
+    assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")
+    assert float(low) == pytest.approx(0.025 ** (1 / 6), abs=1e-4), "Clopper and Pearson"
+    page = (tmp_path / "results" / "most" / "index.html").read_text("utf-8")
+    assert "share of 6 models in which anisotropy.top_variance_share is above 0.05" in page
+    study = tmp_path / "most.yaml"
+    study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")
+    with pytest.raises(AssertionError, match=r"claims.cone.most.models: no model 'decoder'; did you mean 'decoders'"):
+        run("reporter validate most.yaml", tmp_path, ROOT)
+
+
 def test_every_observable_is_described():
     from reporter.observables.kinds import KINDS
 

@@ -77,6 +77,7 @@ MAY_IMPORT = (
             "models",
             "observables",
             "metrics",
+            "claims",
             "analyses",
             "texts",
             "table",

@@ -1,4 +1,11 @@
-"""Judges the claims of a study: tests each, corrects for their number, and says so in rows of the database."""
+"""Judges the claims of a study: tests each, corrects for their number, and says so in rows of the database.
+
+Each claim is two one-sided tests: that it holds, and that it fails. Holm's step-down procedure over the 2m tests of m
+claims bounds the probability of even one wrong 'supported' or 'refuted' in the study by 5 %, however the claims depend
+on each other. A single claim is decided by whether its 95 % interval excludes the bound.
+
+Source: Holm 1979, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +14,19 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.claims.changes import change
-from reporter.claims.differ_claims import differ_finding
 from reporter.claims.finding import Finding
-from reporter.claims.holm import corrected
-from reporter.claims.missing import Missing
-from reporter.claims.numbers import Numbers
+from reporter.claims.kind import kind_of
+from reporter.claims.numbers import Missing, Numbers
 from reporter.claims.power import power
-from reporter.claims.relation_claims import relation_finding
-from reporter.claims.shape_claims import shape_finding
-from reporter.claims.value_claims import value_finding
 from reporter.errors import ReporterError, describe
-from reporter.spec.claim_parts import GROUPS, SqlNumber
-from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
+from reporter.spec.claim_references import statistics_of
 from reporter.store.schema import Verdict, Word
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
     from reporter.spec import Study
+    from reporter.spec.claims import Claim
     from reporter.store import Store
-
-Claim = ValueClaim | ShapeClaim | DifferClaim | RelationClaim
-_KINDS: dict[type, str] = {
-    ValueClaim: "value",
-    ShapeClaim: "shape",
-    DifferClaim: "differ",
-    RelationClaim: "relation",
-}
 
 
 @dataclass(frozen=True)
@@ -59,44 +53,17 @@ def readings(claim: Claim, numbers: Numbers) -> list[Reading]:
     A claim that compares models of both roles is read without sinks unless it says otherwise: whether a word or an
     added token stands at position 0 is no property of the role, and can decide the number.
     """
-    if isinstance(claim, ValueClaim) and isinstance(claim.value, SqlNumber):
+    kind, study = kind_of(claim), numbers.study
+    if not kind.under_views(claim):
         return [Reading(1, None, None)]
-    study = numbers.study
-    without = compares_roles(claim, numbers) and NO_SINKS in study.views and _measured_without_sinks(claim, numbers)
+    without = (
+        NO_SINKS in study.views
+        and kind.compares_roles(claim, numbers)
+        and all(numbers.rows(full_name, NO_SINKS) for full_name in statistics_of(claim))
+    )
     views = claim.views or ((NO_SINKS,) if without else study.views[:1])
     pairs = [(view, None) for view in views] + [(views[0], baseline) for baseline in claim.baselines]
     return [Reading(place, view, baseline) for place, (view, baseline) in enumerate(pairs, 1)]
-
-
-def compares_roles(claim: Claim, numbers: Numbers) -> bool:
-    """Tell whether a claim compares models of both roles: two sets of them, or a correlation over models."""
-    if isinstance(claim, DifferClaim):
-        sides = [side.models if isinstance(side, SideParts) else side for side in (claim.differ.a, claim.differ.b)]
-        named = [tuple(name for name in side or () if name in numbers.study.models or name in GROUPS) for side in sides]
-        if not all(named):  # two corpora, on the same models
-            return False
-        roles = [_roles(side, numbers) for side in named]
-        return len(roles[0] | roles[1]) > 1 and roles[0] != roles[1]
-    if isinstance(claim, RelationClaim) and claim.relation.over == "models":
-        return len(_roles(claim.relation.models, numbers)) > 1
-    return False
-
-
-def _measured_without_sinks(claim: Claim, numbers: Numbers) -> bool:
-    if isinstance(claim, RelationClaim):
-        measures = [m for m in (claim.relation.x, claim.relation.y) if not m.startswith("scores.")]
-    else:
-        measures = [claim.differ.metric] if isinstance(claim, DifferClaim) else []
-    return all(numbers.rows(measure, NO_SINKS) for measure in measures)
-
-
-def _roles(names: Sequence[str], numbers: Numbers) -> set[str]:
-    found: set[str | None] = set()
-    for name in names:
-        found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
-        members = numbers.study.models if name == "all" else (name,) if name in numbers.study.models else ()
-        found |= {numbers.role_of(member) for member in members}
-    return {role for role in found if role is not None}
 
 
 def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> list[Verdict]:
@@ -168,12 +135,12 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     """Return what the test finds, or why there is no test."""
     view = reading.view or numbers.study.views[0]
     try:
-        found = _test(numbers, claim, reading, view)
+        found = kind_of(claim).test(numbers, claim, view, reading.baseline)
     except (Missing, ReporterError) as error:
         return str(error)
     except Exception as error:  # a claim that breaks is no reason to lose the others, nor the run
         return describe(error)
-    if not claim.views and compares_roles(claim, numbers):
+    if not claim.views and kind_of(claim).compares_roles(claim, numbers):
         if view == NO_SINKS:
             note = f"models of both roles are compared under the view '{NO_SINKS}', since the claim names no view"
         else:
@@ -183,16 +150,6 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
             )
         found = found.with_detail(notes=[note])
     return found
-
-
-def _test(numbers: Numbers, claim: Claim, reading: Reading, view: str) -> Finding:
-    if isinstance(claim, ValueClaim):
-        return value_finding(numbers, claim, reading.view, reading.baseline)
-    if isinstance(claim, ShapeClaim):
-        return shape_finding(numbers, claim.shape, view, reading.baseline)
-    if isinstance(claim, DifferClaim):
-        return differ_finding(numbers, claim.differ, view, reading.baseline)
-    return relation_finding(numbers, claim.relation, view, reading.baseline)
 
 
 def _verdict(
@@ -210,7 +167,7 @@ def _verdict(
         "reading": reading.place,
         "says": claim.says,
         "source": claim.source,
-        "kind": _KINDS[type(claim)],
+        "kind": kind_of(claim).name,
         "view": reading.view,
         "baseline": reading.baseline,
         "paper": claim.paper,
@@ -226,7 +183,8 @@ def _verdict(
     if adjusted is not None:
         detail["tested"] = tested
     shown = finding.shown(word)
-    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", shown.bound)) if text}
+    wanted = shown.wanted
+    detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", wanted.text)) if text}
     detail["reason"] = _reason(finding, word, alone, final, tested)
     if word == "inconclusive":
         needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
@@ -237,6 +195,9 @@ def _verdict(
         value=shown.value,
         ci_low=shown.low,
         ci_high=shown.high,
+        holds_low=wanted.low,
+        holds_high=wanted.high,
+        holds_outside=wanted.outside if wanted.known else None,
         p=shown.p,
         p_adjusted=final,
         detail=detail,
@@ -251,12 +212,12 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
             f"alone it would be {alone}, but {tested} claims were tested together, and after the correction for "
             f"that {_p(p)}"
         )
-    bound = finding.shown(word).bound
+    bound = finding.shown(word).wanted.text
     where = f" ({bound})" if bound else ""
     if word == "supported":
         weakest = ""
         if finding.supported is not None and finding.part is not None:
-            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted}"
+            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted.text}"
         return f"the whole 95 % interval lies where the claim puts it{where}; {_p(p)}{weakest}"
     if word == "refuted":
         needs = f" (it holds if {bound})" if bound else ""
@@ -272,3 +233,29 @@ def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
 
 def _p(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p-values, in the order given.
+
+    Args:
+        p: raw p-values. Sorted, the i-th (from 0) of k is multiplied by k − i, is at least its predecessor's, and at
+            most 1.
+    """
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    adjusted = [1.0] * len(p)
+    least = 0.0
+    for rank, index in enumerate(order):
+        least = max(least, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = least
+    return adjusted
+
+
+def corrected(claims: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the adjusted p-value of each claim's better side.
+
+    Args:
+        claims: for each claim the one-sided p-values that it holds and that it fails.
+    """
+    adjusted = holm([p for pair in claims for p in pair])
+    return [min(adjusted[2 * i], adjusted[2 * i + 1]) for i in range(len(claims))]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from reporter.claims.missing import Missing
 from reporter.claims.points import Array
 
 if TYPE_CHECKING:
@@ -24,8 +23,12 @@ PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
 
 
+class Missing(Exception):
+    """Numbers that a claim needs are not there; the text says which, for people."""
+
+
 @dataclass(frozen=True)
-class Number:
+class Bounded:
     """One number with its interval.
 
     Args:
@@ -47,7 +50,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One row of ``layer_metrics``, with its uncertainty as the half-width of a 95 % interval.
 
     Args:
@@ -90,7 +93,7 @@ class Numbers:
         self.store, self.study = store, study
         self._statistics = statistics
         self._models: Callable[[], list[dict[Any, Any]]] = cache(self._read_models)
-        self.rows: Callable[[str, str], tuple[Row, ...]] = cache(self._rows)
+        self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
@@ -104,18 +107,27 @@ class Numbers:
             "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
         )
 
-    def statistic(self, measure: str) -> Statistic | None:
+    def statistic(self, full_name: str) -> Statistic | None:
         """Return what is known of a statistic (of a floor, what is known of its statistic); None if nothing is."""
         if self._statistics is None:
             from reporter.metrics.registry import catalogue
 
             self._statistics = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics}
-        return self._statistics.get(measure) or self._statistics.get(measure.removesuffix("_floor"))
+        return self._statistics.get(full_name) or self._statistics.get(full_name.removesuffix("_floor"))
 
     def role_of(self, model: str) -> str | None:
         """Return the role that was measured of a model."""
         roles = [_plain(row["role"]) for row in self._models() if row["model"] == model]
         return roles[-1] if roles else self._roles().get(model)
+
+    def roles_of(self, names: Sequence[str]) -> set[str]:
+        """Return the roles of the models that names and groups stand for."""
+        found: set[str | None] = set()
+        for name in names:
+            found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
+            members = self.study.models if name == "all" else (name,) if name in self.study.models else ()
+            found |= {self.role_of(member) for member in members}
+        return {role for role in found if role is not None}
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
         """Return what stands at position 0 of each model's input, as far as the database says."""
@@ -142,11 +154,11 @@ class Numbers:
             if row["source"] in ("hub", "path") and _plain(row["location"]) is not None
         }
 
-    def view_of(self, measure: str, view: str) -> str:
+    def view_of(self, full_name: str, view: str) -> str:
         """Return the view under which a statistic is stored: what an analysis looks at has only one."""
-        return ANALYSIS_VIEW if measure.partition(".")[0] in self.study.sections else view
+        return ANALYSIS_VIEW if full_name.partition(".")[0] in self.study.sections else view
 
-    def corpus_of(self, measure: str, view: str, corpus: str | None) -> str:
+    def corpus_of(self, full_name: str, view: str, corpus: str | None) -> str:
         """Return the corpus that a claim names, or the only one there is; for an analysis the item.
 
         Raises:
@@ -154,20 +166,20 @@ class Numbers:
         """
         if corpus is not None:
             return corpus
-        there = self.corpora(measure, view)
+        there = self.corpora(full_name, view)
         if len(there) != 1:
-            raise Missing(f"{measure} was measured on {', '.join(there) or 'nothing'}; say which with 'corpus'")
+            raise Missing(f"{full_name} was measured on {', '.join(there) or 'nothing'}; say which with 'corpus'")
         return there[0]
 
-    def corpora(self, measure: str, view: str) -> list[str]:
+    def corpora(self, full_name: str, view: str) -> list[str]:
         """Return the corpora (items, for an analysis) with numbers of a statistic, in the order of the study."""
-        there = dict.fromkeys(row.corpus for row in self.rows(measure, view))
+        there = dict.fromkeys(row.corpus for row in self.rows(full_name, view))
         return [corpus for corpus in self.study.corpora if corpus in there] or list(there)
 
-    def _rows(self, measure: str, view: str) -> tuple[Row, ...]:
+    def _rows(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
         """Return all numbers of a statistic under a view, by model, checkpoint, corpus and layer."""
-        metric, _, statistic = measure.partition(".")
-        view = self.view_of(measure, view)
+        metric, _, statistic = full_name.partition(".")
+        view = self.view_of(full_name, view)
         found = self._records(
             "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high "
             "FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = $statistic AND view = $view "
@@ -183,7 +195,7 @@ class Numbers:
             known = low is not None and high is not None and clean["value"] is not None
             whole = {name: None if clean[name] is None else int(clean[name]) for name in ("step", "layer")}
             kept = {name: value for name, value in clean.items() if name not in ("ci_low", "ci_high")}
-            rows.append(Row(**(kept | whole), low=low if known else None, high=high if known else None))
+            rows.append(MetricRow(**(kept | whole), low=low if known else None, high=high if known else None))
         return tuple(rows)
 
     def named(self, names: Sequence[str]) -> bool:
@@ -191,20 +203,20 @@ class Numbers:
         return all(name in self.study.models for name in names)
 
     def models(
-        self, names: Sequence[str], measure: str, view: str, baseline: str | None
+        self, names: Sequence[str], full_name: str, view: str, baseline: str | None
     ) -> tuple[list[str], list[str]]:
         """Return the models that names and groups stand for, as the database calls them, and what is left out, and why.
 
         Args:
             names: models, ``encoders``, ``decoders``, ``all``.
-            measure: the statistic; a group has those models for which there are numbers of it.
+            full_name: the statistic; a group has those models for which there are numbers of it.
             view: the view.
             baseline: a null baseline, to have it in place of each model.
 
         Raises:
             Missing: nothing is left.
         """
-        rows = self.rows(measure, view)
+        rows = self.rows(full_name, view)
         roles = {row.model: row.role for row in rows}
         wanted: dict[str, None] = {}
         notes = []
@@ -215,14 +227,14 @@ class Numbers:
             members = [m for m in self.study.models if m in roles and (name == "all" or f"{roles[m]}s" == name)]
             if not members:
                 what = "models" if name == "all" else name
-                raise Missing(f"there are no {what} with numbers of {measure} under view '{view}'")
+                raise Missing(f"there are no {what} with numbers of {full_name} under view '{view}'")
             wanted |= dict.fromkeys(members)
             lost = [m for m in self.study.models if m not in roles]
             notes += [f"{model} is not among them: {self.why_failed(model)}" for model in lost]
         suffix = f" ({baseline})" if baseline else ""
         return [model + suffix for model in wanted], list(dict.fromkeys(notes))
 
-    def pick(self, rows: Sequence[Row], model: str, checkpoint: str | None, step: int | None) -> list[Row]:
+    def pick(self, rows: Sequence[MetricRow], model: str, checkpoint: str | None, step: int | None) -> list[MetricRow]:
         """Return the rows of one checkpoint of a model: the named one, that of a step, or the last.
 
         Raises:
@@ -263,9 +275,9 @@ class Numbers:
         """Say why there are no numbers of a model."""
         return self.failed().get(model, "it was not measured")
 
-    def why_missing(self, measure: str, row: Row, view: str) -> str:
+    def why_missing(self, full_name: str, row: MetricRow, view: str) -> str:
         """Say why a number is NULL, as far as its cell tells."""
-        metric, _, statistic = measure.partition(".")
+        metric, _, statistic = full_name.partition(".")
         for model, checkpoint, corpus, of, reasons in self._reasons():
             if (model, checkpoint, corpus, of) == (row.model, row.checkpoint, row.corpus, metric):
                 for entry in reasons:
@@ -306,7 +318,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def at_layer(rows: Sequence[Row], layer: int | str | None, site: str | None) -> list[Row]:
+def at_layer(rows: Sequence[MetricRow], layer: int | str | None, site: str | None) -> list[MetricRow]:
     """Return the rows at a layer; without one, all along the embedding and the blocks, or at the site.
 
     A number of the whole model has no layer and no site: it is returned whatever is asked for.
@@ -326,9 +338,9 @@ def finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def by_checkpoint(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
+def by_checkpoint(rows: Sequence[MetricRow]) -> Mapping[str, list[MetricRow]]:
     """Group rows by checkpoint, in their order."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[MetricRow]] = {}
     for row in rows:
         found.setdefault(row.checkpoint, []).append(row)
     return found

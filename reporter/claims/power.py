@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.inequality import LEVEL
+from reporter.claims.finding import LEVEL
 from reporter.claims.points import FEWEST_MODELS
 from reporter.geometry.intervals import quantile
 
 if TYPE_CHECKING:
-    from reporter.claims.finding import Finding
-    from reporter.claims.inequality import Inequality
+    from reporter.claims.finding import Finding, Inequality
 
 POWER = 0.8
 MOST = 1000
@@ -69,7 +68,8 @@ def _least(part: Inequality, bound: float, reach: float) -> str:
         # Even a profile without any fall, or any distance, lies no further than this from the bound.
         return (
             f"this claim can hardly be supported with these texts and models: to show that {part.name} is "
-            f"{part.wanted}, the error must be about {allowance / reach:.2g} times what it is, or the tolerance larger"
+            f"{part.wanted.text}, the error must be about {allowance / reach:.2g} times what it is, or the tolerance "
+            "larger"
         )
     return (
         f"with this error, a study like this decides in 80 % of cases if {part.name} is really "

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.missing import Missing
-from reporter.claims.numbers import Row, at_layer, by_checkpoint
+from reporter.claims.numbers import MetricRow, Missing, at_layer, by_checkpoint
 from reporter.claims.points import ROUNDING, Array, Points
 from reporter.geometry.intervals import standard_error
 
@@ -23,12 +22,12 @@ Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
 
-def fixed_ends(numbers: Numbers, measure: str, rows: Sequence[Row]) -> Fixed:
+def fixed_ends(numbers: Numbers, full_name: str, rows: Sequence[MetricRow]) -> Fixed:
     """Return the ends of a profile along embedding and blocks that have their value by definition.
 
     Only where they do have it: another option of a metric can leave them free.
     """
-    known = numbers.statistic(measure)
+    known = numbers.statistic(full_name)
     found = []
     for end, value in known.fixed if known is not None else ():
         row = rows[-1 if end == "last" else 0] if len(rows) > 1 else None
@@ -37,9 +36,9 @@ def fixed_ends(numbers: Numbers, measure: str, rows: Sequence[Row]) -> Fixed:
     return tuple(found)
 
 
-def by_definition(measure: str, layer: int, model: str, value: float) -> str:
+def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
     """Say that a number is fixed by definition."""
-    return f"{measure} is {value:g} at layer {layer} of {model} by definition, which says nothing of the model"
+    return f"{full_name} is {value:g} at layer {layer} of {model} by definition, which says nothing of the model"
 
 
 @dataclass(frozen=True)
@@ -68,12 +67,12 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Source:
+class Profiles:
     """Which numbers a profile is made of.
 
     Args:
         numbers: the study's numbers.
-        measure: the statistic.
+        full_name: the statistic.
         view: the view.
         site: where states are read; None for the embedding and the blocks.
         checkpoint: name of a checkpoint; None for the last one.
@@ -82,7 +81,7 @@ class Source:
     """
 
     numbers: Numbers
-    measure: str
+    full_name: str
     view: str
     site: str | None = None
     checkpoint: str | None = None
@@ -102,15 +101,15 @@ class Source:
 
     def _told(self, model: str, fixed: Fixed) -> list[str]:
         return [
-            f"layer {at} of {model} is left out: {self.measure} is {value:g} there by definition"
+            f"layer {at} of {model} is left out: {self.full_name} is {value:g} there by definition"
             for _, at, value in fixed
         ]
 
-    def _free(self, rows: Sequence[Row]) -> tuple[list[Row], Fixed]:
+    def _free(self, rows: Sequence[MetricRow]) -> tuple[list[MetricRow], Fixed]:
         rows = list(rows)
         if self.site not in (None, "block"):
             return rows, ()
-        fixed = fixed_ends(self.numbers, self.measure, rows)
+        fixed = fixed_ends(self.numbers, self.full_name, rows)
         layers = {layer for _, layer, _ in fixed}
         return [row for row in rows if row.layer not in layers], fixed
 
@@ -139,7 +138,7 @@ class Source:
         """Return one number of a model, its standard error and notes: at a layer, or the mean over layers."""
         return self.one(self.numbers.pick(self._of(corpus), model, self.checkpoint, self.step), model, corpus)
 
-    def one(self, rows: Sequence[Row], model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
+    def one(self, rows: Sequence[MetricRow], model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:
         """Return the number of one checkpoint: at a layer, or the mean over layers that are not fixed by definition.
 
         A mean over layers has the mean of their errors, which overstates its own.
@@ -149,69 +148,69 @@ class Source:
         """
         there = at_layer(rows, self.layer, self.site)
         if rows and self.layer is not None and there and there[0].layer is None:
-            raise Missing(f"{self.measure} is a number of the whole model; it has no layers")
+            raise Missing(f"{self.full_name} is a number of the whole model; it has no layers")
         if self.layer is not None and not there:
-            raise Missing(f"{model} has no numbers of {self.measure} at layer {self.layer}")
+            raise Missing(f"{model} has no numbers of {self.full_name} at layer {self.layer}")
         free, fixed = self._free(at_layer(rows, None, self.site))
         if self.layer is not None:
             for _, layer, value in fixed:
                 if layer == there[0].layer:
-                    raise Missing(f"{by_definition(self.measure, layer, model, value)}; name another layer")
+                    raise Missing(f"{by_definition(self.full_name, layer, model, value)}; name another layer")
             free, fixed = there, ()
         profile = self._along(free, model, corpus, whole=True)
         error = None if profile.errors is None else float(profile.errors.mean())
         return float(profile.values.mean()), error, (*profile.notes, *self._told(model, fixed))
 
-    def _of(self, corpus: str) -> list[Row]:
-        rows = [row for row in self.numbers.rows(self.measure, self.view) if row.corpus == corpus]
+    def _of(self, corpus: str) -> list[MetricRow]:
+        rows = [row for row in self.numbers.rows(self.full_name, self.view) if row.corpus == corpus]
         if not rows:
-            raise Missing(f"there are no numbers of {self.measure} on corpus '{corpus}' under view '{self.view}'")
+            raise Missing(f"there are no numbers of {self.full_name} on corpus '{corpus}' under view '{self.view}'")
         return rows
 
-    def _along(self, rows: Sequence[Row], model: str, corpus: str, whole: bool = False) -> Profile:
+    def _along(self, rows: Sequence[MetricRow], model: str, corpus: str, whole: bool = False) -> Profile:
         if not rows:
             where = "its layers" if self.site is None else f"site '{self.site}'"
-            raise Missing(f"{model} has no numbers of {self.measure} along {where}")
+            raise Missing(f"{model} has no numbers of {self.full_name} along {where}")
         if rows[0].layer is None and not whole:
-            raise Missing(f"{self.measure} is a number of the whole model; it has no profile over depth")
+            raise Missing(f"{self.full_name} is a number of the whole model; it has no profile over depth")
         notes = []
         if rows[0].layer == 0 and rows[0].value is None and len(rows) > 1:
-            reason = self.numbers.why_missing(self.measure, rows[0], self.view)
+            reason = self.numbers.why_missing(self.full_name, rows[0], self.view)
             notes.append(f"the embedding of {model} is left out: {reason}")
             rows = rows[1:]
         for row in rows:
             if row.value is None:
                 at = "" if row.layer is None else f" at layer {row.layer}"
-                reason = self.numbers.why_missing(self.measure, row, self.view)
-                raise Missing(f"{self.measure} of {model} on '{corpus}' has no value{at}: {reason}")
+                reason = self.numbers.why_missing(self.full_name, row, self.view)
+                raise Missing(f"{self.full_name} of {model} on '{corpus}' has no value{at}: {reason}")
         values = np.array([row.value for row in rows], dtype=float)
         errors, more = self._errors(rows)
         depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
         layers = tuple(row.layer or 0 for row in rows)
         return Profile(model, corpus, depths, values, errors, (*notes, *more), layers)
 
-    def _errors(self, rows: Sequence[Row]) -> tuple[Array | None, tuple[str, ...]]:
+    def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
         own = [standard_error(row.value or 0.0, row.low, row.high) for row in rows]
         if all(error is not None for error in own):
             return self._wide(np.array(own, dtype=float))
-        batched = self.numbers.rows(self.measure + BATCHED, self.view)
+        batched = self.numbers.rows(self.full_name + BATCHED, self.view)
         there = {(r.model, r.checkpoint, r.corpus, r.site, r.layer): r for r in batched}
         found = [there.get((r.model, r.checkpoint, r.corpus, r.site, r.layer)) for r in rows]
         lent = [None if r is None or r.value is None else standard_error(r.value, r.low, r.high) for r in found]
         if all(error is not None for error in lent):
             errors, notes = self._wide(np.array(lent, dtype=float))
             return errors, (
-                f"{self.measure} has no interval of its own; the error is that of {self.measure}{BATCHED}",
+                f"{self.full_name} has no interval of its own; the error is that of {self.full_name}{BATCHED}",
                 *notes,
             )
-        return None, (f"{self.measure} has no interval from texts",)
+        return None, (f"{self.full_name} has no interval from texts",)
 
     def _wide(self, errors: Array) -> tuple[Array | None, tuple[str, ...]]:
         """Give intervals without width the smallest error of the others: texts that all agree do not prove a point."""
         if (errors > 0).all():
             return errors, ()
         if not (errors > 0).any():
-            return None, (f"the intervals of {self.measure} have no width",)
+            return None, (f"the intervals of {self.full_name} have no width",)
         return np.where(errors > 0, errors, errors[errors > 0].min()), ()
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.claims.inequality import LEVEL, Inequality
+from reporter.claims.finding import LEVEL, Inequality, Range
 from reporter.claims.points import Array, Estimates, Points, span
 
 FLAT = 0.10  # of the size of the mean
@@ -48,7 +48,7 @@ class Ruling:
     needs: tuple[Inequality, ...]
     breaks: tuple[Inequality, ...]
     definition: str
-    head: tuple[str, float, tuple[float, float] | None, str] | None = None
+    head: tuple[str, float, tuple[float, float] | None, Range] | None = None
     positive: Inequality | None = None
 
     @property
@@ -249,8 +249,8 @@ def peak_at(points: Points, at: float, within: float, at_least: float = 0.0) -> 
         ends = (float(points.x[left[0]]), float(points.x[left[-1]]))
         known = bool(np.isfinite(over.error).all())
         if left[-1] - left[0] + 1 == len(left):
-            bound = f"> {at - within:g} and < {at + within:g}"
-            head = ("place of the maximum", where, ends if known else None, bound)
+            wanted = Range(f"> {at - within:g} and < {at + within:g}", at - within, at + within)
+            head = ("place of the maximum", where, ends if known else None, wanted)
         else:
             definition += f"; here the largest is that of {points.what} {points.place(int(points.mean.argmax()))}"
     return Ruling((needs,), (breaks,), definition, head)

@@ -66,6 +66,10 @@ _METRICS = (
             layer="NULL",
         ),
     ),
+    Compared(
+        "over_models",
+        Place(model="'mean over ' || role || 's'", checkpoint="coalesce('step ' || step, 'the last ones')"),
+    ),
 )
 
 

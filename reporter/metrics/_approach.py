@@ -19,7 +19,7 @@ Key = tuple[str, "Place | None"]
 
 
 @dataclass(frozen=True)
-class Number:
+class Replicated:
     """A statistic at one place, or of the whole model.
 
     Args:
@@ -36,11 +36,11 @@ class Number:
     reason: str = ""
     halved: bool = False
 
-    def minus(self, other: Number, paired: bool) -> Number:
+    def minus(self, other: Replicated, paired: bool) -> Replicated:
         """Return the difference with another model's or corpus' number; paired replicates drew the same texts."""
         # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
         others = other.replicates if paired else np.roll(other.replicates, 1)
-        return Number(
+        return Replicated(
             self.value - other.value, min(self.n, other.n), self.replicates - others, self.reason, self.halved
         )
 
@@ -55,7 +55,7 @@ class Number:
 class Approach:
     """All numbers by statistic and place, in the order in which they are stored."""
 
-    numbers: dict[Key, Number] = field(default_factory=dict)
+    numbers: dict[Key, Replicated] = field(default_factory=dict)
 
     def add(
         self,
@@ -69,9 +69,9 @@ class Approach:
     ) -> None:
         """Add a number; ``why`` is its reason if it is not finite."""
         finite = bool(np.isfinite(value))
-        self.numbers[statistic, place] = Number(float(value), n, replicates, "" if finite else why, halved)
+        self.numbers[statistic, place] = Replicated(float(value), n, replicates, "" if finite else why, halved)
 
-    def __iter__(self) -> Iterator[tuple[str, Place | None, Number]]:
+    def __iter__(self) -> Iterator[tuple[str, Place | None, Replicated]]:
         for (statistic, place), number in self.numbers.items():
             yield statistic, place, number
 

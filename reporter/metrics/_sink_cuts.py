@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,10 +51,9 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         seen: observables of one checkpoint on one corpus.
         size: the most tokens that are looked at.
     """
-    from reporter.forward.strata import VIEWS
-    from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO, Tokens
+    from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO
 
-    sample = seen.get(Tokens).select(VIEWS["words"], size)
+    sample = replace(seen, view="words").token_sample(size)
     inside = np.flatnonzero(sample.facts[:, FIRST] == 0)
     facts = sample.facts[inside]
     # Which cut is the smallest that lets a token in; beyond the last one none does.

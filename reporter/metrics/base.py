@@ -198,7 +198,7 @@ class Difference(Row, table="differences"):
     reason: str = aside(default="")
 
 
-Number = Value | PairValue | Difference
+Numeric = Value | PairValue | Difference
 """What may lack a value, and then has a reason."""
 
 Own = TypeVar("Own", bound=Options, default=Options)

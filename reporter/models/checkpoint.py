@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from reporter.spec.recipes import Recipe
     from reporter.texts.texts import Texts
 
-Source = Literal["hub", "path", "recipe", "states"]
+ModelSource = Literal["hub", "path", "recipe", "states"]
 Bos = Literal["add", "none", "as-is"]
 
 FINAL = "final"
@@ -76,7 +76,7 @@ class Checkpoint:
     model: str
     name: str
     step: int | None
-    source: Source
+    source: ModelSource
     location: str
     path: Path | None
     hub: str | None

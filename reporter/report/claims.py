@@ -21,7 +21,8 @@ VERDICTS = {"supported": "✓", "refuted": "✗", "inconclusive": "?", "failed":
 CLAIMS = Query(
     "claims",
     """
-SELECT claim, reading, says, source, kind, view, baseline, verdict, value, ci_low, ci_high, paper, p, p_adjusted, detail
+SELECT claim, reading, says, source, kind, view, baseline, verdict, value, ci_low, ci_high,
+  holds_low, holds_high, holds_outside, paper, p, p_adjusted, detail
 FROM claims
 WHERE study = $study
 ORDER BY number, claim, reading
@@ -146,4 +147,5 @@ def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str
                 evidence=evidence,
             )
         )
-    return Claims(tuple(claims), sql, frame)
+    as_in_sql = frame["holds_outside"].map({True: "true", False: "false"})
+    return Claims(tuple(claims), sql, frame.assign(holds_outside=as_in_sql))

@@ -30,37 +30,35 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint
 """,
 )
 
-# Student's t at 0.975 with models − 1 degrees of freedom; beyond ten models a formula that is off by less than 0.004.
-_OVER_MODELS = """
-  SELECT *, avg(value) OVER its_role AS role_mean, count(value) OVER its_role AS role_models,
-    stddev_samp(value) OVER its_role / sqrt(role_models) * CASE role_models WHEN 3 THEN 4.303 WHEN 4 THEN 3.182
-      WHEN 5 THEN 2.776 WHEN 6 THEN 2.571 WHEN 7 THEN 2.447 WHEN 8 THEN 2.365 WHEN 9 THEN 2.306 WHEN 10 THEN 2.262
-      ELSE 1.96 + 2.37 / (role_models - 1) + 2.8 / (role_models - 1) ** 2 END AS half
-  FROM own WINDOW its_role AS (PARTITION BY null_model, role, corpus, view, layer, step)
-"""
-_TRAINED = """metric = $metric AND statistic = $statistic AND step IS NOT NULL
-    AND (site IS NULL OR site IN ('embedding', 'block'))
-    AND model IN (
+_TRAINED = """own.study = $study AND own.metric = $metric AND own.statistic = $statistic AND own.step IS NOT NULL
+    AND (own.site IS NULL OR own.site IN ('embedding', 'block'))
+    AND own.model IN (
       SELECT model FROM layer_metrics WHERE study = $study GROUP BY model HAVING count(DISTINCT step) > 1
     )"""
-_NULL_MODELS = "(SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)"
+# The interval of the mean over models, for three of a role or more: that of two reaches too far to be drawn.
+_WITH_MEANS = """
+FROM own LEFT JOIN (
+  FROM over_models WHERE study = $study AND metric = $metric AND statistic = $statistic AND models >= 3
+    AND (site IS NULL OR site IN ('embedding', 'block'))
+) AS means
+  ON means.role = own.role AND means.step = own.step AND means.corpus = own.corpus AND means.view = own.view
+    AND means.layer IS NOT DISTINCT FROM own.layer
+    AND own.model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+"""
 
-# layer is NULL in the rows that average over all layers; the mean over models is given for three of a role or more
+# layer is NULL in the rows that average over all layers
 TRAINING = Query(
     "training",
     f"""
 WITH own AS (
-  SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers,
-    model IN {_NULL_MODELS} AS null_model
-  FROM layer_metrics
-  WHERE study = $study AND layer IS NOT NULL AND {_TRAINED}
+  SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers
+  FROM layer_metrics AS own
+  WHERE layer IS NOT NULL AND {_TRAINED}
   GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
-), over_models AS ({_OVER_MODELS})
-SELECT model, role, step, corpus, view, layer, value, layers,
-  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean - half END AS ci_low,
-  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean + half END AS ci_high
-FROM over_models
-ORDER BY corpus, view, layer NULLS FIRST, role, model, step
+)
+SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
+{_WITH_MEANS}
+ORDER BY own.corpus, own.view, own.layer NULLS FIRST, own.role, model, own.step
 """,
 )
 
@@ -68,15 +66,13 @@ TRAINING_OF_MODELS = Query(
     "training_of_models",
     f"""
 WITH own AS (
-  SELECT model, role, step, corpus, view, layer, value, 0 AS layers, model IN {_NULL_MODELS} AS null_model
-  FROM layer_metrics
-  WHERE study = $study AND layer IS NULL AND {_TRAINED}
-), over_models AS ({_OVER_MODELS})
-SELECT model, role, step, corpus, view, layer, value, layers,
-  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean - half END AS ci_low,
-  CASE WHEN role_models >= 3 AND NOT null_model THEN role_mean + half END AS ci_high
-FROM over_models
-ORDER BY corpus, view, role, model, step
+  SELECT model, role, step, corpus, view, layer, value, 0 AS layers
+  FROM layer_metrics AS own
+  WHERE layer IS NULL AND {_TRAINED}
+)
+SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
+{_WITH_MEANS}
+ORDER BY own.corpus, own.view, own.role, model, own.step
 """,
 )
 

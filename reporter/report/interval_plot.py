@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -49,13 +48,13 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
 
     Args:
         row: a row of the table ``claims``.
-        bound: what it is compared with, in words; see :func:`ranges`.
+        bound: what it is compared with, in words.
     """
     value, low, high, paper = (None if is_null(row[name]) else float(row[name]) for name in _NUMBERS)
     if value is None:
         return None
     interval = None if low is None or high is None else (low, high)
-    holds = ranges(bound)
+    holds = _ranges(row)
     bounds = sorted({end for pair in holds for end in pair if isfinite(end)})
     marks = [number for number in (value, low, high, paper, *bounds) if number is not None]
     if min(marks) == max(marks):
@@ -84,26 +83,15 @@ def interval_plot(row: Mapping[str, Any], bound: str) -> IntervalPlot | None:
     )
 
 
-def ranges(bound: str) -> tuple[tuple[float, float], ...]:
-    """Return the ranges in which a claim holds, as its evidence says them.
-
-    ``0.5 ± 0.1``, ``within ± 0.1``, ``beyond ± 0.1``, ``> 0.5``, ``< 0.5``, ``> 0.4 and < 0.6``. Anything else has no
-    range that could be drawn.
-    """
-    text = bound.replace("−", "-")
-    if found := re.fullmatch(rf"(?:within|({_NUMBER}))? ?± ?({_NUMBER})", text):
-        middle, reach = float(found[1] or 0), float(found[2])
-        return ((middle - reach, middle + reach),)
-    if found := re.fullmatch(rf"(?:> ({_NUMBER}))?(?: and )?(?:< ({_NUMBER}))?", text):
-        low, high = found.groups()
-        ends = (-inf if low is None else float(low), inf if high is None else float(high))
-        return (ends,) if low or high else ()
-    if found := re.fullmatch(rf"beyond ± ({_NUMBER})", text):
-        return ((-inf, -float(found[1])), (float(found[1]), inf))
-    return ()
+def _ranges(row: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+    """Return the ranges in which a claim holds: none where they are not known, two where it holds outside of one."""
+    low, high = (None if is_null(row[name]) else float(row[name]) for name in ("holds_low", "holds_high"))
+    ends = (-inf if low is None else low, inf if high is None else high)
+    if low is None and high is None:
+        return ()
+    return ((-inf, ends[0]), (ends[1], inf)) if row["holds_outside"] else (ends,)
 
 
-_NUMBER = r"-?[0-9.]+(?:e[-+]?[0-9]+)?"
 _NUMBERS = ("value", "ci_low", "ci_high", "paper")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.analyses.base import Context, Tell, default_pooling
-from reporter.metrics.base import Number, PairValue, Value
+from reporter.metrics.base import Numeric, PairValue, Value
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ class Rows:
         for result in results:
             if view != self._first_view and not result.table.holding("view"):
                 continue
-            row = finite(result) if isinstance(result, Number) else result
-            if isinstance(row, Number) and row.reason:
+            row = finite(result) if isinstance(result, Numeric) else result
+            if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
 
@@ -157,7 +157,7 @@ class Rows:
         ]
 
 
-def finite(number: Number) -> Number:
+def finite(number: Numeric) -> Numeric:
     """Return the number without what is not finite: no value, or no interval, and the reason."""
     if number.value is not None and not math.isfinite(number.value):
         return replace(number, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
@@ -166,7 +166,7 @@ def finite(number: Number) -> Number:
     return number
 
 
-def _layer(number: Number) -> int | None:
+def _layer(number: Numeric) -> int | None:
     if isinstance(number, PairValue):
         return number.layer_a
     return None if number.place is None else number.place.layer

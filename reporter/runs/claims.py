@@ -110,7 +110,7 @@ def tally(verdicts: list[Verdict]) -> str:
 
 
 def _plain(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): None if value is None or value != value else value for name, value in row.items()}
+    return {str(name): None if repr(value) in ("nan", "<NA>") else value for name, value in row.items()}
 
 
 def _key(rows: list[dict[str, Any]]) -> list[str]:

@@ -69,7 +69,7 @@ def estimate(plan: Plan) -> Estimate:
         for checkpoint in found
     }
     passes: dict[tuple[str, str, str], int] = {}
-    analyses: list[tuple[tuple[str, str], Reading]] = []
+    analyses: list[tuple[tuple[str, str], Load]] = []
     for cell in plan.cells:
         if cell.state != "run" or cell.compares:
             continue  # both sides of a comparison have cells of their own
@@ -103,7 +103,7 @@ def estimate(plan: Plan) -> Estimate:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Load:
     """What goes through a model for a cell of an analysis.
 
     Args:
@@ -119,7 +119,7 @@ def _tokens(of: Pass | Corpus) -> int:
     return min(int(of.texts.words * TOKENS_PER_WORD), len(of.texts) * of.max_tokens)
 
 
-def _read(cell: AnalysisCell) -> Reading:
+def _read(cell: AnalysisCell) -> Load:
     """Guess what a cell of an analysis reads: samples of its corpora, or the texts that its item holds."""
     tokens = texts = 0
     for corpus in cell.corpora.values():
@@ -131,7 +131,7 @@ def _read(cell: AnalysisCell) -> Reading:
         written = list(_strings(cell.settings))
         texts = len(written)
         tokens = int(sum(len(text.split()) for text in written) * TOKENS_PER_WORD)
-    return Reading(tokens * cell.analysis.rounds, texts * cell.analysis.rounds)
+    return Load(tokens * cell.analysis.rounds, texts * cell.analysis.rounds)
 
 
 def _strings(item: Any) -> Iterator[str]:

@@ -175,11 +175,11 @@ class MetricCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisCell(Cell):
-    """An analysis of one item of the study, of one checkpoint.
+    """An analysis of one item of the study, of one checkpoint; ``settings`` is its item as JSON.
 
     Args:
         analysis: the analysis.
-        item: the item as the analysis resolved it; ``settings`` is the same as JSON.
+        item: the item, as the analysis resolved it.
         checkpoint: of which model.
         corpora: the corpora that the item reads.
         sites: where states are read.
@@ -212,18 +212,6 @@ class AnalysisCell(Cell):
         }
 
 
-_UNREADABLE = {
-    "texts",
-    "item",
-    "weights",
-    "texts of the second",
-    "weights of the second",
-    "metric code",
-    "analysis code",
-}
-"""Inputs whose values, hashes and whole texts, tell a reader nothing."""
-
-
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Say in words what changed between two sets of inputs, e.g. ``"options changed (sample 4096 → 64)"``."""
     said = []
@@ -231,8 +219,16 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         before, after = old.get(part), new.get(part)
         if before == after:
             continue
-        if part in _UNREADABLE:
-            said.append(f"{part} changed")
+        if part in (
+            "texts",
+            "item",
+            "weights",
+            "texts of the second",
+            "weights of the second",
+            "metric code",
+            "analysis code",
+        ):
+            said.append(f"{part} changed")  # hashes and whole texts tell a reader nothing
         elif isinstance(before, dict) and isinstance(after, dict):
             keys = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
             detail = ", ".join(f"{key} {before.get(key)} → {after.get(key)}" for key in keys)
@@ -310,7 +306,7 @@ class Plan:
         """
         if not self.file.study.claims:
             return self._left_out()
-        from reporter.claims.sizes import foreseen
+        from reporter.claims.kind import foreseen
 
         return [*self._left_out(), *foreseen(self.file.study, self._words())]
 

@@ -238,8 +238,8 @@ class _Grid:
             return AnalysisCell(
                 key=key,
                 settings=resolved.model_dump(mode="json"),
-                item=resolved,
                 analysis=analysis,
+                item=resolved,
                 checkpoint=or_raise(checkpoint),
                 corpora={corpus: Corpus(found, study.corpora[corpus].max_tokens) for corpus, found in texts.items()},
                 sites=study.sites,

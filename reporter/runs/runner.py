@@ -12,6 +12,7 @@ from reporter.build import build
 from reporter.claims.correlations import write_correlations
 from reporter.runs.claims import judge_claims
 from reporter.runs.kept import make_room
+from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
@@ -84,7 +85,9 @@ def run_studies(
     counts, words = [], []
     for plan in plans:
         counts.append(_run(plan, out, offline, progress))
-        words += judge_claims(plan, Store(out / "results.duckdb", waiting=progress.note), progress)
+        store = Store(out / "results.duckdb", waiting=progress.note)
+        write_over_models(store, plan.file.study.study)
+        words += judge_claims(plan, store, progress)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     pages = _report(out, [plan.file.study.study for plan in plans], progress)
     return Outcome(computed, cached, failed, pages, words.count("refuted"), words.count("failed"), strict)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.analyses.registry import ANALYSES
+from reporter.claims.kind import claim_forms
 from reporter.errors import UsageError
 from reporter.metrics.registry import METRICS, statistics
 from reporter.registry import forget_plugins, load_plugin
@@ -35,6 +36,7 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
         fixed={f"{m.name}.{s.name}": s.fixed for m in metrics.values() for s in m.statistics if s.fixed},
         sources={key: source.form for key, source in SOURCES.all(plugins).items()},
         sections={name: analysis.section for name, analysis in looked_at.items()},
+        claims=claim_forms(plugins),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from reporter.spec.claim_parts import GROUPS, TYPE_COLUMNS
-from reporter.spec.offer import Fixed, Section
-from reporter.spec.part import Complaint
+from reporter.spec.claims import GROUPS, TYPE_COLUMNS, Claim, Refers
+from reporter.spec.offer import Offer, Section
+from reporter.spec.part import Complaint, Part, join
 from reporter.spec.problems import Location, hint
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ class Known:
     """What a study has that a claim may name.
 
     Args:
-        get: reads a key of a part, validated or as the file says it.
         models: names of its models.
         corpora: names of its corpora.
         views: its views.
@@ -35,7 +34,6 @@ class Known:
         together: those that look at all their items together, so that a claim need not name one.
     """
 
-    get: Callable[[Any, str], Any]
     models: Collection[str]
     corpora: Collection[str]
     views: Collection[str]
@@ -56,7 +54,6 @@ class Known:
         models = get(study, "models")
         scores = [get(model, "scores") for model in models.values()] if isinstance(models, dict) else []
         return cls(
-            get,
             names(models),
             names(get(study, "corpora")),
             names(get(study, "views"), VIEWS),
@@ -81,86 +78,116 @@ class Known:
         )
 
 
-def claim_contradictions(claims: dict[str, Any], known: Known) -> Iterator[Complaint]:
+def claim_contradictions(claims: Mapping[str, Any], known: Known, offer: Offer) -> Iterator[Complaint]:
     """Yield what claims name that the study does not have.
 
     Args:
         claims: the claims by name, validated or as the file says them.
         known: what the study has.
+        offer: what claims may look like.
     """
     for name, claim in claims.items():
-        at: Location = ("claims", name)
-        get = known.get
-        yield from _missing(get(claim, "views"), (*at, "views"), known.views, "view", "views")
-        yield from _missing(get(claim, "baselines"), (*at, "baselines"), known.baselines, "baseline", "baselines")
-        for key in ("value", "above", "below"):
-            yield from _number(get(claim, key), (*at, key), known)
-        between = get(claim, "between")
-        for index, bound in enumerate(between if isinstance(between, list | tuple) else ()):
-            yield from _number(bound, (*at, "between", index), known)
-        for key in ("shape", "differ", "relation"):
-            if (body := get(claim, key)) is not None:
-                yield from _body(body, (*at, key), known)
+        of_key = [kind.form for key, kind in offer.claims.items() if isinstance(claim, dict) and key in claim]
+        for form in [type(claim)] if isinstance(claim, Claim) else of_key or [Claim]:
+            for named in _named(form, claim, ("claims", name)):
+                yield from _complaints(named, known)
 
 
-def fixed_peaks(study: Study, fixed: Fixed) -> Iterator[Complaint]:
-    """Yield claims of a peak at an end of the layers where the statistic has its value by definition.
+def refused_claims(study: Study, offer: Offer) -> Iterator[Complaint]:
+    """Yield what the kinds of claims refuse of a study in which all else is right.
 
-    Options of a metric can free the end, so only what is measured by default is refused here; the rest is refused where
-    the claim is tested.
+    Options of a metric can free what is fixed by definition, so only what is measured by default is told to them.
 
     Args:
         study: the study.
-        fixed: what is fixed, as far as it is known.
+        offer: what claims may look like, and what is fixed.
     """
     plain = {choice.name for choice in study.metrics if not choice.options.model_fields_set}
     for name, claim in study.claims.items():
-        shape = getattr(claim, "shape", None)
-        if shape is None or shape.at is None or shape.over != "depth" or shape.site not in (None, "block"):
-            continue
-        for end, value in fixed.get(shape.metric, ()):
-            if shape.at == (1 if end == "last" else 0) and shape.metric.partition(".")[0] in plain:
-                message = (
-                    f"{shape.metric} is {value:g} at the {end} layer by definition, so that a peak there says nothing "
-                    "of a model; claim it of another place, or another shape"
-                )
-                yield Complaint(message, ("claims", name, "shape", "at"))
+        for kind in offer.claims.values():
+            if type(claim) is kind.form:
+                yield from join(kind.refuses(claim, offer.fixed, plain), "claims", name)
 
 
-def _number(value: Any, at: Location, known: Known) -> Iterator[Complaint]:
-    metric = known.get(value, "metric")
-    if metric is None:  # a plain number, or SQL
+def statistics_of(claim: Claim) -> list[str]:
+    """Return the statistics that a claim names, as ``metric.statistic``."""
+    measured = [named.value for named in _named(type(claim), claim) if named.how.to == "statistic"]
+    return [value for value in measured if value not in TYPE_COLUMNS and not value.startswith("scores.")]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What stands in a field that names parts of the study, and the statistic that stands beside it."""
+
+    how: Refers
+    value: Any
+    at: Location
+    statistic: Any
+
+
+def _named(form: type[Part], said: Any, at: Location = (), statistic: Any = None) -> Iterator[_Named]:
+    """Yield what a form names, itself and in its parts, whether the rest of it is right or not."""
+    found = []
+    for name, field in form.model_fields.items():
+        key = field.alias or name
+        value = said.get(key) if isinstance(said, dict) else getattr(said, name, None)
+        if value is not None:
+            marks = list(_marks(field.annotation))
+            found.append((key, value, [*(mark for mark in field.metadata if isinstance(mark, Refers)), *marks]))
+    own = [value for _, value, marks in found if Refers("statistic") in marks]
+    statistic = own[0] if own else statistic
+    for key, value, marks in found:
+        for mark in marks:
+            if isinstance(mark, Refers):
+                yield _Named(mark, value, (*at, key), statistic)
+                continue
+            several = isinstance(value, list | tuple)
+            for index, part in enumerate(value if several else [value]):
+                if isinstance(part, dict | mark):
+                    yield from _named(mark, part, (*at, key, index) if several else (*at, key), statistic)
+    if not own:
         return
-    yield from _measured(metric, (*at, "metric"), known)
-    yield from _missing(known.get(value, "model"), (*at, "model"), known.models, "model", "models")
-    corpus = known.get(value, "corpus")
-    places, one, many = known.places(metric)
-    yield from _missing(corpus, (*at, "corpus"), places, one, many)
-    if corpus is None and len(places) > 1:
-        yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
-    yield from _missing(known.get(value, "view"), (*at, "view"), known.views, "view", "views")
-    yield from _missing(known.get(value, "site"), (*at, "site"), known.sites, "site", "sites")
+    for name, field in form.model_fields.items():  # what must be said and is not
+        if Refers("corpus", needed=True) in field.metadata and name not in {key for key, *_ in found}:
+            yield _Named(Refers("corpus", needed=True), None, at, statistic)
 
 
-def _body(body: Any, at: Location, known: Known) -> Iterator[Complaint]:
-    for key in ("metric", "x", "y"):
-        yield from _measured(known.get(body, key), (*at, key), known)
+def _marks(annotation: Any) -> Iterator[Any]:
+    """Yield the marks and the parts of a study that a type is made of."""
+    if isinstance(annotation, Refers) or (isinstance(annotation, type) and issubclass(annotation, Part)):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _marks(inner)
+
+
+def _complaints(named: _Named, known: Known) -> Iterator[Complaint]:
+    value, at = named.value, named.at
     models = [*known.models, *GROUPS]
-    yield from _missing(known.get(body, "models"), (*at, "models"), models, "model", "models")
-    places, one, many = known.places(known.get(body, "metric") or known.get(body, "x"))
-    yield from _missing(known.get(body, "corpus"), (*at, "corpus"), places, one, many)
-    yield from _missing(known.get(body, "site"), (*at, "site"), known.sites, "site", "sites")
-    sides = {key: known.get(body, key) for key in ("a", "b")}
-    for key, side in sides.items():
-        if isinstance(side, str | list | tuple):
-            listed = [side] if isinstance(side, str) else side
+    places, one, many = known.places(named.statistic)
+    match named.how.to:
+        case "statistic":
+            yield from _measured(value, at, known)
+        case "model":
+            yield from _missing(value, at, known.models, "model", "models")
+        case "models":
+            yield from _missing(value, at, models, "model", "models")
+        case "corpus" if value is None:
+            if len(places) > 1:
+                yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")
+        case "corpus":
+            yield from _missing(value, at, places, one, many)
+        case "view":
+            yield from _missing(value, at, known.views, "view", "views")
+        case "site":
+            yield from _missing(value, at, known.sites, "site", "sites")
+        case "baseline":
+            yield from _missing(value, at, known.baselines, "baseline", "baselines")
+        case "either" if isinstance(value, str | list | tuple):
+            listed = [value] if isinstance(value, str) else value
             if any(x in places for x in listed if isinstance(x, str)):
-                yield from _missing(side, (*at, key), places, one, many)
+                yield from _missing(value, at, places, one, many)
             else:
-                yield from _missing(side, (*at, key), models, f"model or {one}", "models")
-        elif side is not None:
-            yield from _missing(known.get(side, "models"), (*at, key, "models"), models, "model", "models")
-            yield from _missing(known.get(side, "corpus"), (*at, key, "corpus"), places, one, many)
+                yield from _missing(value, at, models, f"model or {one}", "models")
 
 
 def _missing(value: Any, at: Location, known: Collection[str], one: str, many: str) -> Iterator[Complaint]:

@@ -1,17 +1,193 @@
-"""Claims: statements about the numbers of a study that can turn out right or wrong."""
+"""What claims are made of: what every claim says of itself, and the parts that its kinds share.
+
+A kind of claim (:mod:`reporter.claims.kind`) is a form that derives from :class:`Claim` and has the kind's key as a
+field. Whatever in it names a part of the study says so by its type (:data:`StatisticName`, :data:`Models`,
+:data:`Corpora`, or :class:`Refers`), and is looked up there (:mod:`reporter.spec.claim_references`).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from reporter.spec.claim_parts import TYPE_COLUMNS, Bound, Layer, Measure, Names, Number, Related, SqlNumber
-from reporter.spec.part import AsTuple, Complaint, Part, failure, no_repeats, one_of
-from reporter.spec.problems import choices, show
+from reporter.spec.offer import ClaimForm, offer_of
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
+from reporter.spec.problems import hint, show
 from reporter.spec.reading import NullBaseline, Site, View
 
-ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall", "peak-at"]
+GROUPS = ("encoders", "decoders", "all")
+"""Words that stand for several models: those of a role, or every one; baselines are none of them."""
+
+TYPE_COLUMNS = ("count", "norm_of_mean", "variance")
+"""Numbers of a token type, in the table ``token_types``."""
+
+
+@dataclass(frozen=True)
+class Refers:
+    """A mark on the type of a field: its value names a part of the study, or several.
+
+    Args:
+        to: what it names. ``statistic`` is ``metric.statistic``; ``models`` may be groups of them, too; ``corpus`` is
+            an item where the statistic beside it is one of an analysis; ``either`` is models or corpora.
+        needed: whether it must be said where there are several.
+    """
+
+    to: Literal["statistic", "model", "models", "corpus", "either", "view", "site", "baseline"]
+    needed: bool = False
+
+
+def _measure(value: str, info: ValidationInfo) -> str:
+    """Return ``metric.statistic`` if there is such a statistic, as far as the validation context knows."""
+    metric, dot, statistic = value.partition(".")
+    if not (metric and dot and statistic):
+        message = f"expected a statistic such as convergence.rate (metric.statistic), got {show(value)}"
+        raise failure(Complaint(message))
+    offer = offer_of(info)
+    known = offer.statistics
+    names = dict.fromkeys([*offer.metrics, *known])
+    if metric not in names:
+        raise failure(Complaint(f"unknown metric '{metric}'{hint(metric, list(names), 'there are')}"))
+    if metric in known and statistic not in known[metric]:
+        ending = hint(statistic, list(known[metric]), "it has")
+        raise failure(Complaint(f"metric '{metric}' has no statistic '{statistic}'{ending}"))
+    if known.get(metric, {}).get(statistic) == "pair":
+        message = f"'{value}' is a number of two layers (table layer_pairs); claim it with value: {{sql: …}}"
+        raise failure(Complaint(message))
+    return value
+
+
+def _is_score(value: str) -> bool:
+    return value.startswith("scores.") and len(value) > len("scores.")
+
+
+def _related(value: str, info: ValidationInfo) -> str:
+    """Return what a relation may correlate: a statistic, a score of the models, or a number of token types."""
+    return value if value in TYPE_COLUMNS or _is_score(value) else _measure(value, info)
+
+
+StatisticName = Annotated[str, AfterValidator(_measure), Refers("statistic")]
+"""A statistic of the table ``layer_metrics``, as ``metric.statistic``."""
+
+Related = Annotated[str, AfterValidator(_related), Refers("statistic")]
+"""A :data:`StatisticName`, ``scores.<name>``, or a number of token types."""
+
+
+def _layer(value: Any) -> Any:
+    if value == "last" or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise failure(Complaint(f"expected a layer (0 is the embedding) or 'last', got {show(value)}"))
+
+
+Layer = Annotated[
+    int | str, BeforeValidator(_layer, json_schema_input_type=Annotated[int, Field(ge=0)] | Literal["last"])
+]
+
+
+def _names(value: Any) -> Any:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise failure(Complaint(f"expected a name or a list of names, got {show(value)}"))
+    if not names:
+        raise failure(Complaint("must not be empty"))
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise failure(Complaint(f"'{name}' is listed twice", (index,)))
+    return tuple(names)
+
+
+_NAMES_SCHEMA = str | Annotated[list[str], Field(min_length=1)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=_NAMES_SCHEMA)]
+"""A name, or a list of names."""
+
+Models = Annotated[Names, Refers("models")]
+"""Models, or groups of them; or a list of these."""
+
+Corpora = Annotated[Names, Refers("corpus")]
+"""A corpus, or several; items of an analysis where the statistic beside is one of its own."""
+
+OneSite = Annotated[Site, Refers("site")]
+"""A site that the study reads."""
+
+
+class MetricNumber(Part):
+    """One number of ``layer_metrics``."""
+
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    model: Annotated[Name, Refers("model")] = Field(description="The model.")
+    corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
+        None, description="The corpus; may be left out where the study has one."
+    )
+    layer: Layer | None = Field(
+        None, description="A layer (0 is the embedding), or 'last'; left out for a number of the whole model."
+    )
+    site: OneSite | None = Field(
+        None, description="Where it is read: 'embedding' for layer 0 and 'block' for others if left out."
+    )
+    view: Annotated[View | None, Refers("view")] = Field(
+        None, description="Which tokens count; the claim's view if left out."
+    )
+    checkpoint: Text | None = Field(None, description="The checkpoint's name; the last one if left out.")
+    step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
+
+    @model_validator(mode="after")
+    def _one_way_to_name_a_checkpoint(self) -> MetricNumber:
+        if self.checkpoint is not None and self.step is not None:
+            message = "'checkpoint' and 'step' exclude each other; keep one of them"
+            raise failure(Complaint(message, ("step",), "key"))
+        return self
+
+    @model_validator(mode="after")
+    def _a_layer_where_there_are_layers(self, info: ValidationInfo) -> MetricNumber:
+        metric, _, statistic = self.metric.partition(".")
+        per = offer_of(info).statistics.get(metric, {}).get(statistic)
+        if per in ("layer", "step") and self.layer is None and self.site not in ("embedding", "final"):
+            message = f"'{self.metric}' is measured at every layer; say which with 'layer'"
+            raise failure(Complaint(message, ("metric",)))
+        if per == "model" and (self.layer is not None or self.site is not None):
+            key = "layer" if self.layer is not None else "site"
+            raise failure(
+                Complaint(f"'{self.metric}' is a number of the whole model; leave '{key}' out", (key,), "key")
+            )
+        return self
+
+
+class SqlNumber(Part):
+    """One number by SQL: the first row of a query."""
+
+    sql: Annotated[str, Field(min_length=1)] = Field(
+        description="A query whose first row has the number in a column 'value' (or in its only column), and may have "
+        "its interval in 'ci_low' and 'ci_high'. It sees the rows of this study alone, those of the first view and "
+        "corpus first."
+    )
+
+
+NUMBERS: dict[str, type[Part]] = {"metric": MetricNumber, "sql": SqlNumber}
+_read_number = one_of(NUMBERS, "{metric: convergence.rate, model: bert} or {sql: SELECT …}")
+
+
+def _bound(value: Any, info: ValidationInfo) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if value - value != 0:  # infinite, or not a number
+            raise failure(Complaint(f"must be a finite number, got {value}"))
+        return float(value)
+    if not isinstance(value, dict | MetricNumber | SqlNumber):
+        message = f"expected a number, {{metric: …}} or {{sql: …}}, got {show(value)}"
+        raise failure(Complaint(message))
+    return _read_number(value, info)
+
+
+Number = Annotated[
+    MetricNumber | SqlNumber, BeforeValidator(_read_number, json_schema_input_type=MetricNumber | SqlNumber)
+]
+"""A mapping told apart by its key ``metric`` or ``sql``."""
+
+Bound = Annotated[
+    float | MetricNumber | SqlNumber, BeforeValidator(_bound, json_schema_input_type=float | MetricNumber | SqlNumber)
+]
+"""What a number is compared with: a number, or another :data:`Number`."""
 
 
 def _sentence(value: str) -> str:
@@ -48,277 +224,54 @@ def by_is_at_least(value: Any) -> Any:
     return value
 
 
-class _Claim(Part):
+class Claim(Part):
     """What every claim says of itself."""
 
     says: Sentence = Field(description="The claim in words.")
     source: Sentence | None = Field(None, description="Who says it, and where.")
     paper: float | None = Field(None, description="The number that the work itself gives, shown beside ours.")
-    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+    views: Annotated[tuple[View, ...], AsTuple, AfterValidator(no_repeats), Refers("view")] = Field(
         (),
         description="Views to test it under. The first one decides; the others show whether the verdict hangs on "
         "which tokens count. The study's first view if left out; where models of both roles are compared, 'no-sinks' "
         "if the study has it.",
     )
-    baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+    baselines: Annotated[tuple[NullBaseline, ...], AsTuple, AfterValidator(no_repeats), Refers("baseline")] = Field(
         (), description="Null baselines of the study to test it on, too; one that shows the same explains it away."
     )
 
 
-class _Selection(Part):
+class Selection(Part):
     """Where the numbers of a claim are read."""
 
-    models: Names = Field(
+    models: Models = Field(
         ("all",), description="A model, a list of models, 'encoders', 'decoders' or 'all'; baselines are none of them."
     )
-    corpus: Names | None = Field(
+    corpus: Corpora | None = Field(
         None, description="A corpus, or several; every one if left out. The claim must hold on each of them."
     )
-    site: Site | None = Field(
+    site: OneSite | None = Field(
         None, description="Where states are read: along the embedding and the blocks if left out."
     )
     checkpoint: str | None = Field(None, description="The checkpoint's name; each model's last one if left out.")
     step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
 
     @model_validator(mode="after")
-    def _one_way_to_name_a_checkpoint(self) -> _Selection:
+    def _one_way_to_name_a_checkpoint(self) -> Selection:
         if self.checkpoint is not None and self.step is not None:
             raise failure(Complaint("'checkpoint' and 'step' exclude each other; keep one of them", ("step",), "key"))
         return self
 
 
-class ValueClaim(_Claim):
-    """A number is near the published one, or above, below or between others."""
+def claim_type(kinds: Mapping[str, ClaimForm]) -> Any:
+    """Return the type of a claim: a mapping that is told apart by its key, ``value`` or ``shape`` say.
 
-    value: Number = Field(description="The number: {metric: …, model: …} or {sql: …}.")
-    within: float | None = Field(None, ge=0, description="How far from 'paper' it may lie.")
-    above: Bound | None = Field(None, description="It is greater than this number, {metric: …} or {sql: …}.")
-    below: Bound | None = Field(None, description="It is less than this number, {metric: …} or {sql: …}.")
-    between: Annotated[tuple[Bound, Bound], AsTuple] | None = Field(
-        None, description="It lies between two numbers, [low, high]."
-    )
-
-    @model_validator(mode="after")
-    def _is_tested_in_one_way(self) -> ValueClaim:
-        if self.within is not None and self.paper is None:
-            raise failure(Complaint("needs 'paper', the number it is compared with", ("within",), "key"))
-        given = [key for key in ("within", "above", "below", "between") if getattr(self, key) is not None]
-        if not given:
-            message = "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"
-            raise failure(Complaint(message, (), "parent"))
-        if len(given) > 1:
-            message = f"'{given[0]}' and '{given[1]}' exclude each other; keep one of them, or use 'between'"
-            raise failure(Complaint(message, (given[1],), "key"))
-        low, high = self.between or (None, None)
-        if isinstance(low, float) and isinstance(high, float) and low >= high:
-            raise failure(
-                Complaint(f"the first number ({low:g}) must be less than the second ({high:g})", ("between",))
-            )
-        if isinstance(self.value, SqlNumber) and (self.views or self.baselines):
-            key = "views" if self.views else "baselines"
-            message = "goes with {metric: …}; a query says itself what it reads"
-            raise failure(Complaint(message, (key,), "key"))
-        return self
-
-
-class Shape(_Selection):
-    """What a profile over depth or over training looks like."""
-
-    _old_name = model_validator(mode="before")(by_is_at_least)
-
-    metric: Measure = Field(description="The statistic, as metric.statistic.")
-    over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
-    is_: ShapeName = Field(
-        alias="is",
-        description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
-        "neighbouring points, wherever, against both ends; increasing, decreasing: from no point to a later one does "
-        "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
-        "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
-    )
-    at_least: AtLeast = None
-    tolerance: float | None = Field(
-        None,
-        gt=0,
-        description="In the statistic's unit. flat: how far from the mean a point may lie (10 % of the mean's size "
-        "if left out, or 'at_least' where that is more). increasing, decreasing: how far against the trend ('at_least' "
-        "if left out). bell, rise-then-fall: how deep a valley between two hills may be (25 % of the hill's height "
-        "over the higher end, or 'at_least').",
-    )
-    at: float | None = Field(None, ge=0, description="peak-at: the depth (0 to 1) or the training step of the maximum.")
-    within: float | None = Field(
-        None, gt=0, description="peak-at: how far from 'at' the maximum may lie; 0.1 over depth if left out."
-    )
-    layer: Layer | None = Field(
-        None, description="over: step only: the layer to follow; the mean over layers if left out."
-    )
-    every: Every = None
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Shape:
-        complaints = []
-        if self.is_ == "peak-at":
-            if self.at is None:
-                complaints.append(Complaint("'peak-at' needs the key 'at'", ("is",)))
-            elif self.over == "depth" and self.at > 1:
-                complaints.append(Complaint(f"a depth lies between 0 and 1, got {self.at:g}", ("at",)))
-            elif self.over == "step" and self.within is None:
-                complaints.append(Complaint("'peak-at' over steps needs the key 'within'", ("is",)))
-        else:
-            for key in ("at", "within"):
-                if getattr(self, key) is not None:
-                    complaints.append(Complaint("goes only with 'is: peak-at'", (key,), "key"))
-        if self.is_ == "flat" and self.at_least is not None:
-            message = "does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie"
-            complaints.append(Complaint(message, ("at_least",), "key"))
-        if self.is_ == "peak-at" and self.tolerance is not None:
-            complaints.append(Complaint("does not go with 'is: peak-at'; use 'within'", ("tolerance",), "key"))
-        if self.over == "depth":
-            if self.layer is not None:
-                complaints.append(Complaint("goes only with 'over: step'", ("layer",), "key"))
-            if self.site in ("embedding", "final"):
-                complaints.append(Complaint(f"'{self.site}' is a single place, not a profile", ("site",)))
-        elif self.checkpoint is not None or self.step is not None:
-            key = "checkpoint" if self.checkpoint is not None else "step"
-            complaints.append(Complaint("does not go with 'over: step'", (key,), "key"))
-        if complaints:
-            raise failure(*complaints)
-        return self
-
-
-class ShapeClaim(_Claim):
-    """A profile over depth or training steps has a shape."""
-
-    shape: Shape = Field(description="The profile and its shape.")
-
-
-class SideParts(Part):
-    """One of the two sets that are compared."""
-
-    models: Names | None = Field(None, description="Models, or 'encoders', 'decoders' or 'all'.")
-    corpus: Names | None = Field(None, description="Corpora.")
-
-    @model_validator(mode="after")
-    def _names_something(self) -> SideParts:
-        if self.models is None and self.corpus is None:
-            raise failure(Complaint("needs one of the keys 'models' or 'corpus'", (), "parent"))
-        return self
-
-
-def _side(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, dict):
-        return SideParts.model_validate(value, context=info.context)
-    if isinstance(value, str | list | tuple | SideParts):
-        return value
-    message = f"expected a name, a list of names or a mapping such as {{models: encoders}}, got {show(value)}"
-    raise failure(Complaint(message))
-
-
-Side = Annotated[SideParts | Names, BeforeValidator(_side, json_schema_input_type=SideParts | Names)]
-"""Names, all of models or all of corpora, or :class:`SideParts`."""
-
-
-class Differ(Part):
-    """Two sets of models or of corpora, and on what they differ."""
-
-    _old_name = model_validator(mode="before")(by_is_at_least)
-
-    metric: Measure = Field(description="The statistic, as metric.statistic.")
-    a: Side = Field(description="The first set: models, a role, or corpora.")
-    b: Side = Field(description="The second set.")
-    is_: Literal["above", "below", "different", "same"] = Field(
-        alias="is", description="a lies above or below b by more than 'at_least', they differ by more, or less (same)."
-    )
-    at_least: AtLeast = None
-    models: Names = Field(("all",), description="Where a and b are corpora: on which models they are compared.")
-    corpus: Names | None = Field(
-        None, description="Where a and b are models: a corpus, or several, of which the mean is taken; all if left out."
-    )
-    layer: Layer | None = Field(None, description="A layer, or 'last'; the mean over layers if left out.")
-    site: Site | None = Field(None, description="Where states are read: the embedding and the blocks if left out.")
-
-    @model_validator(mode="after")
-    def _can_be_shown(self) -> Differ:
-        if self.is_ == "same" and not self.at_least:
-            message = "'same' needs the key 'at_least': from which difference on they are no longer the same"
-            raise failure(Complaint(message, ("is",)))
-        return self
-
-
-class DifferClaim(_Claim):
-    """Two sets of models or corpora differ on a statistic."""
-
-    differ: Differ = Field(description="The two sets and the statistic.")
-
-
-class Relation(_Selection):
-    """A correlation of two statistics."""
-
-    _old_name = model_validator(mode="before")(by_is_at_least)
-
-    x: Related = Field(
-        description="metric.statistic; over models also scores.<name>; over types 'count', "
-        "'norm_of_mean' or 'variance'."
-    )
-    y: Related = Field(description="What it is correlated with, named like x.")
-    over: Literal["layers", "types", "models"] = Field(description="What the points are.")
-    is_: Literal["positive", "negative", "none"] = Field(
-        alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
-    )
-    at_least: Annotated[float, Field(ge=0, lt=1)] | None = Field(
-        None,
-        description="How strong the correlation is at least, 0.1 if left out (a small one by Cohen 1988); for 'none', "
-        "from which strength on it is one.",
-    )
-    method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
-    layer: Layer | None = Field(
-        None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
-    )
-    every: Every = None
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Relation:
-        complaints = []
-        if self.is_ == "none" and not self.at_least:
-            message = "'none' needs the key 'at_least': from which strength on it is a correlation"
-            complaints.append(Complaint(message, ("is",)))
-        for key in ("x", "y"):
-            name = getattr(self, key)
-            if (name in TYPE_COLUMNS) != (self.over == "types"):
-                allowed = choices(TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
-                message = f"over {self.over} it must be {allowed}, got {show(name)}"
-                complaints.append(Complaint(message, (key,)))
-            elif name.startswith("scores.") and self.over != "models":
-                complaints.append(Complaint("scores go only with 'over: models'", (key,)))
-        if self.x == self.y:
-            complaints.append(Complaint(f"'{self.x}' is x, too; name another one", ("y",)))
-        if self.over == "layers" and self.layer is not None:
-            complaints.append(Complaint("does not go with 'over: layers'", ("layer",), "key"))
-        if self.over == "layers" and self.site in ("embedding", "final"):
-            complaints.append(Complaint(f"'{self.site}' is a single place", ("site",)))
-        if complaints:
-            raise failure(*complaints)
-        return self
-
-
-class RelationClaim(_Claim):
-    """Two statistics go together, or do not."""
-
-    relation: Relation = Field(description="The two statistics and how they go together.")
-
-
-CLAIMS: dict[str, type[Part]] = {
-    "value": ValueClaim,
-    "shape": ShapeClaim,
-    "differ": DifferClaim,
-    "relation": RelationClaim,
-}
-_Any = ValueClaim | ShapeClaim | DifferClaim | RelationClaim
-
-ClaimSpec = Annotated[
-    _Any,
-    BeforeValidator(
-        one_of(CLAIMS, "{says: It rises., shape: {metric: convergence.similarity, is: increasing}}"),
-        json_schema_input_type=_Any,
-    ),
-]
-"""A mapping told apart by its key ``value``, ``shape``, ``differ`` or ``relation``."""
+    Args:
+        kinds: what claims may look like, by that key.
+    """
+    forms: dict[str, type[Claim]] = {key: kind.form for key, kind in kinds.items()}
+    if not forms:
+        return Claim
+    some: Any = Union[tuple(forms.values())]  # noqa: UP007  # made here, of as many as there are
+    example = "{says: It rises., shape: {metric: convergence.similarity, is: increasing}}"
+    return Annotated[some, BeforeValidator(one_of(forms, example), json_schema_input_type=some)]

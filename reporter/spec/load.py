@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from reporter.spec.claim_references import fixed_peaks
+from reporter.spec.claim_references import refused_claims
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
@@ -123,7 +123,7 @@ def _check(document: Document, offer: Offer) -> tuple[Study | None, list[Complai
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
         return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data, offer)]))
-    complaints = list(fixed_peaks(study, offer.fixed))
+    complaints = list(refused_claims(study, offer))
     return (None if document.problems or complaints else study), complaints
 
 

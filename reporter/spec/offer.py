@@ -5,13 +5,13 @@ It travels as Pydantic's validation context.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ValidationInfo
 
-from reporter.spec.part import Name
+from reporter.spec.part import Complaint, Name
 from reporter.spec.problems import Location
 
 if TYPE_CHECKING:
@@ -108,6 +108,24 @@ class Section:
             yield from ((part, (name,)) for name, part in said.items())
 
 
+def _nothing(claim: Any, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class ClaimForm:
+    """What a kind of claim looks like in a study.
+
+    Args:
+        form: derives from :class:`~reporter.spec.claims.Claim` and has the kind's key as a field.
+        refuses: yields what is wrong with a claim of a study in which all else is right, given what is fixed by
+            definition and the metrics that are measured with their default options alone.
+    """
+
+    form: Any
+    refuses: Callable[[Any, Fixed, Collection[str]], Iterator[Complaint]] = _nothing
+
+
 @dataclass(frozen=True)
 class Offer:
     """What there is to ask for.
@@ -119,6 +137,7 @@ class Offer:
         fixed: where statistics have their value by definition, so that a claim of a peak there says nothing.
         sources: by the key that tells a source of texts, what a study says of a corpus from there.
         sections: by the name of an analysis, which is its key in a study, what stands there.
+        claims: by the key that tells a claim's kind, what such a claim looks like.
     """
 
     metrics: Mapping[str, type[BaseModel]] = field(default_factory=dict)
@@ -126,6 +145,7 @@ class Offer:
     fixed: Fixed = field(default_factory=dict)
     sources: Mapping[str, type[CorpusPart]] = field(default_factory=dict)
     sections: Mapping[str, Section] = field(default_factory=dict)
+    claims: Mapping[str, ClaimForm] = field(default_factory=dict)
 
     @property
     def of_corpora(self) -> tuple[Reference, ...]:

@@ -57,7 +57,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
-    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get, offer.sections))
+    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get, offer.sections), offer)
     return complaints
 
 

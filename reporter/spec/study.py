@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
-from reporter.spec.claims import ClaimSpec
+from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec
@@ -88,7 +88,7 @@ class Study(Part):
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
         "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
     )
-    claims: dict[Name, ClaimSpec] = Field(
+    claims: dict[Name, Claim] = Field(
         {}, description="Statements that are tested against the numbers of this study, by a short name."
     )
     run: RunSpec = Field(
@@ -109,7 +109,7 @@ class Study(Part):
 
 
 def study_form(offer: Offer) -> type[Study]:
-    """Return what a study is in which every analysis that is offered has its key, and every source its corpora."""
+    """Return what a study is where every analysis that is offered has its key, every source its corpora and so on."""
     fields: dict[str, Any] = {
         name: (section.form, Field({} if section.by_name else None, description=section.description))
         for name, section in offer.sections.items()
@@ -118,6 +118,7 @@ def study_form(offer: Offer) -> type[Study]:
         one: Any = Union[tuple(offer.sources.values())]  # noqa: UP007 - of a number that is not known here
         corpus = Annotated[one, BeforeValidator(one_of(offer.sources, "{file: texts.txt}"), json_schema_input_type=one)]
         fields["corpora"] = (dict[Name, corpus], Field({}, description=_CORPORA))
+    fields["claims"] = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
     return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
 
 

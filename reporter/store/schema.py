@@ -16,7 +16,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, Table,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -39,6 +39,35 @@ class Correlation(Row, table="correlations"):
     n: int = column("models it rests on", "BIGINT")
 
 
+class OverModels(Row, table="over_models"):
+    """A number's mean over the models of a role that have it, with Student's 95 % interval over these models.
+
+    Each model counts as one, relatives and copies, too; null baselines are left out.
+    """
+
+    study = OfModel.study
+    role = of_cell("'encoder' or 'decoder', measured")
+    step: int | None = column(
+        "training step at which the models are compared, of those with several; NULL = the last checkpoint of each",
+        "BIGINT",
+        key=True,
+    )
+    corpus = CORPUS
+    view = VIEW
+    metric = METRIC
+    statistic: str = column("the second part of a number's name", key=True)
+    site: str | None = column(
+        "'embedding', 'block', 'final' or 'attention'; NULL for a number of the whole model, and for the mean of one "
+        "of a layer over embedding and blocks",
+        key=True,
+    )
+    layer: int | None = column("0 = embedding, 1..L = blocks, of the models that have so many; NULL likewise", key=True)
+    models: int = column("models that it is the mean of, at least 2")
+    value: float = column("mean over models")
+    ci_low: float = column("lower end of its interval")
+    ci_high: float = column("upper end")
+
+
 class Verdict(Row, table="claims"):
     """A claim of a study under one view, on its models or on a null baseline of them, and the verdict.
 
@@ -57,7 +86,8 @@ class Verdict(Row, table="claims"):
         what each other view changes: a list of objects with ``view``, ``says`` (a sentence with the number, the
         profile's peak and its largest change, and the verdict) and ``turned`` (whether any of these is another one).
     ``bound``
-        what ``value`` is compared with, as text: ``"0.0826 ± 0.01"``, ``"> 0"``.
+        what ``value`` is compared with, as text: ``"0.0826 ± 0.01"``, ``"> 0"``; ``holds_low`` and ``holds_high`` are
+        the same as numbers.
     ``alone``
         the verdict that the claim would have without the correction for the number of claims; only where it differs.
     ``tested``
@@ -93,7 +123,7 @@ class Verdict(Row, table="claims"):
     )
     says: str = column("the claim in words")
     source: str | None = column("who says it, and where; NULL where the study does not tell")
-    kind: str = column("'value', 'shape', 'differ' or 'relation'")
+    kind: str = column("'value', 'shape', 'differ', 'relation', or a kind that a plug-in brings")
     view: str | None = column("which tokens counted; NULL for a claim by SQL, which says so itself")
     baseline: str | None = column("'random-init' or 'shuffled'; NULL = the models themselves")
     verdict: Word = column(
@@ -106,6 +136,17 @@ class Verdict(Row, table="claims"):
     )
     ci_low: float | None = column("lower end of its 95 % interval, not corrected; NULL where it has none", default=None)
     ci_high: float | None = column("upper end", default=None)
+    holds_low: float | None = column(
+        "the claim holds if the number lies above this; NULL where nothing bounds it below", default=None
+    )
+    holds_high: float | None = column(
+        "and below this; NULL where nothing bounds it above, both NULL where the range is not known", default=None
+    )
+    holds_outside: bool | None = column(
+        "true where it holds, on the contrary, if the number lies below holds_low or above holds_high ('they differ'); "
+        "NULL where the range is not known",
+        default=None,
+    )
     paper: float | None = column("the work's own number, where the study gives it", default=None)
     p: float | None = column(
         "of the number: twice the smaller of two one-sided p-values, that the claim holds and that it fails, with "
@@ -261,7 +302,7 @@ class SchemaVersion(Row, table="schema_version"):
     reporter: str = column("version of reporter that shaped them")
 
 
-KEPT: tuple[type[Row], ...] = (Correlation, Verdict, Model, Corpus, Cell, Study, SchemaVersion)
+KEPT: tuple[type[Row], ...] = (Correlation, OverModels, Verdict, Model, Corpus, Cell, Study, SchemaVersion)
 
 
 def number_tables() -> dict[str, Table]:

@@ -19,7 +19,7 @@ from reporter.weights import vocabulary as words
 from reporter.weights.distributions import Distribution, PairHistograms, between, gathered, of_norms, within
 from reporter.weights.extremes import Among, OutlierPairs, Outliers, PairExtremes, RankedToken, TokenPair, ranked
 from reporter.weights.kinds import Kind, StaticVectors, static_vectors
-from reporter.weights.projections import Method, Point, Spectrum, of_components, of_neighbours, sample, spectrum
+from reporter.weights.projections import Method, Projected, Spectrum, of_components, of_neighbours, sample, spectrum
 from reporter.weights.rows import VocabularyShare
 from reporter.weights.tables import Repeats, mean, norms, repeats
 from reporter.weights.token_classes import NO_TEXT, classify
@@ -79,7 +79,7 @@ class StaticReport:
     ranked: tuple[RankedToken, ...]
     outliers: Outliers | None
     spectra: tuple[Spectrum, ...]
-    points: tuple[Point, ...]
+    points: tuple[Projected, ...]
     positions: positions.PositionReport | None
     reasons: dict[str, str] = field(default_factory=dict)
 
@@ -208,7 +208,7 @@ class _Work:
         pairs_between(tokens, places, [consumer], what="token–position outliers", progress=self.progress)
         return consumer.outliers(tokens, places)
 
-    def _points(self, axes: dict[tuple[Kind, ...], Axes]) -> list[Point]:
+    def _points(self, axes: dict[tuple[Kind, ...], Axes]) -> list[Projected]:
         size, seed = self.options.points, self.options.seed
         chosen: dict[Kind, Ints] = {
             kind: sample(len(table), size, seed) if kind == "token" else np.arange(len(table))
@@ -220,7 +220,7 @@ class _Work:
                 found += self._map(method, chosen)
         return found
 
-    def _map(self, method: Literal["tsne", "umap"], chosen: dict[Kind, Ints]) -> list[Point]:
+    def _map(self, method: Literal["tsne", "umap"], chosen: dict[Kind, Ints]) -> list[Projected]:
         """Return one picture; one that cannot be made leaves the rest alone."""
         self.progress(method, 0, 1)
         try:

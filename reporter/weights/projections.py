@@ -24,7 +24,7 @@ _COMPONENTS = 50  # principal components that a map of neighbours is made of, as
 
 
 @dataclass(frozen=True)
-class Point:
+class Projected:
     """Where one vector lies in a picture.
 
     Args:
@@ -55,7 +55,7 @@ def sample(count: int, size: int, seed: int) -> Ints:
 
 def of_components(
     kinds: tuple[Kind, ...], axes: Axes, tables: Mapping[Kind, Tensor], chosen: Mapping[Kind, Ints]
-) -> list[Point]:
+) -> list[Projected]:
     """Return the chosen vectors on the first three principal components.
 
     Args:
@@ -65,7 +65,7 @@ def of_components(
         chosen: which rows of each.
     """
     return [
-        Point("pca", kinds, kind, int(row), *map(float, at))
+        Projected("pca", kinds, kind, int(row), *map(float, at))
         for kind in kinds
         for row, at in zip(chosen[kind], axes.coordinates(_chosen(tables[kind], chosen[kind])), strict=True)
     ]
@@ -77,7 +77,7 @@ def of_neighbours(
     tables: Mapping[Kind, Tensor],
     chosen: Mapping[Kind, Ints],
     seed: int,
-) -> list[Point]:
+) -> list[Projected]:
     """Return the chosen vectors of several kinds in one map of two dimensions that keeps neighbours together.
 
     Args:
@@ -105,7 +105,7 @@ def of_neighbours(
         at = _tsne(x, seed) if method == "tsne" else _umap(x, seed)
     places = [(kind, int(row)) for kind in kinds for row in chosen[kind]]
     return [
-        Point(method, kinds, kind, row, float(a), float(b), None)
+        Projected(method, kinds, kind, row, float(a), float(b), None)
         for (kind, row), (a, b) in zip(places, at, strict=True)
     ]
 

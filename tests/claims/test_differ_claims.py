@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reporter.claims.sizes import foreseen
+from reporter.claims.kind import foreseen
 from reporter.runs.studies import offer
 from reporter.spec import load_study
 
@@ -40,7 +40,7 @@ def test_two_roles_are_compared_by_welch_with_hedges_g(roles):
 
 
 def test_each_direction_and_least_difference(roles):
-    found = roles.words(
+    found = roles.judge(
         f"""below: {CLAIM} a: decoders, b: encoders, is: below}}
         different: {CLAIM} a: decoders, b: encoders, is: different}}
         same: {CLAIM} a: decoders, b: encoders, is: same, at_least: 0.05}}
@@ -49,7 +49,14 @@ def test_each_direction_and_least_difference(roles):
         one: {CLAIM} a: d0, b: [e0, e1, e2], is: above}}""",
         models=MODELS,
     )
-    assert found == {
+    assert {name: (v.holds_low, v.holds_high, v.holds_outside) for name, v in found.items() if name != "one"} == {
+        "below": (None, -0.001, False),
+        "different": (-0.001, 0.001, True),
+        "same": (-0.05, 0.05, False),
+        "much": (0.8, None, False),
+        "little": (0.3, None, False),
+    }
+    assert {name: verdict.verdict for name, verdict in found.items()} == {
         "below": "refuted",
         "different": "supported",
         "same": "refuted",
@@ -127,7 +134,7 @@ def test_what_cannot_be_compared_says_why(roles, claim, reason):
 
 
 def test_false_differences_are_rare_and_true_ones_found():
-    from reporter.claims.groups import Group, difference
+    from reporter.claims.kinds.differ import Group, difference
 
     rng = np.random.default_rng(0)
     wrong = found = 0

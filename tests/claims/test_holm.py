@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reporter.claims.holm import corrected, holm
+from reporter.claims.judging import corrected, holm
 
 
 def by_closed_testing(p: list[float]) -> list[float]:

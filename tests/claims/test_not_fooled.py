@@ -148,6 +148,7 @@ def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_
     found = one("shape: {metric: anisotropy.mean_cosine, models: bert, is: bell}")
     assert found.verdict == "supported" and found.detail["statistic"].startswith("middle third without layer ")
     assert found.ci_low > 0.01 and found.value > 0.3 and found.detail["bound"] == "> 0.01"
+    assert (found.holds_low, found.holds_high) == (0.01, None)
     parts = {part["name"]: part for part in found.detail["parts"] if part["p_holds"] is not None}
     assert found.p == pytest.approx(2 * parts.pop(found.detail["statistic"])["p_holds"])
     ((valley, part),) = parts.items()

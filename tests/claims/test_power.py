@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from reporter.claims.finding import Finding
-from reporter.claims.inequality import LEVEL, Inequality
+from reporter.claims.finding import LEVEL, Finding, Inequality
 from reporter.claims.points import Estimates, over_models
 from reporter.claims.power import power
 

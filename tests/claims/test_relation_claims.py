@@ -40,6 +40,8 @@ def test_over_models_it_is_the_correlation_of_their_numbers(world):
         "weak": "refuted",
     }
     assert found["spearman"].detail["n"] == 6
+    ranges = [(v.holds_low, v.holds_high) for v in (found[name] for name in ("pearson", "negative", "weak"))]
+    assert ranges == [(0.1, None), (None, -0.1), (-0.3, 0.3)]
 
 
 def test_relatives_alone_are_shown_and_not_tested(world):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reporter.runs.over_models import write_over_models
+
 RATE = "value: {metric: convergence.rate, model: bert}"
 
 
@@ -45,6 +47,11 @@ def test_the_interval_decides_against_the_published_number(rates):
     assert "alone it would be supported, but 10 claims were tested together" in found["above"].detail["reason"]
     near = found["near"]
     assert (near.value, near.paper, near.detail["bound"]) == (0.0841, 0.0826, "0.0826 ± 0.01")
+    assert (near.holds_low, near.holds_high, near.holds_outside) == (
+        pytest.approx(0.0726),
+        pytest.approx(0.0926),
+        False,
+    )
     assert near.ci_low == pytest.approx(0.0841 - 1.959964 * 0.0015)
     assert near.detail["sql"].startswith("SELECT")
     assert rates.store.frame(near.detail["sql"])["value"].tolist() == [0.0841]
@@ -119,6 +126,18 @@ def test_layers_sites_views_and_checkpoints_are_told_apart(world):
     assert (found["views"].verdict, found["views/2"].verdict) == ("supported", "refuted")
 
 
+def test_the_mean_over_the_models_of_a_role_can_be_claimed(world, one):
+    for view, shift in (("all", 1.0), ("words", 0.0)):
+        for model, value in (("bert", 0.1), ("gpt2", 0.3)):
+            world.put(model, "convergence.rate", value + shift, view=view)
+    write_over_models(world.store, "s")
+    found = one(
+        """value: {sql: "SELECT value, ci_low, ci_high FROM over_models"}, above: -2""", more="views: [words, all]"
+    )
+    assert (found.value, found.verdict) == (pytest.approx(0.2), "supported")
+    assert found.ci_high - 0.2 == pytest.approx(12.7062 * 0.1, rel=1e-5), "Student's t of two models"
+
+
 def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):
     for study, value in (("other", 0.5), ("s", 0.1)):
         world.put("bert", "convergence.rate", value + 0.02, view="all", study=study)
@@ -184,7 +203,7 @@ def test_an_unexpected_error_is_a_verdict_and_touches_no_other(rates, monkeypatc
     def broken(*_: object) -> None:
         raise KeyError("boom")
 
-    monkeypatch.setattr("reporter.claims.judging.shape_finding", broken)
+    monkeypatch.setattr("reporter.claims.kinds.shape.Profiles", broken)
     found = rates.judge(f"a: shape: {{metric: convergence.similarity, is: flat}}\nb: {RATE}, above: 0")
     assert found["a"].verdict == "failed"
     assert found["a"].detail["reason"].startswith("KeyError: 'boom' (test_value_claims.py:")

@@ -17,13 +17,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from reporter.claims.differ_claims import _decide
-from reporter.claims.groups import Group, difference
+from reporter.claims.kinds.differ import Group, _decide, difference
+from reporter.claims.kinds.relation import _finding, _Related
+from reporter.claims.kinds.value import _above, _between
 from reporter.claims.numbers import Number
 from reporter.claims.points import Points
-from reporter.claims.relation_claims import _finding, _Related
 from reporter.claims.shapes import rule
-from reporter.claims.value_claims import _above, _between
 from reporter.geometry.correlation import by_chance, correlation, effective_points, fisher
 
 K = 13

@@ -49,6 +49,9 @@ CLAIMS: tuple[tuple[str, dict[str, Any], list[dict[str, Any]]], ...] = (
             "view": "words",
             "verdict": "supported",
             **_numbers(0.0811, 0.0779, 0.0842),
+            "holds_low": 0.0726,
+            "holds_high": 0.0926,
+            "holds_outside": False,
             "paper": 0.0826,
             "p": 0.0004,
             "p_adjusted": 0.0032,
@@ -72,6 +75,7 @@ CLAIMS: tuple[tuple[str, dict[str, Any], list[dict[str, Any]]], ...] = (
             "view": "words",
             "verdict": "supported",
             **_numbers(0.231, 0.154, 0.309),
+            "holds_low": 0.0,
             "p": 0.002,
             "p_adjusted": 0.012,
             "detail": {
@@ -104,6 +108,7 @@ CLAIMS: tuple[tuple[str, dict[str, Any], list[dict[str, Any]]], ...] = (
             "view": "words",
             "verdict": "refuted",
             **_numbers(-0.004, -0.0093, 0.0012),
+            "holds_low": 0.05,
             "p": 0.03,
             "p_adjusted": 0.041,
             "detail": {
@@ -137,6 +142,7 @@ CLAIMS: tuple[tuple[str, dict[str, Any], list[dict[str, Any]]], ...] = (
             "view": "words",
             "verdict": "inconclusive",
             **_numbers(-0.21, -0.52, 0.15),
+            "holds_high": 0.0,
             "paper": -0.72,
             "p": 0.22,
             "p_adjusted": 0.44,

@@ -14,11 +14,13 @@ import pytest
 
 from reporter.report import render
 from reporter.report.evidence import MOST, evidence_of
-from reporter.report.interval_plot import WIDTH, interval_plot, ranges
+from reporter.report.interval_plot import WIDTH, interval_plot
 from reporter.store import query
 
 HOSTILE = "<script>alert(1)</script>"
-NOTHING: dict[str, Any] = dict.fromkeys(("value", "ci_low", "ci_high", "paper"))
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("value", "ci_low", "ci_high", "holds_low", "holds_high", "holds_outside", "paper")
+)
 
 
 @pytest.fixture(scope="module")
@@ -131,22 +133,18 @@ def test_hostile_text_is_shown_as_text(folder: Path, html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "expected"),
+    ("holds", "expected"),
     [
-        ("0.5 ± 0.25", [(0.25, 0.75)]),
-        ("> 0.5", [(0.5, inf)]),
-        ("< 1e-05", [(-inf, 1e-5)]),
-        ("> -0.25 and < 0.75", [(-0.25, 0.75)]),
-        ("within ± 0.3", [(-0.3, 0.3)]),
-        ("< -0.05", [(-inf, -0.05)]),
-        ("beyond ± 0.05", [(-inf, -0.05), (0.05, inf)]),
-        ("> gpt2 convergence.rate", []),
-        ("", []),
+        ((0.25, 0.75, False), [(0.25, 0.75)]),
+        ((0.5, None, False), [(0.5, inf)]),
+        ((None, 1e-5, False), [(-inf, 1e-5)]),
+        ((-0.05, 0.05, True), [(-inf, -0.05), (0.05, inf)]),
+        ((None, None, None), []),
     ],
 )
-def test_bounds_are_read_and_drawn_to_scale(bound: str, expected: list[tuple[float, float]]) -> None:
-    assert list(ranges(bound)) == expected
-    plot = interval_plot({"value": 0.4, "ci_low": 0.2, "ci_high": 0.6, "paper": 1.0}, bound)
+def test_bounds_are_drawn_to_scale(holds: tuple[Any, ...], expected: list[tuple[float, float]]) -> None:
+    row = dict(zip(NOTHING, (0.4, 0.2, 0.6, *holds, 1.0), strict=True))
+    plot = interval_plot(row, "in words")
     assert plot is not None and plot.interval is not None and plot.paper is not None
     unit = (plot.paper - plot.value) / 0.6
     assert plot.interval[1] - plot.value == pytest.approx(0.2 * unit, abs=0.2)
@@ -159,7 +157,7 @@ def test_bounds_are_read_and_drawn_to_scale(bound: str, expected: list[tuple[flo
 def test_a_number_that_stands_alone_is_not_drawn() -> None:
     assert interval_plot(NOTHING, "< 3") is None
     assert interval_plot(NOTHING | {"value": 0.4}, "") is None
-    assert interval_plot(NOTHING | {"value": 3.0}, "> 3") is None
+    assert interval_plot(NOTHING | {"value": 3.0, "holds_low": 3.0}, "> 3") is None
 
 
 def test_evidence_of_any_kind_is_shown() -> None:

@@ -12,6 +12,7 @@ from reporter.report import figure_queries as fq
 from reporter.report.axes import Axis
 from reporter.report.charts.training import training
 from reporter.report.styles import style_models
+from reporter.runs.over_models import write_over_models
 from reporter.store import Store
 
 ROLES = {f"d{i}": "decoder" for i in range(4)} | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}
@@ -32,6 +33,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[tuple
         store.commit_cell(cell | {"status": "done"}, rows)
         known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}
         store.put("models", tuple(known), known | {"baseline": "random-init" if "(" in model else None})
+    write_over_models(store, "s")
     return store, made
 
 
@@ -46,16 +48,24 @@ def test_the_interval_is_students_over_the_models_of_a_role(numbers):
             low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
             decoders = at[at["model"].isin([f"d{i}" for i in range(4)])]
             np.testing.assert_allclose(decoders["value"], values)
-            np.testing.assert_allclose(decoders["ci_low"], low, rtol=1e-3)
-            np.testing.assert_allclose(decoders["ci_high"], high, rtol=1e-3)
+            np.testing.assert_allclose(decoders["ci_low"], low, rtol=1e-12)
+            np.testing.assert_allclose(decoders["ci_high"], high, rtol=1e-12)
             assert at[~at["model"].isin(decoders["model"])]["ci_low"].isna().all(), "two encoders, and a baseline"
 
 
-def test_the_formula_beyond_ten_models_is_close(numbers):
-    store, _ = numbers
-    for models in (11, 15, 30, 200):
-        said = store.frame(f"SELECT 1.96 + 2.37 / ({models} - 1) + 2.8 / ({models} - 1) ** 2 AS t")["t"][0]
-        assert said == pytest.approx(stats.t.ppf(0.975, models - 1), abs=0.005)
+def test_means_are_stored_of_two_models_and_of_the_last_checkpoints(numbers):
+    store, made = numbers
+    where = "FROM over_models WHERE study = 's' AND role = $role AND layer IS NOT DISTINCT FROM $layer"
+    for role, models in (("encoder", ["e0", "e1"]), ("decoder", [f"d{i}" for i in range(4)])):
+        for layer in (None, 0, 2):
+            found = store.frame(f"SELECT * {where} ORDER BY step NULLS FIRST", {"role": role, "layer": layer})
+            assert found["step"].fillna(-1).tolist() == [-1, 0, 100]
+            assert found["models"].tolist() == [len(models)] * 3, "a null baseline is none of them"
+            for row, step in zip(found.to_dict("records"), (100, 0, 100), strict=True):
+                own = np.array([made[m, step].mean() if layer is None else made[m, step][layer] for m in models])
+                ends = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
+                assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((own.mean(), *ends), rel=1e-12)
+    assert write_over_models(store, "s") == 0, "nothing is written that is there"
 
 
 def test_a_band_is_drawn_for_a_role_of_three_or_more(numbers):

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from spec.conftest import offered
 
+from reporter.claims.kinds.differ import DifferClaim, SideParts
+from reporter.claims.kinds.relation import RelationClaim
+from reporter.claims.kinds.shape import ShapeClaim
+from reporter.claims.kinds.value import ValueClaim
 from reporter.spec import SpecError, Study, load_study
-from reporter.spec.claim_parts import MetricNumber, SqlNumber
-from reporter.spec.claims import DifferClaim, RelationClaim, ShapeClaim, SideParts, ValueClaim
+from reporter.spec.claims import MetricNumber, SqlNumber
 
 HEAD = """study: s
 models: {bert: {path: x, scores: {sst2: 0.9}}, gpt2: gpt2}

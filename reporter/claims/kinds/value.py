@@ -9,28 +9,71 @@ corrected for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from reporter.claims.evidence import layer_sql
-from reporter.claims.finding import Finding, clipped
-from reporter.claims.inequality import Inequality
-from reporter.claims.missing import Missing
-from reporter.claims.numbers import PATH, Number, at_layer
+from reporter.claims.common import at_equal_size, layer_sql, quoted
+from reporter.claims.finding import Finding, Inequality, Range, clipped
+from reporter.claims.kind import claim_kind
+from reporter.claims.numbers import PATH, Bounded, Missing, at_layer, finite
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import by_definition, fixed_ends
-from reporter.claims.scoped_sql import sql_number
-from reporter.claims.sizes import at_equal_size
+from reporter.errors import ReporterError
 from reporter.geometry.intervals import below, quantile
-from reporter.spec.claim_parts import MetricNumber, SqlNumber
+from reporter.spec.claims import Bound, Claim, MetricNumber, Number, SqlNumber
+from reporter.spec.part import AsTuple, Complaint, failure
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
-    from reporter.spec.claims import ValueClaim
+    from reporter.spec import Study
+    from reporter.store import Store
+    from reporter.store.schema import Word
 
 
-def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baseline: str | None) -> Finding:
+class ValueClaim(Claim):
+    """A number is near the published one, or above, below or between others."""
+
+    value: Number = Field(description="The number: {metric: …, model: …} or {sql: …}.")
+    within: float | None = Field(None, ge=0, description="How far from 'paper' it may lie.")
+    above: Bound | None = Field(None, description="It is greater than this number, {metric: …} or {sql: …}.")
+    below: Bound | None = Field(None, description="It is less than this number, {metric: …} or {sql: …}.")
+    between: Annotated[tuple[Bound, Bound], AsTuple] | None = Field(
+        None, description="It lies between two numbers, [low, high]."
+    )
+
+    @model_validator(mode="after")
+    def _is_tested_in_one_way(self) -> ValueClaim:
+        if self.within is not None and self.paper is None:
+            raise failure(Complaint("needs 'paper', the number it is compared with", ("within",), "key"))
+        given = [key for key in ("within", "above", "below", "between") if getattr(self, key) is not None]
+        if not given:
+            message = "needs a test: 'within' (of 'paper'), 'above', 'below' or 'between'"
+            raise failure(Complaint(message, (), "parent"))
+        if len(given) > 1:
+            message = f"'{given[0]}' and '{given[1]}' exclude each other; keep one of them, or use 'between'"
+            raise failure(Complaint(message, (given[1],), "key"))
+        low, high = self.between or (None, None)
+        if isinstance(low, float) and isinstance(high, float) and low >= high:
+            raise failure(
+                Complaint(f"the first number ({low:g}) must be less than the second ({high:g})", ("between",))
+            )
+        if isinstance(self.value, SqlNumber) and (self.views or self.baselines):
+            key = "views" if self.views else "baselines"
+            message = "goes with {metric: …}; a query says itself what it reads"
+            raise failure(Complaint(message, (key,), "key"))
+        return self
+
+
+def _under_views(claim: ValueClaim) -> bool:
+    return not isinstance(claim.value, SqlNumber)
+
+
+@claim_kind("value", ValueClaim, place=1, under_views=_under_views)
+def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
     """Test a number against its bounds.
 
     Args:
@@ -43,22 +86,23 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
         Missing: a number is missing, or two corpora are too unequal to be compared on it.
     """
 
-    def read(source: MetricNumber | SqlNumber | float) -> Number:
+    def read(source: MetricNumber | SqlNumber | float) -> Bounded:
         if isinstance(source, float):
-            return Number(source, source, source)
+            return Bounded(source, source, source)
         if isinstance(source, SqlNumber):
             return sql_number(numbers.store, numbers.study, source.sql)
         return metric_number(numbers, source, view, baseline)
 
     value = read(claim.value)
-    low: Number | None
-    high: Number | None
+    low: Bounded | None
+    high: Bounded | None
     if claim.within is not None and claim.paper is not None:
         low, high = read(claim.paper - claim.within), read(claim.paper + claim.within)
         shown = f"{claim.paper:g} ± {claim.within:g}"
     else:
         low, high = (None if at is None else read(at) for at in _bounds(claim))
         shown = " and ".join(f"{sign} {at.value:.4g}" for sign, at in ((">", low), ("<", high)) if at is not None)
+    wanted = Range(shown, None if low is None else low.value, None if high is None else high.value)
     exact = not any(at is not None and _uncertain(at) for at in (value, low, high))
     inside = (low is None or value.value > low.value) and (high is None or value.value < high.value)
     if claim.within is not None:  # "within 0.01" includes 0.01, up to how floats are written
@@ -75,30 +119,30 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str | None, baselin
     detail = {
         "statistic": claim.value.sql if isinstance(claim.value, SqlNumber) else claim.value.metric,
         "definition": f"the 95 % interval of the number lies wholly where it is {shown}; wholly outside refutes it",
-        "bound": shown,
         "notes": notes,
         "sql": _sql(numbers, claim.value, view, baseline),
     }
     statistic = None if isinstance(claim.value, SqlNumber) else numbers.statistic(claim.value.metric)
     least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
     if exact:
-        return Finding(None, None, value.value, least, most, "supported" if inside else "refuted", why, detail=detail)
-    return Finding(holds, fails, value.value, least, most, part=_nearest(value, low, high), detail=detail)
+        word: Word = "supported" if inside else "refuted"
+        return Finding(None, None, value.value, least, most, wanted, word, why, detail=detail)
+    return Finding(holds, fails, value.value, least, most, wanted, part=_nearest(value, low, high), detail=detail)
 
 
-def _sizes(numbers: Numbers, claim: ValueClaim, view: str | None) -> list[str]:
+def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
     """Return a note where a number is compared with the same one on another corpus; refuse unequal corpora."""
     notes = []
     for other in _bounds(claim):
         own = claim.value
         if isinstance(own, MetricNumber) and isinstance(other, MetricNumber) and own.metric == other.metric:
-            under = (one.view or view or numbers.study.views[0] for one in (own, other))
+            under = (one.view or view for one in (own, other))
             a, b = (numbers.corpus_of(one.metric, at, one.corpus) for one, at in zip((own, other), under, strict=True))
             notes += at_equal_size(numbers, own.metric, [a], [b])
     return notes
 
 
-def _nearest(value: Number, low: Number | None, high: Number | None) -> Inequality | None:
+def _nearest(value: Bounded, low: Bounded | None, high: Bounded | None) -> Inequality | None:
     """Return the comparison with the bound that lies nearest, measured by the error towards it."""
     found = []
     for at, less in ((low, False), (high, True)):
@@ -125,11 +169,11 @@ def _bounds(
     return claim.between if claim.between is not None else (claim.above, claim.below)
 
 
-def _uncertain(number: Number) -> bool:
+def _uncertain(number: Bounded) -> bool:
     return number.known and (number.low, number.high) != (number.value, number.value)
 
 
-def _above(upper: Number, lower: Number) -> tuple[float, float]:
+def _above(upper: Bounded, lower: Bounded) -> tuple[float, float]:
     """Return the one-sided p-values of upper > lower and of the opposite."""
     gap, error = upper.value - lower.value, _error(upper, lower)
     if error == 0:
@@ -137,26 +181,26 @@ def _above(upper: Number, lower: Number) -> tuple[float, float]:
     return float(below(-gap / error)), float(below(gap / error))
 
 
-def _error(a: Number, b: Number) -> float:
+def _error(a: Bounded, b: Bounded) -> float:
     """Return the error of a − b, from the sides of both intervals that face each other."""
     side = 1 if a.value < b.value else -1
     return float(np.hypot(_reach(a, side), _reach(b, -side))) / quantile(0.975)
 
 
-def _reach(number: Number, side: int) -> float:
+def _reach(number: Bounded, side: int) -> float:
     """Return how far the interval reaches to one side; 0 where there is none."""
     if number.low is None or number.high is None:
         return 0.0
     return max(0.0, number.high - number.value if side > 0 else number.value - number.low)
 
 
-def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, baseline: str | None) -> Number:
+def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
     """Return one number of ``layer_metrics``.
 
     Raises:
         Missing: it is not there, or NULL.
     """
-    under = source.view or view or numbers.study.views[0]
+    under = source.view or view
     model = f"{source.model} ({baseline})" if baseline else source.model
     if not numbers.rows(source.metric, under):
         raise Missing(f"there are no numbers of {source.metric} under view '{under}'")
@@ -180,13 +224,83 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str | None, base
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
     ends = fixed_ends(numbers, source.metric, at_layer(own, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
-    return Number(row.value, row.low, row.high, notes)
+    return Bounded(row.value, row.low, row.high, notes)
 
 
-def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str | None, baseline: str | None) -> str:
+def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str, baseline: str | None) -> str:
     if isinstance(source, SqlNumber):
         return source.sql.strip()
     model = f"{source.model} ({baseline})" if baseline else source.model
-    under = source.view or view or numbers.study.views[0]
+    under = source.view or view
     corpus = numbers.corpus_of(source.metric, under, source.corpus)
     return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)
+
+
+def sql_number(store: Store, study: Study, sql: str) -> Bounded:
+    """Return the first row of a query as a number.
+
+    The query sees the rows of this study alone: another study of the same database may well have a model of the same
+    name. The rows of ``layer_metrics`` and ``over_models`` come in the order of the study's views and corpora, so that
+    "the first row" means something; ``main.layer_metrics`` is everything.
+
+    Args:
+        store: the database.
+        study: the study.
+        sql: one query. Its column ``value``, or its only column, is the number; ``ci_low`` and ``ci_high`` its
+        interval.
+
+    Raises:
+        Missing: the query is wrong, gives no row, or no number.
+    """
+    from reporter.store import query
+
+    text = sql.strip().removesuffix(";")
+    try:
+        rows = json.loads(query(store.path, _scoped(study, text), "json"))
+    except ReporterError as error:
+        # The query stands below one line of our own.
+        message = re.sub(r"\(line (\d+)", lambda found: f"(line {max(1, int(found[1]) - 1)}", str(error))
+        raise Missing(f"the query does not work: {message}") from None
+    if not rows:
+        raise Missing("the query gives no row")
+    first: dict[str, Any] = rows[0]
+    names = {name.lower(): name for name in first}
+    if "value" not in names and len(names) > 1:
+        raise Missing(f"the query gives the columns {', '.join(first)}; name one of them 'value'")
+    value = _number(first, names.get("value", next(iter(first))))
+    if value is None:
+        raise Missing("the first row of the query has no value (NULL)")
+    low, high = (_number(first, names[name]) if name in names else None for name in ("ci_low", "ci_high"))
+    notes = [f"the query gives {len(rows):,} rows; the first was taken"] if len(rows) > 1 else []
+    return Bounded(value, low, high, tuple(notes))
+
+
+def _scoped(study: Study, sql: str) -> str:
+    from reporter.store.schema import tables as known
+
+    own = f"WHERE study = {quoted(study.study)}"
+    order = ", ".join(
+        f"list_position([{', '.join(map(quoted, names))}], {column})"
+        for column, names in (("view", study.views), ("corpus", tuple(study.corpora)))
+        if names
+    )
+    tables = []
+    for table in known().values():
+        if any(column.name == "study" for column in table.columns):
+            sort = f" ORDER BY {order}, rowid" if table.name in ("layer_metrics", "over_models") else ""
+            tables.append(f"{table.name} AS (FROM main.{table.name} {own}{sort})")
+    return f"WITH {', '.join(tables)} FROM (\n{sql}\n)"
+
+
+def _number(row: dict[str, Any], name: str) -> float | None:
+    value = row[name]
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = float(value)  # DuckDB writes exact decimals as text
+        except ValueError:
+            raise Missing(f"column {name} of the query is no number: {value!r}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not finite(value):
+        raise Missing(f"column {name} of the query is no finite number: {value!r}")
+    return float(value)

@@ -2,40 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from reporter.claims.effects import difference_bounds, smallest_effect
-from reporter.claims.evidence import different_statistics, independent, layer_sql, left_out, no_error, on_corpora
-from reporter.claims.finding import Finding, Seen, Shown, clipped, every
-from reporter.claims.inequality import LEVEL, Inequality, deciding
+from reporter.claims.common import (
+    difference_bounds,
+    different_statistics,
+    independent,
+    layer_sql,
+    left_out,
+    no_error,
+    on_corpora,
+    smallest_effect,
+)
+from reporter.claims.finding import LEVEL, Finding, Inequality, Seen, Shown, clipped, deciding, every
+from reporter.claims.kind import claim_kind
 from reporter.claims.kinship import Kinship
-from reporter.claims.missing import Missing
+from reporter.claims.numbers import Missing
 from reporter.claims.points import FEWEST_MODELS
-from reporter.claims.profiles import Profile, Source, together
+from reporter.claims.profiles import Profile, Profiles, together
 from reporter.claims.shapes import PEAK_WITHIN, Ruling, rule
+from reporter.spec.claims import AtLeast, Claim, Every, Layer, Selection, StatisticName, by_is_at_least
+from reporter.spec.offer import Fixed
+from reporter.spec.part import Complaint, failure
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
-    from reporter.spec.claims import Shape
+
+ShapeName = Literal["bell", "flat", "increasing", "decreasing", "rise-then-fall", "peak-at"]
 
 
-def shape_finding(numbers: Numbers, shape: Shape, view: str, baseline: str | None) -> Finding:
+class Shape(Selection):
+    """What a profile over depth or over training looks like."""
+
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
+    metric: StatisticName = Field(description="The statistic, as metric.statistic.")
+    over: Literal["depth", "step"] = Field("depth", description="The axis: the layers, or the training checkpoints.")
+    is_: ShapeName = Field(
+        alias="is",
+        description="bell: the middle third lies above both outer thirds; rise-then-fall: the same of some "
+        "neighbouring points, wherever, against both ends; increasing, decreasing: from no point to a later one does "
+        "it fall (rise) by more than 'tolerance'; flat: all within 'tolerance' of their mean; peak-at: the maximum "
+        "lies at 'at', give or take 'within'. Values that are fixed by definition take no part.",
+    )
+    at_least: AtLeast = None
+    tolerance: float | None = Field(
+        None,
+        gt=0,
+        description="In the statistic's unit. flat: how far from the mean a point may lie (10 % of the mean's size "
+        "if left out, or 'at_least' where that is more). increasing, decreasing: how far against the trend ('at_least' "
+        "if left out). bell, rise-then-fall: how deep a valley between two hills may be (25 % of the hill's height "
+        "over the higher end, or 'at_least').",
+    )
+    at: float | None = Field(None, ge=0, description="peak-at: the depth (0 to 1) or the training step of the maximum.")
+    within: float | None = Field(
+        None, gt=0, description="peak-at: how far from 'at' the maximum may lie; 0.1 over depth if left out."
+    )
+    layer: Layer | None = Field(
+        None, description="over: step only: the layer to follow; the mean over layers if left out."
+    )
+    every: Every = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Shape:
+        complaints = []
+        if self.is_ == "peak-at":
+            if self.at is None:
+                complaints.append(Complaint("'peak-at' needs the key 'at'", ("is",)))
+            elif self.over == "depth" and self.at > 1:
+                complaints.append(Complaint(f"a depth lies between 0 and 1, got {self.at:g}", ("at",)))
+            elif self.over == "step" and self.within is None:
+                complaints.append(Complaint("'peak-at' over steps needs the key 'within'", ("is",)))
+        else:
+            for key in ("at", "within"):
+                if getattr(self, key) is not None:
+                    complaints.append(Complaint("goes only with 'is: peak-at'", (key,), "key"))
+        if self.is_ == "flat" and self.at_least is not None:
+            message = "does not go with 'is: flat'; use 'tolerance', how far from the mean a point may lie"
+            complaints.append(Complaint(message, ("at_least",), "key"))
+        if self.is_ == "peak-at" and self.tolerance is not None:
+            complaints.append(Complaint("does not go with 'is: peak-at'; use 'within'", ("tolerance",), "key"))
+        if self.over == "depth":
+            if self.layer is not None:
+                complaints.append(Complaint("goes only with 'over: step'", ("layer",), "key"))
+            if self.site in ("embedding", "final"):
+                complaints.append(Complaint(f"'{self.site}' is a single place, not a profile", ("site",)))
+        elif self.checkpoint is not None or self.step is not None:
+            key = "checkpoint" if self.checkpoint is not None else "step"
+            complaints.append(Complaint("does not go with 'over: step'", (key,), "key"))
+        if complaints:
+            raise failure(*complaints)
+        return self
+
+
+class ShapeClaim(Claim):
+    """A profile over depth or training steps has a shape."""
+
+    shape: Shape = Field(description="The profile and its shape.")
+
+
+def _fixed_peaks(claim: ShapeClaim, fixed: Fixed, plain: Collection[str]) -> Iterator[Complaint]:
+    """Yield a claim of a peak at an end of the layers where the statistic has its value by definition."""
+    shape = claim.shape
+    if shape.at is None or shape.over != "depth" or shape.site not in (None, "block"):
+        return
+    for end, value in fixed.get(shape.metric, ()):
+        if shape.at == (1 if end == "last" else 0) and shape.metric.partition(".")[0] in plain:
+            message = (
+                f"{shape.metric} is {value:g} at the {end} layer by definition, so that a peak there says nothing "
+                "of a model; claim it of another place, or another shape"
+            )
+            yield Complaint(message, ("shape", "at"))
+
+
+@claim_kind("shape", ShapeClaim, place=2, refuses=_fixed_peaks)
+def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str | None) -> Finding:
     """Test a shape on each corpus, on each model that is named, or on the mean of a group (``every`` can say so).
 
     Args:
         numbers: the study's numbers.
-        shape: what is claimed.
+        claim: what is claimed.
         view: the view.
         baseline: a null baseline to read in place of each model.
 
     Raises:
         Missing: numbers are missing, or the claim speaks of a value that is fixed by definition.
     """
-    source = Source(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
+    shape = claim.shape
+    source = Profiles(numbers, shape.metric, view, shape.site, shape.checkpoint, shape.step, shape.layer)
     models, notes = numbers.models(shape.models, shape.metric, view, baseline)
     corpora = on_corpora(numbers, shape.corpus, shape.metric, view)
     steps, named = shape.over == "step", numbers.named(shape.models)
@@ -92,7 +191,7 @@ def _each_by_itself(alone: Mapping[str, Finding], units: int) -> str:
 
 
 def _profiles(
-    source: Source, models: Sequence[str], corpus: str, steps: bool, named: bool
+    source: Profiles, models: Sequence[str], corpus: str, steps: bool, named: bool
 ) -> tuple[list[Profile], list[str]]:
     """Return the models' profiles; of a group, models whose numbers are missing are left out, with a note."""
     read = source.over_training if steps else source.over_depth
@@ -144,14 +243,14 @@ def _finding(ruling: Ruling, tested: bool, bounds: tuple[float | None, float | N
     detail: dict[str, Any] = {"definition": ruling.definition}
     detail["parts"] = [_part(one, tested, bounds) for one in (*ruling.needs, *ruling.breaks)]
     if ruling.head is not None:
-        name, value, ends, bound = ruling.head
+        name, value, ends, wanted = ruling.head
         low, high = ends or (None, None)
     else:
-        name, value, bound = part.name, part.value, part.wanted
+        name, value, wanted = part.name, part.value, part.wanted
         low, high = clipped(part.interval() or (None, None), bounds)
-    detail |= {"statistic": name, "bound": bound}
+    detail["statistic"] = name
     good = _shown(ruling.positive, bounds) if tested and ruling.positive not in (None, part) else None
-    return Finding(holds, fails, value, low, high, part=part, supported=good, detail=detail)
+    return Finding(holds, fails, value, low, high, wanted, part=part, supported=good, detail=detail)
 
 
 def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -> Shown | None:
@@ -163,7 +262,7 @@ def _shown(part: Inequality | None, bounds: tuple[float | None, float | None]) -
 
 def _part(part: Inequality, tested: bool, bounds: tuple[float | None, float | None]) -> dict[str, Any]:
     low, high = clipped(part.interval() or (None, None), bounds)
-    found = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted}
+    found = {"name": part.name, "value": part.value, "ci_low": low, "ci_high": high, "claimed": part.wanted.text}
     p = float(part.p) if tested else None
     return found | {"p_holds": None if part.fails else p, "p_fails": p if part.fails else None}
 
@@ -172,5 +271,5 @@ def _evidence(model: str, corpus: str, found: Finding) -> dict[str, Any]:
     word = found.word(found.p)
     shown = found.shown(word)
     numbers = {"value": shown.value, "ci_low": shown.low, "ci_high": shown.high}
-    said = {"statistic": shown.statistic, "claimed": shown.bound}
+    said = {"statistic": shown.statistic, "claimed": shown.wanted.text}
     return {"model": model, "corpus": corpus, **said, **numbers, "verdict": word}

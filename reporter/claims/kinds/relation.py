@@ -12,22 +12,82 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import atanh, tanh
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
-from reporter.claims.evidence import among, independent, layer_sql, left_out, on_corpora, quoted
-from reporter.claims.finding import Finding, every
-from reporter.claims.inequality import Inequality, deciding
+from reporter.claims.common import among, independent, layer_sql, left_out, on_corpora, quoted
+from reporter.claims.finding import Finding, Inequality, Range, deciding, every
+from reporter.claims.kind import claim_kind
 from reporter.claims.kinship import Kinship
-from reporter.claims.missing import Missing
+from reporter.claims.numbers import Missing
 from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, over_models
-from reporter.claims.profiles import Source
+from reporter.claims.profiles import Profiles
 from reporter.geometry.correlation import FEWEST, by_chance, correlation, effective_points, fisher
+from reporter.spec.claims import TYPE_COLUMNS, Claim, Every, Layer, Related, Selection, by_is_at_least
+from reporter.spec.part import Complaint, failure
+from reporter.spec.problems import choices, show
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
-    from reporter.spec.claims import Relation
+
+
+class Relation(Selection):
+    """A correlation of two statistics."""
+
+    _old_name = model_validator(mode="before")(by_is_at_least)
+
+    x: Related = Field(
+        description="metric.statistic; over models also scores.<name>; over types 'count', "
+        "'norm_of_mean' or 'variance'."
+    )
+    y: Related = Field(description="What it is correlated with, named like x.")
+    over: Literal["layers", "types", "models"] = Field(description="What the points are.")
+    is_: Literal["positive", "negative", "none"] = Field(
+        alias="is", description="The correlation's sign; 'none': it is weaker than 'at_least'."
+    )
+    at_least: Annotated[float, Field(ge=0, lt=1)] | None = Field(
+        None,
+        description="How strong the correlation is at least, 0.1 if left out (a small one by Cohen 1988); for 'none', "
+        "from which strength on it is one.",
+    )
+    method: Literal["spearman", "pearson"] = Field("spearman", description="Which correlation.")
+    layer: Layer | None = Field(
+        None, description="over: types and models: a layer, or 'last'; the mean over layers if left out."
+    )
+    every: Every = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Relation:
+        complaints = []
+        if self.is_ == "none" and not self.at_least:
+            message = "'none' needs the key 'at_least': from which strength on it is a correlation"
+            complaints.append(Complaint(message, ("is",)))
+        for key in ("x", "y"):
+            name = getattr(self, key)
+            if (name in TYPE_COLUMNS) != (self.over == "types"):
+                allowed = choices(TYPE_COLUMNS) if self.over == "types" else "metric.statistic"
+                message = f"over {self.over} it must be {allowed}, got {show(name)}"
+                complaints.append(Complaint(message, (key,)))
+            elif name.startswith("scores.") and self.over != "models":
+                complaints.append(Complaint("scores go only with 'over: models'", (key,)))
+        if self.x == self.y:
+            complaints.append(Complaint(f"'{self.x}' is x, too; name another one", ("y",)))
+        if self.over == "layers" and self.layer is not None:
+            complaints.append(Complaint("does not go with 'over: layers'", ("layer",), "key"))
+        if self.over == "layers" and self.site in ("embedding", "final"):
+            complaints.append(Complaint(f"'{self.site}' is a single place", ("site",)))
+        if complaints:
+            raise failure(*complaints)
+        return self
+
+
+class RelationClaim(Claim):
+    """Two statistics go together, or do not."""
+
+    relation: Relation = Field(description="The two statistics and how they go together.")
+
 
 TYPES = "variance.tradeoff"
 """The statistic that goes with the table ``token_types``: where it is, token types are."""
@@ -47,23 +107,29 @@ class _Related:
     chance: tuple[float, float] = (0.0, 0.0)
 
 
-def relation_finding(numbers: Numbers, claim: Relation, view: str, baseline: str | None) -> Finding:
+def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
+    return claim.relation.over == "models" and len(numbers.roles_of(claim.relation.models)) > 1
+
+
+@claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles)
+def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> Finding:
     """Test a correlation on each corpus.
 
     Args:
         numbers: the study's numbers.
-        claim: what is claimed.
+        said: what is claimed.
         view: the view.
         baseline: a null baseline to read in place of each model.
 
     Raises:
         Missing: numbers are missing, or too few.
     """
-    measure = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
-    if measure.startswith("scores."):
+    claim = said.relation
+    full_name = TYPES if claim.over == "types" else claim.x if not claim.x.startswith("scores.") else claim.y
+    if full_name.startswith("scores."):
         raise Missing("x and y are both scores; name a statistic of the models")
-    models, notes = numbers.models(claim.models, measure, view, baseline)
-    corpora = on_corpora(numbers, claim.corpus, measure, view)
+    models, notes = numbers.models(claim.models, full_name, view, baseline)
+    corpora = on_corpora(numbers, claim.corpus, full_name, view)
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
     units: list[Finding] = []
@@ -108,8 +174,8 @@ def _reader(read: _Read, numbers: Numbers, claim: Relation, view: str, corpus: s
 
 def _over_layers(numbers: Numbers, claim: Relation, view: str, corpus: str, model: str) -> _Related:
     sides = [
-        Source(numbers, measure, view, claim.site, claim.checkpoint, claim.step).over_depth(model, corpus)
-        for measure in (claim.x, claim.y)
+        Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step).over_depth(model, corpus)
+        for full_name in (claim.x, claim.y)
     ]
     common = sorted(set(sides[0].labels) & set(sides[1].labels))
     if len(common) < FEWEST:
@@ -145,7 +211,7 @@ def _over_models(
     numbers: Numbers, claim: Relation, view: str, corpus: str, models: Sequence[str], baseline: str | None, strict: bool
 ) -> tuple[list[_Related], list[str]]:
     def read(model: str) -> tuple[str, tuple[float, float]]:
-        x, y = (_of_model(numbers, claim, measure, view, corpus, model, baseline) for measure in (claim.x, claim.y))
+        x, y = (_of_model(numbers, claim, full_name, view, corpus, model, baseline) for full_name in (claim.x, claim.y))
         return model, (x, y)
 
     found, notes = left_out(models, read, strict)
@@ -166,18 +232,18 @@ def _over_models(
 
 
 def _of_model(
-    numbers: Numbers, claim: Relation, measure: str, view: str, corpus: str, model: str, baseline: str | None
+    numbers: Numbers, claim: Relation, full_name: str, view: str, corpus: str, model: str, baseline: str | None
 ) -> float:
-    if measure.startswith("scores."):
+    if full_name.startswith("scores."):
         plain = model.removesuffix(f" ({baseline})") if baseline else model
         scores = numbers.study.models[plain].scores
-        name = measure.removeprefix("scores.")
+        name = full_name.removeprefix("scores.")
         if baseline or name not in scores:
             raise Missing(f"{model} has no score '{name}'")
         return scores[name]
-    whole = all(row.layer is None for row in numbers.rows(measure, view))  # 'layer' is for the other side
+    whole = all(row.layer is None for row in numbers.rows(full_name, view))  # 'layer' is for the other side
     layer = None if whole else claim.layer
-    return Source(numbers, measure, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
+    return Profiles(numbers, full_name, view, claim.site, claim.checkpoint, claim.step, layer).last(model, corpus)[0]
 
 
 def _correlation(x: Array, y: Array, claim: Relation, where: str) -> float:
@@ -235,11 +301,14 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
     part = deciding(needs, breaks)
     low, high = part.interval() or (None, None)
     known = bool(np.isfinite(estimates.error).all())
-    bounds = {"positive": f"> {strength:g}", "negative": f"< {-strength:g}", "none": f"within ± {strength:g}"}
+    wanted = {
+        "positive": Range(f"> {strength:g}", low=strength),
+        "negative": Range(f"< {-strength:g}", high=-strength),
+        "none": Range(f"within ± {strength:g}", -strength, strength),
+    }[claim.is_]
     detail: dict[str, Any] = {
         "statistic": name,
-        "definition": f"the correlation is {bounds[claim.is_]}",
-        "bound": bounds[claim.is_],
+        "definition": f"the correlation is {wanted.text}",
     }
     several = len(related) >= FEWEST_MODELS
     why = "" if known else f"there are too few independent {claim.over} to tell anything of a correlation"
@@ -249,6 +318,7 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
         part.value,
         low,
         high,
+        wanted,
         why=why,
         part=part,
         models=len(related) if several else 0,
@@ -279,14 +349,14 @@ def _points(evidence: Sequence[dict[str, Any]]) -> int:
 
 def _sql(numbers: Numbers, claim: Relation, view: str, models: Sequence[str], corpora: Sequence[str]) -> str:
     if claim.over != "types":
-        measures = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
-        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in measures]
+        full_names = [m for m in (claim.x, claim.y) if not m.startswith("scores.")]
+        parts = [layer_sql(numbers, m, view, models, corpora, claim.site, claim.layer) for m in full_names]
         return (
             parts[0]
             if len(parts) == 1
             else "\nUNION ALL\n".join(
                 f"({part.replace('SELECT model', f'SELECT {quoted(m)} AS number, model', 1)})"
-                for m, part in zip(measures, parts, strict=True)
+                for m, part in zip(full_names, parts, strict=True)
             )
         )
     layer = f" AND layer = {claim.layer}" if isinstance(claim.layer, int) else ""

@@ -1,0 +1,87 @@
+"""Over the models of a role: the mean of every number, with Student's interval over these models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reporter.geometry.intervals import quantile
+from reporter.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_MODELS = 2  # one has no spread
+_KEY = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
+_COLUMNS = (*_KEY, "models", "value", "ci_low", "ci_high")
+# Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
+_OF_MODELS = f"""
+WITH own AS (
+    FROM layer_metrics WHERE study = $study AND value IS NOT NULL
+    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+), known AS (
+    SELECT model, arg_max(checkpoint, (coalesce(step, -1), checkpoint)) AS last, count(DISTINCT step) > 1 AS trained
+    FROM own GROUP BY model
+), each AS (
+    SELECT model, checkpoint, {", ".join(_KEY)}, value FROM own
+    UNION ALL BY NAME
+    SELECT model, checkpoint, role, step, corpus, view, metric, statistic, avg(value ORDER BY layer) AS value
+    FROM own WHERE site IN ('embedding', 'block') AND layer IS NOT NULL GROUP BY ALL
+)
+SELECT {", ".join(_KEY)}, value FROM (
+    SELECT * FROM each JOIN known USING (model) WHERE trained AND step IS NOT NULL
+    UNION ALL BY NAME
+    SELECT * EXCLUDE (step) FROM each JOIN known USING (model) WHERE checkpoint = last
+) WHERE role IS NOT NULL ORDER BY {", ".join(_KEY)}, model
+"""
+_STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY)}"
+
+
+def write_over_models(store: Store, study: str) -> int:
+    """Store the mean of every number over the models of a role, where two or more have it, if it is not there yet.
+
+    Models with several checkpoints are compared at each training step, and all models at their last checkpoint. The
+    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation.
+
+    Args:
+        store: the database.
+        study: id of the study.
+
+    Returns:
+        how many means were stored; 0 where they were there already.
+
+    Source: Student 1908, "The probable error of a mean", Biometrika 6.
+    """
+    with store.reading() as read:
+        each, stored = (_plain(read(sql, {"study": study})) for sql in (_OF_MODELS, _STORED))
+    rows = [
+        dict(zip(_COLUMNS, (*key, len(values), *_interval(values)), strict=True))
+        for key, values in _by_key(each)
+        if len(values) >= FEWEST_MODELS
+    ]
+    if [tuple(row.values()) for row in rows] == stored:
+        return 0
+    store.replace("over_models", study, rows)
+    return len(rows)
+
+
+def _interval(values: list[float]) -> tuple[float, float, float]:
+    """Return the mean of one number for each model, and both ends of its interval."""
+    mean = float(np.mean(values))
+    half = quantile(0.975, len(values) - 1) * float(np.std(values, ddof=1)) / sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def _by_key(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[float]]]:
+    for key, of_key in groupby(rows, key=lambda row: row[:-1]):
+        yield key, [row[-1] for row in of_key]
+
+
+def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Return rows in which NULL is None."""
+    columns = [zip(frame[name].tolist(), frame[name].isna(), strict=True) for name in frame.columns]
+    return list(zip(*([None if missing else value for value, missing in column] for column in columns), strict=True))
