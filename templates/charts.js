@@ -1,150 +1,95 @@
-// ---------------------------------------------------------------- data
+// @ts-check
+// Vega-Lite charts: one way to draw them for all pages. The bundle stands beside this script as window.vegaEmbed; THEMES
+// comes from the Python side (reporter.charts.styles).
 
-function unpack(column) {
-  if (column.plain) return column.plain;
-  if (column.codes) return column.codes.map(code => column.levels[code]);
-  const values = [];
-  for (let i = 0; i < column.runs.length; i += 2) {
-    for (let k = 0; k < column.runs[i + 1]; k++) values.push(column.levels[column.runs[i]]);
-  }
-  return values;
+import { drawTheme } from "./page.js";
+
+/** @type {WeakMap<Element, { view: any, spec: object, theme: string, height?: number, press?: Options["press"] }>} */
+const mounted = new WeakMap();
+
+// The last call for each element.
+/** @type {WeakMap<Element, { done: Promise<any> }>} */
+const turns = new WeakMap();
+
+/**
+ * @typedef {object} Options
+ * @property {string} label what the chart is called for those who do not see it
+ * @property {string} file what it is called as a picture that is saved, without an ending
+ * @property {Record<string, any>} [signals] values of the spec's params; what the spec has no param for is left out
+ * @property {Record<string, string>} [dark] the colour of the dark theme for each of the light theme
+ * @property {number} [height] in place of the spec's own
+ * @property {"svg" | "canvas"} [renderer]
+ * @property {(datum: any, mark: string) => void} [press] called when a mark is pressed, with its row and type
+ */
+/**
+ * Draws a spec in an element, or gives the chart that is already there other rows and signals. It is drawn afresh when
+ * spec, height or theme are others. The spec itself stays as it is; its dataset "rows" is filled here. Of calls that
+ * come while a chart is being drawn only the last one counts.
+ * @param {HTMLElement} element
+ * @param {any} spec Vega-Lite
+ * @param {object[]} rows
+ * @param {Options} options
+ * @returns {Promise<any>} the Vega view; null where a later call took over
+ */
+export function mountChart(element, spec, rows, options) {
+  const before = turns.get(element)?.done;
+  /** @type {{ done: Promise<any> }} */
+  const turn = { done: Promise.resolve(before).catch(() => {}).then(() => (turns.get(element) === turn ? draw(element, spec, rows, options) : null)) };
+  turns.set(element, turn);
+  return turn.done;
 }
 
-// Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
-const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
-
-class Figure {
-  constructor(parsed) {
-    Object.assign(this, parsed);
-    this.columns = Object.fromEntries(Object.entries(parsed.data.columns).map(([name, column]) => [name, unpack(column)]));
-    this.picks = picks.get(this.name) ?? {};
+/** @type {typeof mountChart} */
+async function draw(element, spec, rows, { label, file, signals = {}, dark = {}, height, renderer = "svg", press }) {
+  const theme = drawTheme();
+  const names = (spec.params ?? []).map(param => param.name).filter(name => signals[name] !== undefined);
+  const old = mounted.get(element);
+  if (old && old.spec === spec && old.theme === theme && old.height === height) {
+    old.press = press;
+    for (const name of names) old.view.signal(name, signals[name]);
+    // what stands beside a chart may have changed its width, of which Vega learns from windows alone
+    if (spec.width === "container") old.view.width(old.view.container().clientWidth);
+    await old.view.data("rows", rows).runAsync();
+    labelChart(element, label);
+    return old.view;
   }
-
-  get state() {
-    return this.states[this.keys.map(key => this.picks[key] ?? chosen[key]).join("|")];
-  }
-
-  rows(value) {
-    const columns = this.columns;
-    const names = Object.keys(columns);
-    const shown = page.moments[chosen.moment]?.shown ?? {};
-    const asks = [i => columns[this.facet][i] === value];
-    if (columns.view) asks.push(i => columns.view[i] === chosen.view);
-    if (this.keys.includes("site")) asks.push(i => (columns.site[i] === "attention") === (chosen.site === "attention"));
-    for (const [model, checkpoint] of WHO.filter(([model]) => columns[model])) {
-      if (this.keys.includes("moment")) asks.push(i => Object.hasOwn(shown, columns[model][i]) && shown[columns[model][i]] === columns[checkpoint][i]);
-      if (chosen.baselines === "without") asks.push(i => !page.baselines.includes(columns[model][i]));
-    }
-    for (const [name, wanted] of Object.entries(this.picks)) {
-      if (columns[name]) asks.push(i => String(columns[name][i] ?? "mean") === wanted);
-    }
-    const rows = [];
-    for (let i = 0; i < this.data.rows; i++) {
-      if (asks.every(ask => ask(i))) rows.push(Object.fromEntries(names.map(name => [name, columns[name][i]])));
-    }
-    return rows;
-  }
+  const swap = theme === "dark" ? dark : {};
+  const own = JSON.parse(JSON.stringify(spec), (_, value) => (typeof value === "string" && Object.hasOwn(swap, value) ? swap[value] : value));
+  own.description = label;
+  own.datasets = { ...own.datasets, rows };
+  if (height) own.height = height;
+  for (const param of own.params ?? []) if (names.includes(param.name)) param.value = signals[param.name];
+  unmountChart(element);
+  const { view } = await window.vegaEmbed(element, own, {
+    mode: "vega-lite",
+    renderer,
+    config: THEMES[theme],
+    actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
+    downloadFileName: file,
+    tooltip: { theme },
+    logLevel: 1,
+  });
+  const chart = { view, spec, theme, height, press };
+  mounted.set(element, chart);
+  element.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
+  // where the nearest mark counts, the pointer is on its cell, whose datum is the mark
+  view.addEventListener("click", (_, item) => { if (item?.datum) chart.press?.(item.isVoronoi ? item.datum.datum : item.datum, item.mark?.marktype); });
+  return view;
 }
 
-// The data of a figure are a script of their own, which calls reporterFigure: the page itself stays small, and a page
-// that was opened as a file may load scripts where it may load nothing else.
-const figures = new Map();
-const arriving = new Map();
-window.reporterFigure = parsed => arriving.get(parsed.name)?.(new Figure(parsed));
-
-function figure(id) {
-  if (!figures.has(id)) {
-    figures.set(id, new Promise((resolve, reject) => {
-      arriving.set(id, resolve);
-      const script = Object.assign(document.createElement("script"), { src: page.scripts[id] });
-      script.addEventListener("error", () => { figures.delete(id); reject(new Error(`${page.scripts[id]} is not beside this page.`)); });
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    }));
-  }
-  return figures.get(id);
+/**
+ * @param {Element} element
+ * @param {string} label
+ */
+export function labelChart(element, label) {
+  element.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
 }
 
-// ---------------------------------------------------------------- panels
-
-// One panel is one small chart of one figure. It draws when it comes near the window, and follows the controls while it
-// is there; a panel that is out of sight catches up when it returns.
-class Panel {
-  constructor(element) {
-    this.element = element;
-    this.plot = element.querySelector(".plot");
-    this.sentence = element.querySelector(".reading");
-    this.id = element.dataset.figure;
-    this.value = element.dataset.value;
-    this.label = element.querySelector(".panel-name").textContent;
-    this.models = JSON.parse(element.dataset.models);
-    this.wide = !!element.closest(".wide");
-    this.view = null;
-    this.drawnTheme = null;
-    this.stale = true;
-    this.near = false;
-    this.busy = false;
-  }
-
-  async refresh() {
-    this.stale = true;
-    if (!(this.near || printing) || this.busy || this.element.hidden) return;
-    this.busy = true;
-    try {
-      while (this.stale) {
-        this.stale = false;
-        await this.show();
-      }
-    } catch (error) {
-      this.view?.finalize();
-      this.view = null;
-      this.plot.replaceChildren(Object.assign(document.createElement("p"), { className: "broken", textContent: `This chart could not be drawn. ${error}` }));
-    } finally {
-      this.busy = false;
-    }
-  }
-
-  async show() {
-    const own = await figure(this.id);
-    const rows = own.rows(this.value);
-    const [readings, low, high, note] = own.state ?? [{}, 0, 1, ""];
-    const reading = readings[this.value] ?? "";
-    const empty = !rows.some(row => row[own.value] !== null && !(own.positive && row[own.value] <= 0));
-    this.plot.classList.toggle("void", empty);
-    this.plot.dataset.void = chosen.site === "attention" && own.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
-    this.sentence.replaceChildren(...reading.split(" · ").map(part => Object.assign(document.createElement("span"), { textContent: part })));
-    const wanted = { low, high, note, highlight: [...chosen.highlight] };
-    const names = (own.spec.params ?? []).map(param => param.name).filter(name => wanted[name] !== undefined);
-    const label = `${own.title}, ${this.label}, ${chosen.view}. ${reading}`;
-    if (empty) {  // a chart of nothing has no axes: what was drawn before waits under the note
-      this.plot.querySelector("[role=graphics-document]")?.setAttribute("aria-label", `${label} No numbers.`);
-      return;
-    }
-    if (this.view && this.drawnTheme === drawTheme()) {
-      for (const name of names) this.view.signal(name, wanted[name]);
-      await this.view.data("rows", rows).runAsync();
-      this.plot.querySelector("[role=graphics-document]")?.setAttribute("aria-label", label);
-      return;
-    }
-    this.drawnTheme = drawTheme();
-    const dark = this.drawnTheme === "dark" ? page.dark : {};
-    const spec = JSON.parse(JSON.stringify(own.spec), (_, value) => (typeof value === "string" && Object.hasOwn(dark, value) ? dark[value] : value));
-    spec.description = label;
-    spec.datasets = { ...spec.datasets, rows };
-    if (this.wide && own.tall) spec.height = 230;
-    for (const param of spec.params ?? []) if (names.includes(param.name)) param.value = wanted[param.name];
-    this.view?.finalize();
-    const embedded = await window.vegaEmbed(this.plot, spec, {
-      mode: "vega-lite",
-      renderer: "svg",
-      config: THEMES[this.drawnTheme],
-      actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
-      downloadFileName: `${own.name}-${this.value}`,
-      tooltip: { theme: this.drawnTheme },
-      logLevel: 1,
-    });
-    this.view = embedded.view;
-    this.plot.querySelector("summary")?.setAttribute("aria-label", "Save this chart as a picture");
-    this.view.addEventListener("click", (_, item) => { if (item?.datum?.model && item.mark?.marktype !== "area") toggle(item.datum.model); });
-  }
+/**
+ * Ends a chart; what it drew stays until something else takes its place.
+ * @param {Element} element
+ */
+export function unmountChart(element) {
+  mounted.get(element)?.view.finalize();
+  mounted.delete(element);
 }

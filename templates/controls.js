@@ -1,56 +1,57 @@
-// ---------------------------------------------------------------- the study page
+// @ts-check
+// What a reader chooses on a study's page.
 
-// What each figure's own selectors say.
-const picks = new Map();
-const panels = all(".panel").map(element => new Panel(element));
-const refreshAll = () => Promise.all(panels.map(panel => panel.refresh()));
-themeListeners.push(refreshAll);
+import { all, find } from "./dom.js";
+import { page } from "./page.js";
+import { chartOf, chosen, hidePanels, refreshAll } from "./panels.js";
 
 for (const name of ["view", "site"]) {
   for (const radio of all(`input[name=${name}]`)) {
     radio.checked = radio.value === chosen[name];
     radio.addEventListener("change", () => {
       chosen[name] = radio.value;
-      document.getElementById(`${name}-about`).textContent = page.about[radio.value] ?? "";
+      find(`#${name}-about`).textContent = page.about[radio.value] ?? "";
       refreshAll();
     });
   }
 }
 
+/** @type {any} */
 const baselines = document.getElementById("baselines");
 if (baselines) {
   baselines.checked = true;
   baselines.addEventListener("change", () => {
     chosen.baselines = baselines.checked ? "with" : "without";
-    document.querySelector(".legend").classList.toggle("without", !baselines.checked);
+    find(".legend").classList.toggle("without", !baselines.checked);
     for (const name of page.baselines) if (!baselines.checked) chosen.highlight.delete(name);
     hidePanels();
     showHighlight();
   });
 }
 
+/** @type {any} */
 const slider = document.getElementById("moment");
 function setMoment(number) {
   chosen.moment = number;
   slider.value = number;
   const { label } = page.moments[number];
   slider.setAttribute("aria-valuetext", label);
-  document.getElementById("moment-label").textContent = label;
+  find("#moment-label").textContent = label;
   return refreshAll();
 }
 if (slider) {
-  const play = document.querySelector("button.play");
+  const play = find("button.play");
   let timer = null;
   const stop = () => {
     clearInterval(timer);
     timer = null;
-    play.firstElementChild.textContent = "▶";
+    find("span", play).textContent = "▶";
     play.setAttribute("aria-label", "Play through training");
   };
   slider.addEventListener("input", () => { stop(); setMoment(Number(slider.value)); });
   play.addEventListener("click", () => {
     if (timer) return stop();
-    play.firstElementChild.textContent = "❚❚";
+    find("span", play).textContent = "❚❚";
     play.setAttribute("aria-label", "Stop");
     const last = page.moments.length - 1;
     setMoment(chosen.moment === last ? 0 : chosen.moment + 1);
@@ -66,12 +67,12 @@ function toggle(model) {
   showHighlight();
 }
 function showHighlight() {
-  for (const button of all("button.model")) button.setAttribute("aria-pressed", chosen.highlight.has(button.dataset.model));
+  for (const button of all("button.model")) button.setAttribute("aria-pressed", String(chosen.highlight.has(button.dataset.model)));
   for (const button of all("button.role-name")) {
     const own = Object.keys(page.roles).filter(model => page.roles[model] === button.dataset.role);
-    button.setAttribute("aria-pressed", chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model)));
+    button.setAttribute("aria-pressed", String(chosen.highlight.size === own.length && own.every(model => chosen.highlight.has(model))));
   }
-  document.querySelector(".legend").classList.toggle("some", chosen.highlight.size > 0);
+  find(".legend").classList.toggle("some", chosen.highlight.size > 0);
   refreshAll();
 }
 for (const button of all("button.model")) button.addEventListener("click", () => toggle(button.dataset.model));
@@ -84,29 +85,10 @@ for (const button of all("button.role-name")) {
 }
 addEventListener("keydown", event => { if (event.key === "Escape" && chosen.highlight.size) { chosen.highlight.clear(); showHighlight(); } });
 
-// A selector chooses rows by a column, or (with data-shows) which panels are seen.
-for (const select of all("select[data-figure]")) {
-  const own = picks.get(select.dataset.figure) ?? {};
-  picks.set(select.dataset.figure, own);
-  own[select.dataset.pick] = select.value;
-  select.addEventListener("change", () => {
-    own[select.dataset.pick] = select.value;
-    if (select.dataset.shows) hidePanels();
-    for (const panel of panels) if (panel.id === select.dataset.figure) panel.refresh();
-  });
-}
-
-function hidePanels() {
-  const shows = new Map(all("select[data-shows]").map(select => [select.dataset.figure, JSON.parse(select.dataset.shows)[select.value]]));
-  for (const panel of panels) {
-    const wanted = shows.get(panel.id)?.includes(panel.value) ?? true;
-    panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model)));
-    if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
-  }
-}
-hidePanels();
+addEventListener("press-model", event => toggle(/** @type {CustomEvent} */ (event).detail));
 
 // On a narrow screen the legend would cover the charts: it starts folded there.
+/** @type {any} */
 const legend = document.querySelector(".legend");
 const narrow = matchMedia("(max-width: 1079px)");
 const foldLegend = () => { if (legend) legend.open = !narrow.matches; };
@@ -114,50 +96,28 @@ narrow.addEventListener("change", foldLegend);
 foldLegend();
 
 // There the controls stay on top, and what a link leads to must not hide under them.
+/** @type {HTMLElement | null} */
 const controls = document.querySelector(".controls");
 if (controls) {
   new ResizeObserver(() => {
     const covered = narrow.matches && !legend?.open ? `${controls.offsetHeight + 12}px` : "";
-    root.style.scrollPaddingTop = covered;
+    document.documentElement.style.scrollPaddingTop = covered;
   }).observe(controls);
 }
 
-const watcher = new IntersectionObserver(entries => {
-  for (const entry of entries) {
-    const panel = entry.target.panel;
-    panel.near = entry.isIntersecting;
-    if (panel.near && panel.stale) panel.refresh();
-  }
-}, { rootMargin: "500px 0px" });
-for (const panel of panels) {
-  panel.element.panel = panel;
-  watcher.observe(panel.element);
-}
-
-// Paper shows every chart, and in ink on white. The browser waits for no data, so they are fetched while it is idle.
-const opened = [];
-addEventListener("beforeprint", () => {
-  printing = true;
-  for (const lid of all("details.more:not([open])")) { lid.open = true; opened.push(lid); }
-  refreshAll();
-});
-addEventListener("afterprint", () => {
-  printing = false;
-  for (const lid of opened.splice(0)) lid.open = false;
-  refreshAll();
-});
-const idle = () => new Promise(done => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
+// The browser waits for no data before it prints, so they are fetched while it is idle.
+const idle = () => new Promise(done => ("requestIdleCallback" in window ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
 addEventListener("load", async () => {
-  for (const id of Object.keys(page.scripts)) {
+  for (const id of page.charts ?? []) {
     await idle();
-    await figure(id).catch(() => {});
+    await chartOf(id).load().catch(() => {});
   }
-  root.classList.add("all-data");
+  document.documentElement.classList.add("all-data");
 });
 
-const links = new Map(all(".contents a").map(link => [link.hash.slice(1), link]));
+const links = new Map(all(".contents a").map(link => [String(link.getAttribute("href")).slice(1), link]));
 const reading = new IntersectionObserver(entries => {
-  for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", entry.isIntersecting);
+  for (const entry of entries) links.get(entry.target.id)?.setAttribute("aria-current", String(entry.isIntersecting));
 }, { rootMargin: "-15% 0px -70% 0px" });
 for (const section of all("main > section[id]")) reading.observe(section);
 
@@ -169,4 +129,3 @@ function revealTarget() {
 }
 addEventListener("hashchange", revealTarget);
 revealTarget();
-showTheme();

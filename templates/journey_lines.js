@@ -1,20 +1,43 @@
-// ---------------------------------------------------------------- journeys: profiles of the chosen token
+// @ts-check
+// Journeys: profiles of the chosen token.
 
-// The lines of the profiles: the token of side A in every model, or that of both sides.
-journeyViews.followed = app => {
+import { labelChart, mountChart } from "./charts.js";
+import { all, find, make } from "./dom.js";
+import { explorer } from "./explorer.js";
+import { bareToken, placeName, placeShort } from "./journey.js";
+import { swatch } from "./journey_choose.js";
+import { short, whole } from "./numbers.js";
+import { plain, tokenNode } from "./tokens.js";
+
+/**
+ * @typedef {{ data: import("./journey.js").Journey, token: import("./journey.js").Token, label: string, side?: import("./journey.js").SideName, style: import("./journey.js").Style | null }} Line
+ */
+/**
+ * The lines of the profiles: the token of side A in every model, or that of both sides.
+ * @param {import("./journey.js").App} app
+ * @returns {Line[]}
+ */
+export function followed(app) {
   const { sides } = app;
   if (app.comparing) {
-    return Object.entries(sides).map(([name, side]) => ({ data: side.data, token: side.token, label: `${name.toUpperCase()} · ${side.model}`, side: name, style: null }));
+    return app.both.map((side, i) => ({ data: side.data, token: side.token, label: `${"AB"[i]} · ${side.model}`, side: i ? "b" : "a", style: null }));
   }
-  return app.others.map(data => ({ data, token: data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data), label: data.model, style: app.styleOf(data.model) })).filter(line => line.token);
-};
+  return app.others.flatMap(data => {
+    const token = data === sides.a.data ? sides.a.token : data.twin(sides.a.token, sides.a.data);
+    return token ? [{ data, token, label: data.model, style: app.styleOf(data.model) }] : [];
+  });
+}
 
-journeyViews.lines = (holder, app) => {
+/**
+ * @param {HTMLElement} holder
+ * @param {import("./journey.js").App} app
+ */
+export function showLines(holder, app) {
   const { shared, sides } = app;
-  const lines = journeyViews.followed(app);
+  const lines = followed(app);
   const missing = app.comparing ? [] : app.others.filter(data => !lines.some(line => line.data === data));
-  document.getElementById("profile-title").textContent = app.comparing ? "The two chosen tokens" : "The chosen token in every model";
-  document.querySelector("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same place of the same text in each model of the study. Press a point to choose its layer.";
+  find("#profile-title").textContent = app.comparing ? "The two chosen tokens" : "The chosen token in every model";
+  find("#profile > .lead").textContent = app.comparing ? "A and B, each in its own model. Press a point to choose its layer." : "The same place of the same text in each model of the study. Press a point to choose its layer.";
   const one = lines.every(line => line.data.stretch("path").length === lines[0].data.stretch("path").length);
   const charts = [
     { column: shared.measure, title: shared.measure === "cosine" ? "Cosine to its own vocabulary vector" : "Distance to its own vocabulary vector", wide: true },
@@ -24,87 +47,80 @@ journeyViews.lines = (holder, app) => {
     { column: "step_cosine", title: "Cosine of state and state before" },
   ];
   const legend = make("p", { class: "line-names" }, lines.map(line => make("span", { class: line.side ? `line-${line.side}` : undefined },
-    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}${!app.comparing && bareToken(line.token.token) !== bareToken(sides.a.token.token) ? ", the piece in which it ends" : ""}` }))),
+    line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side?.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}${!app.comparing && bareToken(line.token.token) !== bareToken(sides.a.token.token) ? ", the piece in which it ends" : ""}` }))),
     missing.map(data => make("span", { class: "missing" }, swatch(app.styleOf(data.model)), make("b", { text: data.model }), make("small", { text: " has no such token in this text" }))));
-  const grid = make("div", { class: "line-charts" });
-  holder.replaceChildren(legend, grid);
-  for (const chart of charts) {
-    const figure = make("figure", { class: chart.wide ? "broad" : undefined }, make("figcaption", { text: chart.title }));
-    grid.append(figure);
-    drawLines(figure, chart, lines, app, one);
-  }
-  document.querySelector("#profile details .scroll").replaceChildren(profileTable(lines, app));
-};
+  // the charts stay and take on other rows
+  const figures = charts.map((chart, i) => all("figure", holder)[i] ?? make("figure", { class: chart.wide ? "broad" : undefined }, make("figcaption"), make("div", { class: "plot" })));
+  if (!holder.children.length) holder.append(legend, make("div", { class: "line-charts" }, figures));
+  else find(".line-names", holder).replaceWith(legend);
+  charts.forEach((chart, i) => {
+    find("figcaption", figures[i]).textContent = chart.title;
+    drawLines(find("div.plot", figures[i]), chart, lines, app, one);
+  });
+  find("#profile details .scroll").replaceChildren(profileTable(lines, app));
+}
 
-function drawLines(figure, chart, lines, app, oneDepth) {
+// Where the state after the closing norm stands: to the right of the last block, which is at depth 1.
+const CLOSING = 1.09;
+
+/**
+ * @param {HTMLElement} plot
+ * @param {{ column: string, title: string, wide?: boolean, rank?: boolean, share?: boolean }} chart
+ * @param {Line[]} lines
+ * @param {import("./journey.js").App} app
+ * @param {boolean} oneDepth whether all models have as many layers
+ */
+function drawLines(plot, chart, lines, app, oneDepth) {
   const { shared, sides } = app;
   const series = lines.map(line => ({
     ...line,
-    points: line.data.stretch(shared.site).map(place => ({ ...place, value: line.data.at(line.token, shared.positions, shared.site, place.key)?.(chart.column) ?? null })).filter(point => point.value !== null),
+    points: line.data.stretch(shared.site).flatMap(place => {
+      const value = line.data.at(line.token, shared.positions, shared.site, place.key)?.(chart.column) ?? null;
+      return value === null ? [] : [{ key: place.key, x: place.key === "final" ? CLOSING : place.depth, value }];
+    }),
   }));
   const values = series.flatMap(line => line.points.map(point => point.value));
-  if (!values.length) { figure.append(make("p", { class: "nothing", text: "No numbers for this choice." })); return; }
-  const width = Math.max(220, figure.clientWidth), height = chart.wide ? 230 : 180;
-  const [left, right, top, bottom] = [42, 14, 10, 34];
+  const label = `${chart.title}: ${series.map(line => `${line.label} ${line.points.map(point => `${placeShort(point.key)} ${short(point.value)}`).join(", ")}`).join("; ")}`;
+  plot.classList.toggle("void", !values.length);
+  plot.dataset.void = "no numbers for this choice";
+  if (!values.length) return labelChart(plot, label);
+  const places = sides.a.data.stretch(shared.site);
+  const now = places.find(place => place.key === sides.a.layer);
   const closing = series.some(line => line.points.some(point => point.key === "final"));
-  const depthX = depth => left + depth * (width - left - right - (closing ? 26 : 0));
-  const x = point => (point.key === "final" ? width - right : depthX(point.depth));
-  let low = Math.min(...values), high = Math.max(...values), ticks;
-  const warp = chart.rank ? value => Math.log1p(value) : value => value;
-  if (chart.rank) {
-    [low, high] = [0, Math.max(10, high)];
-    ticks = [0, 1, 10, 100, 1000, 10000, 100000, 1000000].filter(tick => tick <= high * 1.2);
-    if (ticks.length > 6) ticks = ticks.filter((tick, i) => tick < 2 || i % 2 === 0 || tick === ticks.at(-1));
-  } else {
-    if (chart.share || (low >= 0 && low < 0.4 * high)) low = Math.min(0, low);
-    if (chart.share || (chart.column.includes("cosine") && high > 0.8)) high = 1;
-    const step = 10 ** Math.floor(Math.log10((high - low) / 3 || 1));
-    const size = [1, 2, 5, 10].map(by => by * step).find(by => (high - low) / by <= 5);
-    low = Math.floor(low / size + 1e-9) * size;
-    high = Math.ceil(high / size - 1e-9) * size;
-    ticks = Array.from({ length: Math.round((high - low) / size) + 1 }, (_, i) => low + i * size);
-  }
-  if (low === high) high = low + 1;
-  const share = value => (warp(value) - warp(low)) / (warp(high) - warp(low));
-  const y = value => (chart.rank ? top + share(value) * (height - top - bottom) : height - bottom - share(value) * (height - top - bottom));
-  const layers = series[0].points.length && oneDepth ? series[0].data.stretch(shared.site).filter(place => place.key !== "final") : null;
-  const every = layers ? Math.ceil(layers.length / Math.max(3, (width - left) / 34)) : 1;
-  const across = layers ? layers.filter((_, i) => i % every === 0).map(place => [depthX(place.depth), placeShort(place.key)]) : [0, 0.25, 0.5, 0.75, 1].map(depth => [depthX(depth), depth]);
-  const svg = make("svg:svg", { class: "lines-chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${chart.title}: ${series.map(line => `${line.label} ${line.points.map(point => `${placeShort(point.key)} ${short(point.value)}`).join(", ")}`).join("; ")}` },
-    ticks.map(tick => [make("svg:line", { class: "rule", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }), make("svg:text", { class: "tick end", x: left - 6, y: y(tick) + 4, text: chart.rank ? (tick >= 1000 ? `${tick / 1000}k` : tick) : short(tick) })]),
-    across.map(([at, text]) => make("svg:text", { class: "tick middle", x: at, y: height - bottom + 15, text })),
-    closing ? make("svg:text", { class: "tick middle", x: width - right - 2, y: height - bottom + 15, text: "norm" }) : null,
-    make("svg:text", { class: "tick middle", x: (left + width - right) / 2, y: height - 4, text: layers ? "layer" : "depth: layer / layers" }));
-  const now = sides.a.data.stretch(shared.site).find(place => place.key === sides.a.layer);
-  if (now) svg.append(make("svg:line", { class: "now", x1: x(now), x2: x(now), y1: top - 4, y2: height - bottom }));
-  const here = line => (line.side ? sides[line.side].layer : line.data === sides.a.data ? sides.a.layer : null);
-  for (const line of [...series].reverse()) {
-    const css = line.style ? `--light:${line.style.light};--dark:${line.style.dark}` : undefined;
-    const group = make("svg:g", { class: `styled${line.side ? ` line-${line.side}` : ""}${line.data === sides.a.data && !line.side ? " main" : ""}`, style: css });
-    const course = line.points.filter(point => point.key !== "final");
-    const last = line.points.find(point => point.key === "final");
-    group.append(make("svg:path", { class: "course", d: course.map((point, i) => `${i ? "L" : "M"}${x(point).toFixed(1)} ${y(point.value).toFixed(1)}`).join(""), "stroke-dasharray": line.style?.dash.length ? line.style.dash.join(" ") : undefined }));
-    if (last && course.length) group.append(make("svg:path", { class: "course to-final", d: `M${x(course.at(-1))} ${y(course.at(-1).value)}L${x(last)} ${y(last.value)}` }));
-    for (const point of line.points) group.append(make("svg:circle", { cx: x(point).toFixed(1), cy: y(point.value).toFixed(1), r: point.key === here(line) ? 5 : 3.2, class: point.key === "final" ? "hollow" : undefined }));
-    svg.append(group);
-  }
-  const main = series.find(line => line.data === sides.a.data) ?? series[0];
-  const nearestTo = event => {
-    const at = event.clientX - svg.getBoundingClientRect().left;
-    return main.points.reduce((best, point) => (!best || Math.abs(x(point) - at) < Math.abs(x(best) - at) ? point : best), null);
-  };
-  svg.addEventListener("click", event => { const point = nearestTo(event); if (point) app.choose({ layer: point.key }, "a"); });
-  tipped(svg, event => {
-    const point = nearestTo(event);
-    if (!point) return null;
-    return [make("b", { text: placeName(point.key) }), ...series.map(line => {
-      const own = line.points.reduce((best, one) => (!best || Math.abs(x(one) - x(point)) < Math.abs(x(best) - x(point)) ? one : best), null);
-      return own ? [`${line.label}${own.key === point.key ? "" : `, ${placeName(own.key)}`}`, chart.rank ? whole(own.value) : short(own.value)] : [line.label, "–"];
-    })];
+  let low = Math.min(...values), high = Math.max(...values);
+  if (chart.share || (low >= 0 && low < 0.4 * high)) low = 0;
+  if (chart.rank) high = Math.max(10, high);
+  else if (chart.share || (chart.column.includes("cosine") && high > 0.8)) high = 1;
+  const main = series.find(line => line.data === sides.a.data && line.points.length) ?? series.find(line => line.points.length);
+  const tip = (/** @type {{ key: string, x: number }} */ { key, x }) => Object.fromEntries([["title", placeName(key)], ...series.map(line => {
+    const [own] = [...line.points].sort((one, other) => Math.abs(one.x - x) - Math.abs(other.x - x));
+    return own ? [`${line.label}${own.key === key ? "" : `, ${placeName(own.key)}`}`, chart.rank ? whole(own.value) : short(own.value)] : [line.label, "–"];
+  })]);
+  const rows = [...series].reverse().flatMap((line, number) => line.points.map((point, i) => ({
+    line: number, hue: line.side ? `side ${line.side}` : `model ${line.data.model}`, x: point.x, value: point.value, place: point.key,
+    here: point.key === (line.side ? sides[line.side]?.layer : line.data === sides.a.data ? sides.a.layer : null),
+    main: line === main, strong: !line.side && line.data === sides.a.data,
+    closing: point.key === "final", tail: line.points[line.points.length - 1].key === "final" && i >= line.points.length - 2,
+    tip: line === main ? tip(point) : null,
+  })));
+  mountChart(plot, explorer.specs[chart.rank ? "rank" : "value"], rows, {
+    label,
+    file: `${chart.column}-${plain(sides.a.token.token, 30)}`,
+    signals: {
+      low, high: high === low ? low + 1 : high, at: now ? (now.key === "final" ? CLOSING : now.depth) : -1, end: closing ? CLOSING : 1,
+      layers: oneDepth ? Math.max(...places.map(place => place.layer)) : 0,
+      ticks: [...(oneDepth ? places.filter(place => place.key !== "final").map(place => place.depth) : [0, 0.25, 0.5, 0.75, 1]), ...(closing ? [CLOSING] : [])],
+    },
+    dark: explorer.dark,
+    height: chart.wide ? 190 : 140,
+    press: row => { if (row.place) app.choose({ layer: row.place }, "a"); },
   });
-  figure.append(svg);
 }
 
+/**
+ * @param {Line[]} lines
+ * @param {import("./journey.js").App} app
+ */
 function profileTable(lines, app) {
   const { shared } = app;
   const columns = ["cosine", "distance", "rank_cosine", "rank_distance", "norm", "step_length", "step_cosine", "turnover_cosine", "turnover_distance"];

@@ -1,6 +1,19 @@
-// ---------------------------------------------------------------- journeys: the nearest tokens, and the strip of cells
+// @ts-check
+// Journeys: the nearest tokens, and the strip of cells.
 
-journeyViews.near = (slot, side, app, name) => {
+import { all, make } from "./dom.js";
+import { tipped } from "./explorer.js";
+import { placeName, placeShort } from "./journey.js";
+import { short, whole } from "./numbers.js";
+import { plain, tokenNode } from "./tokens.js";
+
+/**
+ * @param {HTMLElement} slot
+ * @param {import("./journey.js").Side} side
+ * @param {import("./journey.js").App} app
+ * @param {import("./journey.js").SideName} name
+ */
+export function showNear(slot, side, app, name) {
   const { shared } = app;
   const { data, token } = side;
   const places = data.stretch(shared.site);
@@ -12,9 +25,9 @@ journeyViews.near = (slot, side, app, name) => {
     return;
   }
   const top = Math.max(...columns.map(column => column.list.length));
-  const values = columns.flatMap(column => column.list.map(one => one[shared.measure])).filter(value => value !== null);
+  const values = columns.flatMap(column => column.list.map(one => one[shared.measure])).flatMap(value => value ?? []);
   const low = Math.min(...values), high = Math.max(...values);
-  const strength = value => (value === null || high === low ? 0 : shared.measure === "cosine" ? (value - low) / (high - low) : (high - value) / (high - low));
+  const strength = (/** @type {number | null} */ value) => (value === null || high === low ? 0 : shared.measure === "cosine" ? (value - low) / (high - low) : (high - value) / (high - low));
   const pick = key => app.choose({ layer: key }, name, `${name}.column.${key}`);
 
   const heads = columns.map((column, i) => {
@@ -69,19 +82,25 @@ journeyViews.near = (slot, side, app, name) => {
   slot.replaceChildren(...head, scroll);
   scroll.scrollLeft = left;
   drawRibbons(ribbons, sheet, columns, token);
-  const shown = table.querySelector("thead th.on");
+  const shown = /** @type {HTMLElement | null} */ (table.querySelector("thead th.on"));
   if (shown && scroll.scrollWidth > scroll.clientWidth) {
     const a = shown.offsetLeft, b = a + shown.offsetWidth;
     if (a < scroll.scrollLeft + 40 || b > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = a - scroll.clientWidth / 2;
   }
-};
+}
 
-// A line for each token that is listed at two layers in a row, from the one cell to the other.
+/**
+ * A line for each token that is listed at two layers in a row, from the one cell to the other.
+ * @param {SVGElement} svg
+ * @param {HTMLElement} sheet
+ * @param {{ list: import("./journey.js").Neighbour[] }[]} columns
+ * @param {import("./journey.js").Token} token
+ */
 function drawRibbons(svg, sheet, columns, token) {
   const base = sheet.getBoundingClientRect();
   if (!base.width) return;
-  svg.setAttribute("width", base.width);
-  svg.setAttribute("height", base.height);
+  svg.setAttribute("width", String(base.width));
+  svg.setAttribute("height", String(base.height));
   const rows = all("tbody tr", sheet).map(row => [...row.children].slice(1).map(cell => cell.firstElementChild?.getBoundingClientRect()));
   for (let i = 0; i + 1 < columns.length; i++) {
     for (const [place, one] of columns[i].list.entries()) {
@@ -96,18 +115,25 @@ function drawRibbons(svg, sheet, columns, token) {
   }
 }
 
-// Tokens × layers: one cell for each, coloured by how much of itself a token still is.
-journeyViews.heat = (slot, side, app, name) => {
+/**
+ * Tokens × layers: one cell for each, coloured by how much of itself a token still is.
+ * @param {HTMLElement} slot
+ * @param {import("./journey.js").Side} side
+ * @param {import("./journey.js").App} app
+ * @param {import("./journey.js").SideName} name
+ */
+export function showHeat(slot, side, app, name) {
   const { shared } = app;
   const { data } = side;
   const places = data.stretch(shared.site);
   const column = shared.heat === "rank" ? app.rank : shared.measure;
   const texts = app.comparing ? [side.token.text] : [...data.texts.keys()];
   const tokens = texts.flatMap(text => data.tokens(text));
+  /** @type {(token: import("./journey.js").Token, place: import("./journey.js").Place) => number | null} */
   const value = (token, place) => data.at(token, shared.positions, shared.site, place.key)?.(column) ?? null;
-  const found = [...data.texts.keys()].flatMap(text => data.tokens(text)).flatMap(token => places.map(place => value(token, place))).filter(one => one !== null);
+  const found = [...data.texts.keys()].flatMap(text => data.tokens(text)).flatMap(token => places.map(place => value(token, place))).flatMap(one => one ?? []);
   const most = Math.max(1e-9, ...found), least = Math.min(0, ...found);
-  const strength = one => (column.startsWith("rank") ? 1 - Math.log1p(one) / Math.log1p(Math.max(most, 10)) : column === "distance" ? 1 - one / most : (one - least) / (1 - least));
+  const strength = (/** @type {number} */ one) => (column.startsWith("rank") ? 1 - Math.log1p(one) / Math.log1p(Math.max(most, 10)) : column === "distance" ? 1 - one / most : (one - least) / (1 - least));
   const text = one => (one === null ? "–" : column.startsWith("rank") ? (one >= 10000 ? `${Math.round(one / 1000)}k` : one >= 1000 ? `${(one / 1000).toFixed(1)}k` : String(one)) : short(one, 2).replace(/^0\./, "."));
   if (!places.length) { slot.replaceChildren(make("p", { class: "nothing", text: "This model has no numbers after attention." })); return; }
   const key = (token, place) => `${name}.cell.${token.text}.${token.position}.${place.key}`;
@@ -145,4 +171,4 @@ journeyViews.heat = (slot, side, app, name) => {
       : column === "distance" ? [make("span", { text: "distance 0" }), make("span", { class: "ramp self" }), make("span", { text: short(most) })]
         : [make("span", { text: "cosine 1" }), make("span", { class: "ramp self" }), make("span", { text: short(least) })])));
   [scroll.scrollLeft, scroll.scrollTop] = at;
-};
+}

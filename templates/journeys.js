@@ -1,123 +1,75 @@
-// ---------------------------------------------------------------- the explorer of journeys: what is chosen
+// @ts-check
+// The page of journeys: what is chosen on it, and what follows from that.
 
-// What each figure shows of a side; each is a function (slot, side, app) in a file of its own.
-const journeyViews = {};
+import { all, find, make } from "./dom.js";
+import { explorer, narrowSql, readAddress, writeAddress } from "./explorer.js";
+import { Journey, bareToken } from "./journey.js";
+import { showBar, showChoose, showOwn } from "./journey_choose.js";
+import { followed, showLines } from "./journey_lines.js";
+import { showHeat, showNear } from "./journey_near.js";
+import { showPath } from "./journey_path.js";
+import { onTheme, part } from "./page.js";
 
-const placeKey = (site, layer) => (site === "final" ? "final" : String(layer));
-const placeName = key => (key === "final" ? "after the closing norm" : key === "0" ? "the embedding" : `layer ${key}`);
-const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb" : key);
-const bareToken = token => (token ?? "").replace(/^##|[Ġ▁ ]/g, "").normalize("NFKC").toLowerCase();
+/** @typedef {import("./journey.js").Side} Side */
+/** @typedef {import("./journey.js").SideName} SideName */
 
-// One journey in one checkpoint: its texts, its places, and rows by what is chosen.
-class Journey {
-  constructor(entry, raw) {
-    Object.assign(this, entry);
-    this.steps = columnsOf(raw.steps);
-    this.near = columnsOf(raw.neighbours);
-    this.paths = columnsOf(raw.paths);
-    this.rows = new Map();
-    this.texts = new Map();
-    this.places = { path: new Map(), attention: new Map() };
-    this.positions = [...new Set(this.steps.positions)];
-    const { text, position, token, token_id, special, followed, positions, site, layer, depth } = this.steps;
-    for (let i = 0; i < this.steps.rows; i++) {
-      const stretch = site[i] === "attention" ? "attention" : "path";
-      const key = placeKey(site[i], layer[i]);
-      this.rows.set(`${text[i]}|${position[i]}|${positions[i]}|${stretch}|${key}`, i);
-      if (!this.texts.has(text[i])) this.texts.set(text[i], new Map());
-      this.texts.get(text[i]).set(position[i], { text: text[i], position: position[i], token: token[i], id: token_id[i], special: !!special[i], followed: !!followed[i] });
-      this.places[stretch].set(key, { key, site: site[i], layer: layer[i], depth: depth[i] });
-    }
-    this.listed = new Map();
-    for (let i = 0; i < (this.near?.rows ?? 0); i++) {
-      const own = this.near;
-      const stretch = own.site[i] === "attention" ? "attention" : "path";
-      const key = `${own.text[i]}|${own.position[i]}|${own.positions[i]}|${stretch}|${placeKey(own.site[i], own.layer[i])}|${own.measure[i]}`;
-      if (!this.listed.has(key)) this.listed.set(key, []);
-      this.listed.get(key).push({ place: own.place[i], id: own.neighbour_id[i], token: own.neighbour[i], cosine: own.cosine[i], distance: own.distance[i] });
-    }
-  }
+/**
+ * What each figure shows of a side.
+ * @type {Record<string, (slot: HTMLElement, side: Side, app: import("./journey.js").App, name: SideName) => void>}
+ */
+const VIEWS = { choose: showChoose, near: showNear, heat: showHeat, path: showPath };
 
-  tokens(text) { return [...(this.texts.get(text) ?? new Map()).values()]; }
-  // The places of a site, first to last; where the model has none after attention, those of its path.
-  stretch(site) { return [...this.places[site].values()]; }
-  placesOf(site) { return this.places[site].size ? this.stretch(site) : this.stretch("path"); }
-  // The place here that is as deep as one of another model.
-  asDeep(place, site) {
-    const own = this.placesOf(site);
-    if (place.key === "final" && own.some(one => one.key === "final")) return "final";
-    return own.filter(one => one.key !== "final").reduce((best, one) => (Math.abs(one.depth - place.depth) < Math.abs(best.depth - place.depth) ? one : best)).key;
-  }
-
-  // The row of numbers of a token at a place, or null.
-  at(token, positions, site, key) {
-    const i = this.rows.get(`${token.text}|${token.position}|${positions}|${site}|${key}`);
-    return i === undefined ? null : name => this.steps[name][i];
-  }
-  nearest(token, positions, site, key, measure) {
-    return this.listed.get(`${token.text}|${token.position}|${positions}|${site}|${key}|${measure}`) ?? [];
-  }
-  // Where each token of a text ends in the text without spaces and special tokens.
-  ends(text) {
-    let written = "";
-    const ends = new Map();
-    for (const token of this.tokens(text)) {
-      if (token.special) continue;
-      written += bareToken(token.token);
-      ends.set(token.position, written.length);
-    }
-    return { written, ends };
-  }
-  // The token of this model at the same place of the same text as another model's: the piece in which it ends. Where
-  // the two do not write the text alike, the one with the same letters, if there is one.
-  twin(token, other) {
-    const [own, its] = [this.ends(token.text), other.ends(token.text)];
-    const end = its.ends.get(token.position);
-    if (bareToken(token.token) && end !== undefined && own.written.slice(0, end) === its.written.slice(0, end)) {
-      return this.tokens(token.text).find(one => own.ends.get(one.position) >= end) ?? null;
-    }
-    const alike = journey => journey.tokens(token.text).filter(one => one.special === token.special && bareToken(one.token) === bareToken(token.token));
-    return alike(this)[alike(other).findIndex(one => one.position === token.position)] ?? null;
-  }
-}
-
-explorers.journeys = async () => {
-  const sides = { a: {}, b: null };
+export async function showJourneys() {
+  /** @type {{ a: Side, b: Side | null }} */
+  const sides = { a: /** @type {any} */ ({}), b: null };
+  /** @type {import("./journey.js").Shared} */
   const shared = { site: "path", measure: "cosine", positions: "without", heat: "rank", last: "with", texts: "over", zoom: "all" };
+  /** @type {Record<string, string[]>} */
   const OPTIONS = { site: ["path", "attention"], measure: ["cosine", "distance"], positions: ["without", "with"], heat: ["rank", "value"], last: ["with", "without"], texts: ["over", "beside"], zoom: ["all", "chosen"] };
+  /** @typedef {{ journey: string, model: string, checkpoint: string, part: string }} Entry */
+  /** @type {Map<string, Promise<Journey>>} */
   const loaded = new Map();
-  const entriesOf = (journey, model) => explorer.entries.filter(entry => entry.journey === journey && (!model || entry.model === model));
-  const load = async entry => {
-    if (!loaded.has(entry.part)) loaded.set(entry.part, part(entry.part).then(raw => new Journey(entry, raw)));
-    return loaded.get(entry.part);
+  /** @type {(journey: string, model?: string) => Entry[]} */
+  const entriesOf = (journey, model) => explorer.entries.filter(/** @type {Entry} */ entry => entry.journey === journey && (!model || entry.model === model));
+  /** @param {Entry} entry */
+  const load = entry => {
+    const known = loaded.get(entry.part) ?? part(entry.part).then(raw => new Journey(entry, raw));
+    loaded.set(entry.part, known);
+    return known;
   };
 
+  /** @type {import("./journey.js").App} */
   const app = {
-    shared, sides, narrow: matchMedia("(max-width: 700px)"),
-    styleOf: model => explorer.models.find(style => style.model === model) ?? { light: "#52525b", dark: "#c4c4cc", dash: [], shape: "circle" },
+    shared, sides,
+    styleOf: model => explorer.models.find((/** @type {import("./journey.js").Style} */ style) => style.model === model) ?? { light: "#52525b", dark: "#c4c4cc", dash: [], shape: "circle" },
     get comparing() { return !!sides.b; },
+    get both() { return sides.b ? [sides.a, sides.b] : [sides.a]; },
     get rank() { return `rank_${shared.measure}`; },
-    // The models of side A's journey, each at the checkpoint of its side or at its last one.
     others: [],
     choose(change, side = null, focus = null) {
       const turned = side && ["journey", "model", "checkpoint"].some(name => name in change);
       const before = side && sides[side];
-      if (side) sides[side] = { ...before, ...change };
+      if (side && before) sides[side] = { ...before, ...change };
       else Object.assign(shared, change);
       // the other side follows to the same depth
       const other = sides[side === "a" ? "b" : "a"];
-      if (side && change.layer && other) other.layer = other.data.asDeep(before.data.placesOf(shared.site).find(place => place.key === change.layer), shared.site);
-      return show(focus, turned ? { [side]: before } : {}).catch(error => document.querySelector(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
+      const layer = before?.data.placesOf(shared.site).find(place => "layer" in change && place.key === change.layer);
+      if (layer && other) other.layer = other.data.asDeep(layer, shared.site);
+      return show(focus, turned ? { [side]: before } : {}).catch(error => find(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
     },
   };
 
-  // Makes a side whole: whatever is not there is replaced by what is nearest to it.
+  /**
+   * Makes a side whole: whatever is not there is replaced by what is nearest to it.
+   * @param {any} side what is known of it
+   * @param {Side | null} [before] what it was, where its journey or model has changed
+   */
   async function settle(side, before) {
     if (!explorer.journeys.includes(side.journey)) side.journey = explorer.journeys[0];
     const models = [...new Set(entriesOf(side.journey).map(entry => entry.model))];
     if (!models.includes(side.model)) side.model = models[0];
     const entries = entriesOf(side.journey, side.model);
-    const entry = entries.find(one => one.checkpoint === side.checkpoint) ?? entries.at(-1);
+    const entry = entries.find(one => one.checkpoint === side.checkpoint) ?? entries[entries.length - 1];
     side.checkpoint = entry.checkpoint;
     side.data = await load(entry);
     const was = before?.data?.placesOf(shared.site).find(place => place.key === before.layer);
@@ -129,104 +81,114 @@ explorers.journeys = async () => {
     }
     if (side.token) side.token = side.data.texts.get(side.token.text)?.get(side.token.position);
     if (!side.token) {
-      const all = [...side.data.texts.keys()].flatMap(text => side.data.tokens(text));
+      const data = /** @type {Journey} */ (side.data);
+      const all = [...data.texts.keys()].flatMap(text => data.tokens(text));
       const words = all.filter(one => !one.special);
       side.token = words.find(one => one.followed && /\p{L}{3}/u.test(one.token)) ?? words.find(one => one.followed) ?? words[0] ?? all[0];
     }
   }
 
   let turn = 0;
-  // Shows what is chosen; before: what a side was, by its name, where its journey or model has changed.
+  /**
+   * Shows what is chosen.
+   * @param {string | null} focus see App.choose
+   * @param {{ a?: Side | null, b?: Side | null }} before what a side was, where its journey or model has changed
+   */
   async function show(focus = null, before = {}) {
     const own = ++turn;
     await settle(sides.a, before.a);
     if (sides.b) await settle(sides.b, before.b);
     const { data } = sides.a;
-    for (const name of Object.keys(OPTIONS)) if (!OPTIONS[name].includes(shared[name])) shared[name] = OPTIONS[name][0];
-    const attention = data.places.attention.size > 0 || sides.b?.data.places.attention.size > 0;
-    if (!attention) shared.site = "path";
+    const asked = /** @type {Record<string, string>} */ (shared);
+    for (const name of Object.keys(OPTIONS)) if (!OPTIONS[name].includes(asked[name])) asked[name] = OPTIONS[name][0];
+    if (!hasAttention()) shared.site = "path";
     if (!data.positions.includes(shared.positions) && !sides.b?.data.positions.includes(shared.positions)) shared.positions = data.positions[0];
-    for (const side of both()) {
+    for (const side of app.both) {
       const places = side.data.placesOf(shared.site);
       if (places.some(place => place.key === side.layer)) continue;
       const blocks = places.filter(place => place.key !== "final");
-      side.layer = (side.layer === "0" ? blocks[0] : blocks.at(-1)).key;
+      side.layer = (side.layer === "0" ? blocks[0] : blocks[blocks.length - 1]).key;
     }
     const models = [...new Set(entriesOf(sides.a.journey).map(entry => entry.model))];
     app.others = await Promise.all(models.map(model => {
       const entries = entriesOf(sides.a.journey, model);
-      return model === sides.a.model ? data : load(entries.find(entry => entry.checkpoint === sides.a.checkpoint) ?? entries.at(-1));
+      return model === sides.a.model ? data : load(entries.find(entry => entry.checkpoint === sides.a.checkpoint) ?? entries[entries.length - 1]);
     }));
     if (own === turn) draw(focus);
   }
 
+  /** @param {string | null} [focus] */
   function draw(focus) {
-    const key = focus ?? document.activeElement?.dataset?.key;
-    document.querySelector(".stage").classList.toggle("comparing", app.comparing);
-    journeyViews.bar(document.querySelector(".bar"), app, { swap, attention: hasAttention(), positions: positionsOf() });
+    const key = focus ?? /** @type {HTMLElement | null} */ (document.activeElement)?.dataset?.key;
+    find(".stage").classList.toggle("comparing", app.comparing);
+    showBar(find(".bar"), app, { swap, attention: hasAttention(), positions: positionsOf() });
     for (const slot of all(".slot")) {
-      const side = sides[slot.dataset.side];
+      const name = /** @type {SideName} */ (slot.dataset.side);
+      const side = sides[name];
       slot.hidden = !side;
-      if (side) journeyViews[slot.dataset.part](slot, side, app, slot.dataset.side, explorer);
+      if (side) VIEWS[String(slot.dataset.part)](slot, side, app, name);
       else slot.replaceChildren();
     }
-    journeyViews.own(app);
-    journeyViews.lines(document.querySelector(".lines"), app);
+    showOwn(app);
+    showLines(find(".lines"), app);
     sql();
     address();
-    if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: !focus });
+    if (key) /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus({ preventScroll: !focus });
   }
-  const both = () => [sides.a, ...(sides.b ? [sides.b] : [])];
-  const hasAttention = () => both().some(side => side.data.places.attention.size > 0);
-  const positionsOf = () => [...new Set(both().flatMap(side => side.data.positions))];
+  const hasAttention = () => app.both.some(side => side.data.places.attention.size > 0);
+  const positionsOf = () => [...new Set(app.both.flatMap(side => side.data.positions))];
 
+  // Begins to compare, or ends it.
   function swap() {
     if (sides.b) { sides.b = null; return show("compare"); }
-    const { data, ...own } = sides.a;
-    sides.b = { ...own };
+    const own = sides.a, { data } = own;
+    const side = sides.b = { ...own };
     const texts = [...data.texts.keys()];
     const other = entriesOf(own.journey).find(entry => entry.model !== own.model);
     // what a reader most likely wants beside it: the other text of a homonym, or else the other model
     if (texts.length > 1) {
       const next = texts[(texts.indexOf(own.token.text) + 1) % texts.length];
       const same = data.tokens(next).find(one => bareToken(one.token) === bareToken(own.token.token));
-      sides.b.token = same ?? data.tokens(next).find(one => one.followed && !one.special) ?? data.tokens(next)[0];
+      side.token = same ?? data.tokens(next).find(one => one.followed && !one.special) ?? data.tokens(next)[0];
       return show("compare");
     }
     if (!other) return show("compare");
-    const before = { ...sides.b, data };
-    Object.assign(sides.b, { model: other.model, checkpoint: undefined });
+    const before = { ...side };
+    Object.assign(side, { model: other.model, checkpoint: undefined });
     return show("compare", { b: before });
   }
 
   function sql() {
     const sites = shared.site === "attention" ? ["attention"] : ["embedding", "block", "final"];
-    const of = side => ({ model: side.model, checkpoint: side.checkpoint });
+    const of = (/** @type {{ model: string, checkpoint: string }} */ side) => ({ model: side.model, checkpoint: side.checkpoint });
     const here = { positions: shared.positions, site: sites };
-    narrowSql("neighbours", both().map(side => ({ ...of(side), journey: side.journey, text: side.token.text, position: side.token.position, ...here, measure: shared.measure })), document.getElementById("nearest"));
-    narrowSql("journeys", both().map(side => ({ ...of(side), journey: side.journey, text: app.comparing ? side.token.text : undefined, ...here })), document.getElementById("strip"));
-    const lines = journeyViews.followed(app).map(({ data, token }) => ({ ...of(data), journey: data.journey, text: token.text, position: token.position, ...here }));
-    narrowSql("journeys", lines, document.getElementById("profile"));
-    narrowSql("journey-paths", both().map(side => ({ ...of(side), item: side.journey, projection: shared.last === "with" ? "pca-joint" : "pca-joint-without-last" })), document.getElementById("path"));
+    narrowSql("neighbours", app.both.map(side => ({ ...of(side), journey: side.journey, text: side.token.text, position: side.token.position, ...here, measure: shared.measure })), find("#nearest"));
+    narrowSql("journeys", app.both.map(side => ({ ...of(side), journey: side.journey, text: app.comparing ? side.token.text : undefined, ...here })), find("#strip"));
+    const lines = followed(app).map(({ data, token }) => ({ ...of(data), journey: data.journey, text: token.text, position: token.position, ...here }));
+    narrowSql("journeys", lines, find("#profile"));
+    narrowSql("journey-paths", app.both.map(side => ({ ...of(side), item: side.journey, projection: shared.last === "with" ? "pca-joint" : "pca-joint-without-last" })), find("#path"));
   }
 
   function address() {
-    const of = (side, prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position, [`${prefix}layer`]: side.layer };
+    const of = (/** @type {Side | null} */ side, /** @type {string} */ prefix) => side && { [`${prefix}journey`]: side.journey, [`${prefix}model`]: side.model, [`${prefix}checkpoint`]: side.checkpoint, [`${prefix}text`]: side.token.text, [`${prefix}token`]: side.token.position, [`${prefix}layer`]: side.layer };
     writeAddress({ ...of(sides.a, ""), ...shared, ...of(sides.b, "b.") });
   }
   function fromAddress() {
     const given = readAddress();
+    /** @type {(prefix: string) => any} */
     const of = prefix => ({
       journey: given[`${prefix}journey`], model: given[`${prefix}model`], checkpoint: given[`${prefix}checkpoint`], layer: given[`${prefix}layer`],
       token: given[`${prefix}token`] === undefined ? undefined : { text: Number(given[`${prefix}text`] ?? 0), position: Number(given[`${prefix}token`]) },
     });
     sides.a = of("");
     sides.b = given["b.journey"] ? of("b.") : null;
-    for (const name of Object.keys(shared)) if (given[name] !== undefined) shared[name] = given[name];
+    for (const name of Object.keys(shared)) if (given[name] !== undefined) Object.assign(shared, { [name]: given[name] });
     return show();
   }
   addEventListener("hashchange", () => { if (location.hash.includes("=")) fromAddress(); });
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => draw());
+  onTheme(() => draw());
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; requestAnimationFrame(() => draw()); } });
   await fromAddress();
-};
+}

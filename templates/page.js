@@ -1,14 +1,63 @@
-// The page's own script. It runs in one function together with the Vega bundle; THEMES comes from the Python side.
-// It holds no rules about numbers: it picks the rows that the controls ask for, and looks up axis and sentence.
+// @ts-check
+// What every page has: its theme, paper, and buttons that copy.
+
+import { all, find } from "./dom.js";
 
 const root = document.documentElement;
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const theme = () => root.dataset.theme ?? (systemDark.matches ? "dark" : "light");
+/** @returns {"light" | "dark"} */
+const theme = () => /** @type {any} */ (root.dataset.theme ?? (systemDark.matches ? "dark" : "light"));
+
+// Paper shows every chart, and in ink on white. Who listens to the same events later finds this already said.
+let printing = false;
+export const isPrinting = () => printing;
+export const drawTheme = () => (printing ? "light" : theme());
+addEventListener("beforeprint", () => { printing = true; });
+addEventListener("afterprint", () => { printing = false; });
+
+// What this page has to show: what its controls say, or what there is to choose from.
+const pageElement = document.getElementById("page");
+/** @type {any} */
+export const page = pageElement ? JSON.parse(String(pageElement.textContent)) : {};
+// A colour of the light theme, or the one that stands for it in the dark theme.
+/** @param {string} colour @returns {string} */
+export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
+
+// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
+/** @type {Map<string, Promise<any>>} */
+const parts = new Map();
+/** @type {Map<string, (value: any) => void>} */
+const awaited = new Map();
+window.reporterPart = (name, value) => awaited.get(name)?.(value);
+/**
+ * What is in data/NAME.js; it is loaded once.
+ * @param {string} name
+ * @returns {Promise<any>}
+ */
+export function part(name) {
+  const known = parts.get(name);
+  if (known) return known;
+  const loading = new Promise((resolve, reject) => {
+    awaited.set(name, resolve);
+    const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
+    script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
+    script.addEventListener("load", () => script.remove());
+    document.head.append(script);
+  });
+  parts.set(name, loading);
+  return loading;
+}
 
 // ---------------------------------------------------------------- theme, copying: every page has them
 
-const themeListeners = [];
+/** @type {(() => void)[]} */
+const listeners = [];
+/**
+ * Calls a function whenever the theme has changed.
+ * @param {() => void} listener
+ */
+export const onTheme = listener => listeners.push(listener);
+/** @param {"light" | "dark"} name */
 function setTheme(name) {
   root.dataset.theme = name;
   try { localStorage.setItem("reporter-theme", name); } catch { /* storage may be forbidden */ }
@@ -17,33 +66,22 @@ function setTheme(name) {
 function showTheme() {
   for (const button of all("button.theme")) {
     button.setAttribute("aria-label", `Switch to the ${theme() === "dark" ? "light" : "dark"} theme`);
-    button.querySelector(".theme-name").textContent = theme() === "dark" ? "Light" : "Dark";
+    find(".theme-name", button).textContent = theme() === "dark" ? "Light" : "Dark";
   }
-  for (const listener of themeListeners) listener();
+  for (const listener of listeners) listener();
 }
 for (const button of all("button.theme")) button.addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
 systemDark.addEventListener("change", () => { if (!root.dataset.theme) showTheme(); });
 
 for (const button of all("button.copy")) {
   button.addEventListener("click", async () => {
-    const code = button.parentElement.querySelector("code");
+    const code = find("code", /** @type {HTMLElement} */ (button.parentElement));
     let done = false;
-    try { await navigator.clipboard.writeText(code.textContent); done = true; } catch {
-      getSelection().selectAllChildren(code);  // at least one key press away
+    try { await navigator.clipboard.writeText(String(code.textContent)); done = true; } catch {
+      getSelection()?.selectAllChildren(code);  // at least one key press away
     }
     button.textContent = done ? "Copied" : "Selected";
     setTimeout(() => { button.textContent = "Copy"; }, 1600);
   });
 }
-
-// ---------------------------------------------------------------- what the controls say
-
-const pageElement = document.getElementById("page");
-const page = pageElement
-  ? JSON.parse(pageElement.textContent)
-  : { views: [], moments: [], about: {}, dark: {}, roles: {}, baselines: [], scripts: {} };
-const chosen = {
-  view: page.views[0], site: "path", moment: page.moments.length - 1, baselines: "with", highlight: new Set(),
-};
-let printing = false;
-const drawTheme = () => (printing ? "light" : theme());
+showTheme();

@@ -1,11 +1,41 @@
-// ---------------------------------------------------------------- points: a picture of vectors that can be turned and searched
+// @ts-check
+// A picture of vectors as points, that can be turned and searched.
+
+import { all, element, make } from "./dom.js";
+import { number } from "./numbers.js";
+import { isPrinting, page, twin } from "./page.js";
+import { isolated, phrase, plain, tokenNode } from "./tokens.js";
 
 const AXES = { xyz: ["x", "y", "z"], xy: ["x", "y"], xz: ["x", "z"], yz: ["y", "z"] };
 const MOST_NAMED = 24;
 
-class Points {
-  constructor(plot, reading, exhibit) {
-    Object.assign(this, { plot, exhibit, options: exhibit.options, hidden: new Set(), turn: [-0.55, 0.35], zoom: 1, shift: [0, 0], at: null, found: [] });
+/** @typedef {{ row: any, at: number[], unit: number[], part: string, colour: string | null, seen?: number[] }} Point */
+
+export class Points {
+  width = 0;
+  height = 0;
+  dims = 2;
+  size = 1;
+  low = 0;
+  high = 1;
+  middle = [0, 0, 0];
+  turn = [-0.55, 0.35];
+  zoom = 1;
+  shift = [0, 0];
+  /** @type {Set<string>} parts that are hidden */
+  hidden = new Set();
+  /** @type {any} the point that is read off */
+  at = null;
+  /** @type {any[]} what the search found */
+  found = [];
+  /** @type {any[]} */
+  all = [];
+
+  /** @param {HTMLElement} plot @param {any} chart */
+  constructor(plot, chart) {
+    this.plot = plot;
+    this.chart = chart;
+    this.options = chart.options;
     const { options } = this;
     this.tools = element("div", "tools");
     this.key = element("div", "key");
@@ -28,8 +58,6 @@ class Points {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
-  finalize() {}
-
   choice(label, values, take) {
     const box = element("label", "pick", `${label} `);
     const select = element("select");
@@ -51,7 +79,9 @@ class Points {
 
   zooming() {
     const box = element("span", "zooming");
-    for (const [text, label, factor] of [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]]) {
+    /** @type {[string, string, number][]} */
+    const sizes = [["−", "Smaller", 1 / 1.4], ["+", "Larger", 1.4], ["⟲", "As it was", 0]];
+    for (const [text, label, factor] of sizes) {
       const button = element("button", "", text);
       Object.assign(button, { type: "button", title: label });
       button.setAttribute("aria-label", label);
@@ -77,7 +107,7 @@ class Points {
 
   set(rows) {
     const { options } = this;
-    const names = AXES[this.exhibit.picked.axes ?? (options.z ? "xyz" : "xy")];
+    const names = AXES[this.chart.picks.axes ?? (options.z ? "xyz" : "xy")];
     const field = { x: options.x ?? "x", y: options.y ?? "y", z: options.z ?? "z" };
     this.names = names;
     this.dims = names.length;
@@ -99,7 +129,7 @@ class Points {
     this.at = null;
     this.recolour();
     this.search();
-    this.canvas.setAttribute("aria-label", `${this.exhibit.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
+    this.canvas.setAttribute("aria-label", `${this.chart.title}: ${points.length} points. Arrow keys ${this.dims === 3 ? "turn the picture" : "go from point to point"}, plus and minus change its size.`);
     this.tell(null);
   }
 
@@ -123,7 +153,7 @@ class Points {
       const known = options.values[this.by] ?? [];
       const every = [...new Set([...known, ...count.keys()])];
       const own = every.filter(name => count.has(name));
-      this.colours = new Map(every.map((name, i) => [name, name === "none" ? hall.grey : hall.categories[i % hall.categories.length]]));
+      this.colours = new Map(every.map((name, i) => [name, name === "none" ? page.grey : page.categories[i % page.categories.length]]));
       for (const name of [...this.hidden]) if (!every.includes(name)) this.hidden.delete(name);
       for (const point of this.all) point.colour = this.colours.get(point.part);
       this.legendParts(own, count);
@@ -133,14 +163,14 @@ class Points {
 
   ramp(value) {
     if (value === null || value === undefined) return null;
-    const colours = Object.keys(hall.ramp);
+    const colours = Object.keys(page.ramp);
     const place = ((value - this.low) / Math.max(1e-12, this.high - this.low)) * (colours.length - 1);
     return colours[Math.round(place)] ?? null;
   }
 
   legendRamp(some) {
     const bar = element("span", "ramp");
-    const stops = Object.keys(hall.ramp);
+    const stops = Object.keys(page.ramp);
     bar.style.background = `linear-gradient(to right, ${stops.map(colour => twin(colour)).join(", ")})`;
     this.key.replaceChildren(...(some ? [element("span", "", number(this.low)), bar, element("span", "", `${number(this.high)} ${this.by.replaceAll("_", " ")}`)] : []));
   }
@@ -151,8 +181,9 @@ class Points {
       button.type = "button";
       button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
       button.title = "Show or hide";
-      button.append(element("i"), isolated(name), element("small", "", count.get(name).toLocaleString("en")));
-      button.firstChild.dataset.colour = this.colours.get(name);
+      const mark = element("i");
+      mark.dataset.colour = String(this.colours?.get(name));
+      button.append(mark, isolated(name), element("small", "", count.get(name).toLocaleString("en")));
       button.addEventListener("click", () => {
         this.hidden.delete(name) || this.hidden.add(name);
         button.setAttribute("aria-pressed", String(!this.hidden.has(name)));
@@ -186,14 +217,14 @@ class Points {
     Object.assign(this, { width: box.width, height: box.height });
     canvas.width = Math.round(box.width * ratio);
     canvas.height = Math.round(box.height * ratio);
-    const pen = canvas.getContext("2d");
+    const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     const style = getComputedStyle(document.documentElement);
-    const ink = printing ? "#000" : style.getPropertyValue("--ink").trim();
-    const line = printing ? "#ccc" : style.getPropertyValue("--line").trim();
-    const quiet = printing ? "#444" : style.getPropertyValue("--quiet").trim();
+    const ink = isPrinting() ? "#000" : style.getPropertyValue("--ink").trim();
+    const line = isPrinting() ? "#ccc" : style.getPropertyValue("--line").trim();
+    const quiet = isPrinting() ? "#444" : style.getPropertyValue("--quiet").trim();
     pen.scale(ratio, ratio);
     pen.font = `11px ${style.getPropertyValue("--sans")}`;
-    for (const mark of all("i", this.key)) mark.style.background = twin(mark.dataset.colour);
+    for (const mark of all("i", this.key)) mark.style.background = twin(String(mark.dataset.colour));
     this.axes(pen, line, quiet);
     const points = this.points;
     for (const point of points) point.seen = this.project(point.unit);
@@ -203,7 +234,7 @@ class Points {
     const radius = points.length > 1200 ? 2 : points.length > 250 ? 2.6 : 3.6;
     for (const point of drawn) {
       pen.globalAlpha = found.size ? 0.16 : this.dims === 3 ? 0.5 + 0.4 * (0.5 - point.seen[2]) : 0.72;
-      pen.fillStyle = twin(point.colour ?? hall.grey);
+      pen.fillStyle = twin(point.colour ?? page.grey);
       this.shape(pen, point, this.dims === 3 ? radius * (1 - 0.35 * point.seen[2]) : radius);
     }
     pen.globalAlpha = 1;
@@ -250,7 +281,7 @@ class Points {
     pen.lineWidth = 1.1;
     for (let i = 1; i < points.length; i++) {
       pen.globalAlpha = 0.35;
-      pen.strokeStyle = twin(points[i].colour ?? hall.grey);
+      pen.strokeStyle = twin(points[i].colour ?? page.grey);
       pen.beginPath();
       pen.moveTo(points[i - 1].seen[0], points[i - 1].seen[1]);
       pen.lineTo(points[i].seen[0], points[i].seen[1]);
@@ -267,7 +298,7 @@ class Points {
       const part = String(row[this.by]);
       const [x, y] = this.project([row.x, row.y, row.z ?? 0].map((value, k) => (value - this.middle[k]) / this.size));
       const angle = Math.atan2(y - oy, x - ox);
-      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? hall.grey);
+      pen.strokeStyle = pen.fillStyle = twin(this.colours?.get(part) ?? page.grey);
       pen.lineWidth = 2.2;
       pen.beginPath();
       pen.moveTo(ox, oy);
@@ -293,7 +324,7 @@ class Points {
 
   ring(pen, point, ink, radius) {
     pen.strokeStyle = ink;
-    pen.fillStyle = twin(point.colour ?? hall.grey);
+    pen.fillStyle = twin(point.colour ?? page.grey);
     pen.lineWidth = 1.5;
     pen.beginPath();
     pen.arc(point.seen[0], point.seen[1], radius, 0, 7);
@@ -378,14 +409,14 @@ class Points {
     const wanted = this.input?.value ?? "";
     const low = wanted.toLowerCase();
     this.found = wanted === "" ? [] : this.all.filter(({ row }) => String(row.label ?? "").toLowerCase().includes(low));
-    this.found.sort((a, b) => (String(b.row.label).toLowerCase() === low) - (String(a.row.label).toLowerCase() === low) || String(a.row.label).length - String(b.row.label).length);
+    this.found.sort((a, b) => Number(String(b.row.label).toLowerCase() === low) - Number(String(a.row.label).toLowerCase() === low) || String(a.row.label).length - String(b.row.label).length);
     if (this.input) this.told.replaceChildren(...this.sayFound());
   }
 
   sayFound() {
     const wanted = this.input?.value ?? "";
     if (wanted === "") return [`Point at a mark, or press ${this.dims === 3 ? "Shift and " : ""}an arrow key on the picture, to read it.`];
-    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${hall.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
+    const elsewhere = [element("span", "", " The whole vocabulary: "), element("code", "", `SELECT * FROM vocabulary WHERE study = '${page.study}' AND token LIKE '%${wanted.replaceAll("'", "''")}%'`)];
     if (this.found.length === 0) return ["Not among the points that are drawn.", ...elsewhere];
     const exact = String(this.found[0].row.label).toLowerCase() === wanted.toLowerCase();
     const said = this.found.slice(0, 12).flatMap(point => [this.node(point.row.label, 30), " "]);

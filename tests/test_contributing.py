@@ -74,6 +74,19 @@ def test_a_metric_is_added(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_chart_is_added(tmp_path):
+    follow("Add a chart", tmp_path)
+    folder = tmp_path / "results" / "bars"
+    page = (folder / "index.html").read_text("utf-8")
+    figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
+    assert "distance of the mean from the origin, layer by layer" in figure and "could not be made" not in figure
+    assert 'data-value="nested"' in figure and "norm of the mean: ‖μ‖" in figure and "own units" in figure
+    said = (folder / "data" / "push.bars.js").read_text("utf-8")
+    assert '"type":"bar"' in said and '"rows":3' in said
+    assert len((folder / "data" / "push.bars.csv").read_text("utf-8").splitlines()) == 1 + 3
+
+
+@pytest.mark.slow
 def test_an_analysis_is_added(tmp_path):
     validated, _, layers, ends = follow("Add an analysis", tmp_path)
     assert "1 beginning" in validated and "1 claim" in validated

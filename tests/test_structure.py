@@ -37,25 +37,21 @@ MAY_IMPORT = (
         "spec": {"errors"},  # it is given the metric catalogue
         "registry": set(),
         "table": set(),  # what a row of the database is
-        "metrics": {
-            "errors",
-            "geometry",
-            "forward",
-            "observables",
-            "table",
-        },  # a function of observables, by place and view
+        "charts": {"table"},  # below what names them: metrics and analyses
+        "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables
         "store": {"errors", "metrics", "analyses", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],
+            "charts",
             "metrics",
             "weights",
             "table",
         },  # beside metrics: it gets the model itself
         "report": {
-            "errors",
             "build",
+            "charts",
             "metrics",
             "store",
             "analyses",

@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from reporter.analyses import _logistic
+from reporter.analyses._cloud_charts import CHARTS
 from reporter.analyses._crossval import STANDARDISED, WILSON_SAID, all_the_same, cross_validated, linear, stratified
 from reporter.analyses._pictures import Explained, HistogramBin, Point, points
 from reporter.analyses._samples import drawn_texts, stream
@@ -118,6 +119,7 @@ STATISTICS = (
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
     tables=(HistogramBin, Explained, Point),
+    charts=CHARTS,
     section=Section(
         Cloud,
         "Corpora to compare as clouds of points, by a short name.",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, ConfigDict, RootModel
 
+from reporter.analyses._group_charts import CHARTS
 from reporter.analyses._pictures import Point, points
 from reporter.analyses._samples import stream
 from reporter.analyses._sources import LUISTO, ROUSSEEUW
@@ -193,6 +194,7 @@ def _resolve(said: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all their distances at each layer",
     tables=(GroupSpread, Point),
+    charts=CHARTS,
     section=Section(
         GroupSpec,
         "Texts that mean the same, by group: a list, or a pattern such as '{Hello|Hi} there'.",

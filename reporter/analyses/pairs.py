@@ -31,6 +31,7 @@ from reporter.analyses._directions import (
     turned,
 )
 from reporter.analyses._lists import LISTS, read_list
+from reporter.analyses._pair_charts import CHARTS
 from reporter.analyses._pictures import MOST_POINTS, Point
 from reporter.analyses._samples import evenly, label, stream
 from reporter.analyses._sources import EFRON, FISHER, LUISTO
@@ -246,6 +247,7 @@ def _resolve(said: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
     tables=(PairDirection, DirectionCosine, Point),
+    charts=CHARTS,
     section=Section(
         PairsSpec,
         "Sets of concepts, each with pairs of texts that differ in it; 'shipped' for those of reporter.",

@@ -30,6 +30,7 @@ from reporter.analyses._crossval import (
 )
 from reporter.analyses._lists import LISTS, read_list
 from reporter.analyses._pictures import Point, points
+from reporter.analyses._probe_charts import CHARTS
 from reporter.analyses._samples import readable, stream
 from reporter.analyses._sources import HEWITT, LUISTO, WILSON
 from reporter.analyses.base import Context, Corpus
@@ -223,6 +224,7 @@ def _inside(complaint: Complaint) -> Complaint:
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
     tables=(Point,),
+    charts=CHARTS,
     section=Section(
         ProbeSpec,
         "What a classifier is to read from the states, by a short name.",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from reporter.analyses.base import Analysis, as_written
+from reporter.charts import Chart
 from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic
 from reporter.registry import Registry, code_of
@@ -33,6 +34,7 @@ def analysis(
     version: int = 1,
     cost: str = "",
     tables: tuple[type[Row], ...] = (),
+    charts: tuple[Chart, ...] = (),
     pooled: bool = False,
     last_only: bool = False,
     rounds: int = 1,
@@ -60,6 +62,7 @@ def analysis(
             version=version,
             cost=cost,
             tables=tables,
+            charts=charts,
             pooled=pooled,
             last_only=last_only,
             rounds=rounds,

@@ -10,6 +10,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from reporter.analyses._pictures import Explained, HistogramBin, Point
+from reporter.analyses._vocabulary_charts import CHARTS
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
 from reporter.spec.offer import Reference, Section
@@ -78,6 +79,7 @@ def _resolve(said: VocabularySpec, folder: Path) -> Looked:
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
+    charts=CHARTS,
     section=Section(
         Vocabulary,
         "Whose token, position and type vectors to look at: a list of models, or 'all'.",

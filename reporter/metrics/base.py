@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar
 
+from reporter.charts import Chart
 from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
 
 if TYPE_CHECKING:
@@ -235,6 +236,7 @@ class Definition:
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
         tables: row classes that it yields besides ``Value``; each has a table of its own.
+        charts: charts besides those that each statistic gets for free.
     """
 
     name: str
@@ -245,6 +247,7 @@ class Definition:
     version: int = 1
     cost: str = ""
     tables: tuple[type[Row], ...] = ()
+    charts: tuple[Chart, ...] = ()
 
     def statistic(self, name: str) -> Statistic:
         """Return the statistic called ``name``; raise ``KeyError`` if there is none."""

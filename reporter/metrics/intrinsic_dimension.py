@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.charts import Chart, Query, corpora, curves
 from reporter.geometry import noise
 from reporter.geometry.dimension import (
     EQUAL,
@@ -179,6 +180,37 @@ class DimensionOptions(SampleOptions):
     )
 
 
+_GRIDE = tuple(statistic for statistic in STATISTICS if statistic.name.startswith("gride_"))
+BY_SCALE = Chart(
+    "intrinsic_dimension.gride",
+    "dimension by scale",
+    Query(
+        "scales",
+        """
+SELECT model, role, checkpoint, step, corpus, view, if(ends_with(statistic, '_floor'), 'floor', 'measured') AS kind,
+  layer, depth, CAST(regexp_extract(statistic, '[0-9]+') AS INTEGER) AS scale, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = $metric AND regexp_matches(statistic, '^gride_[0-9]+(_floor)?$')
+  AND site IN ('embedding', 'block')
+ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
+""",
+    ),
+    curves.scales,
+    kind="scales",
+    say=curves.of_scales,
+    keys=("view", "moment", "corpus"),
+    facet="model",
+    picks=corpora,
+    legend="depth",
+    definition=f"at scale {SCALES[0]}: {_GRIDE[0].definition}",
+    statistics=tuple(statistic.name for statistic in _GRIDE),
+    alone=True,
+    interval=_GRIDE[0].interval,
+    published=_GRIDE[0].published,
+    mind=_GRIDE[0].trap,
+)
+
+
 @metric(
     name="intrinsic_dimension",
     title="Intrinsic dimension",
@@ -189,6 +221,7 @@ class DimensionOptions(SampleOptions):
     options=DimensionOptions,
     version=4,
     cost="a bounded sample; sample² distances for each layer, batch and view",
+    charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:
     """Yield the estimates, their floors and the share of duplicates at every layer.

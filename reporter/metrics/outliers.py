@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.charts import Chart, Query, curves
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import described, sampled, texts_of
@@ -134,6 +135,35 @@ class SinkToken(OfCorpus, table="sinks"):
     dimension: int | None = column("that coordinate, counted from 0; NULL where none stands out")
 
 
+# Numbers without sinks, cut elsewhere; nothing is left out where no token lies between the cuts.
+CUTS = Chart(
+    "outliers.cuts",
+    "numbers without sinks, cut elsewhere",
+    Query(
+        "cuts",
+        """
+SELECT model, role, checkpoint, step, corpus, rule, cut, statistic, layer, depth, value, n, left_out
+FROM sink_cuts
+WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block')
+ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
+""",
+    ),
+    curves.cuts,
+    kind="cuts",
+    say=curves.of_cuts,
+    keys=("moment", "corpus", "rule", "statistic"),
+    facet="model",
+    picks=curves.which_cut,
+    legend="cuts",
+    definition="A line is a cut: the statistic over a text's own tokens without its first one and without those that "
+    "exceed the cut at some block. By one coordinate: (x_j − m_j)² against all other coordinates together, of tokens "
+    "longer than twice the median norm of their text; by the norm alone: in medians of the text. Where the lines lie "
+    "on each other, the cut decides nothing.",
+    statistics=("sink_sensitivity",),
+    mind="Over a sample of tokens, so the numbers differ a little from those of all tokens.",
+)
+
+
 @metric(
     name="outliers",
     title="Outliers",
@@ -145,6 +175,7 @@ class SinkToken(OfCorpus, table="sinks"):
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     tables=(SinkToken, SinkCut),
+    charts=(CUTS,),
 )
 def outliers(seen: Observed, options: OutlierOptions) -> Iterator[Value | SinkToken | SinkCut]:
     """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.

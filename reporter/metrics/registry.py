@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reporter.charts import Chart
 from reporter.metrics.base import Between, Compute, Metric, Options, Own, Statistic
 from reporter.registry import Registry, code_of
 from reporter.table import Row
@@ -24,6 +25,7 @@ def metric(
     cost: str = "",
     between: Between[Own] | None = None,
     tables: tuple[type[Row], ...] = (),
+    charts: tuple[Chart, ...] = (),
 ) -> Callable[[Compute[Own]], Compute[Own]]:
     """Register the decorated function as the metric ``name``; arguments are those of :class:`Metric`.
 
@@ -46,6 +48,7 @@ def metric(
             cost=cost,
             between=between,
             tables=tables,
+            charts=charts,
             code=code_of(compute),
         )
         METRICS.add(name, found, compute)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reporter.charts import Chart, Query, corpora, curves
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import interval, reciprocal
@@ -130,6 +131,36 @@ class Eigenvalue(UnderView, table="spectra"):
     n: int = column(N, "BIGINT")
 
 
+# Three ranks to an octave: on a logarithmic axis the others would lie between them.
+CURVES = Chart(
+    "spectrum.curves",
+    "eigenvalue curves",
+    Query(
+        "spectra",
+        """
+SELECT model, role, checkpoint, step, corpus, view, layer, depth, rank, value, n
+FROM spectra
+WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block') AND value > 0
+QUALIFY rank <= 2 OR floor(3 * log2(rank)) > floor(3 * log2(rank - 1))
+  OR rank = max(rank) OVER (PARTITION BY model, checkpoint, corpus, view, site, layer)
+ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
+""",
+    ),
+    curves.spectra,
+    kind="spectra",
+    say=curves.of_spectra,
+    keys=("view", "moment", "corpus"),
+    facet="model",
+    picks=corpora,
+    legend="depth",
+    definition="λ_i / Σλ against the rank i, λ_1 ≥ λ_2 ≥ … the eigenvalues of the centred covariance of the token "
+    "states; a line is a layer. A straight line is a power law.",
+    statistics=("*",),
+    mind="With fewer tokens than dimensions the last eigenvalues are zero. Three ranks to an octave are drawn; the "
+    "table spectra has them all.",
+)
+
+
 @metric(
     name="spectrum",
     title="Spectrum",
@@ -140,6 +171,7 @@ class Eigenvalue(UnderView, table="spectra"):
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
     tables=(Eigenvalue,),
+    charts=(CURVES,),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     """Yield the statistics and their floors at every place, and the curve of eigenvalues.

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.charts import Chart, Query, corpora
+from reporter.charts import token_types as draw
 from reporter.geometry import noise
 from reporter.geometry.correlation import correlation, fisher_interval
 from reporter.geometry.intervals import Error, error_over_texts, interval
@@ -171,6 +173,75 @@ class TokenType(UnderView, table="token_types"):
     variance: float = column("mean squared distance of its states from their mean")
 
 
+SHARES = Chart(
+    "variance.shares",
+    "variance within and between token types",
+    Query(
+        "shares",
+        """
+SELECT model, role, checkpoint, step, corpus, view, statistic, layer, depth, value, n
+FROM layer_metrics
+WHERE study = $study AND metric = $metric AND statistic IN ('within_share', 'between_share')
+  AND site IN ('embedding', 'block')
+ORDER BY corpus, view, role, model, step, checkpoint, statistic, layer
+""",
+    ),
+    draw.shares,
+    kind="shares",
+    say=draw.of_shares,
+    keys=("view", "moment", "corpus"),
+    facet="model",
+    picks=corpora,
+    legend="shares",
+    statistics=("within_share", "between_share"),
+)
+
+# Five depths and the most frequent types of each, at the last checkpoint: all of them would be millions of marks.
+TYPES = Chart(
+    "variance.types",
+    "norm of the mean against variance, by token type",
+    Query(
+        "types",
+        """
+WITH newest AS (
+  SELECT model, last(checkpoint ORDER BY step NULLS LAST, checkpoint) AS checkpoint, max(layer) AS layers
+  FROM token_types WHERE study = $study AND metric = $metric GROUP BY model
+), chosen AS (
+  SELECT types.*, part
+  FROM token_types AS types
+  JOIN newest USING (model, checkpoint)
+  CROSS JOIN (VALUES (0e0), (0.25), (0.5), (0.75), (1.0)) AS parts(part)
+  WHERE study = $study AND metric = $metric AND site IN ('embedding', 'block') AND layer = round(part * layers)
+  QUALIFY row_number() OVER (
+    PARTITION BY model, corpus, view, part ORDER BY "count" DESC, token_id
+  ) <= 300
+)
+SELECT model, chosen.role, checkpoint, corpus, view, part, layer, chosen.depth,
+  token, "count", norm_of_mean, variance, numbers.value AS rho
+FROM chosen
+LEFT JOIN (
+  FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = 'tradeoff'
+) AS numbers USING (model, checkpoint, corpus, view, site, layer)
+ORDER BY corpus, view, role, model, part, "count" DESC, token_id
+""",
+    ),
+    draw.types,
+    kind="types",
+    say=draw.of_types,
+    keys=("view", "corpus", "part"),
+    facet="model",
+    picks=draw.depths,
+    value="variance",
+    positive=True,
+    definition="A mark is a token type t: to the right ‖μ_t‖, the norm of the mean of its states; upwards V(X_t) = "
+    "E‖x − μ_t‖² over its occurrences; its area is how often it occurs. ρ is Spearman's correlation over all types "
+    "that were kept.",
+    statistics=("tradeoff",),
+    mind="Drawn are the 300 most frequent types at five depths of the last checkpoint, whatever the checkpoint slider "
+    "says; the table token_types has them all. Axes differ between models.",
+)
+
+
 @metric(
     name="variance",
     title="Variance within and between token types",
@@ -181,6 +252,7 @@ class TokenType(UnderView, table="token_types"):
     version=3,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
     tables=(TokenType,),
+    charts=(SHARES, TYPES),
 )
 def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | TokenType]:
     """Yield the variances and their shares at every place, the coverage, and the most frequent types.

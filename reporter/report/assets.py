@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
 import vl_convert
 
-from reporter.report.charts.theme import THEMES
+from reporter.charts.styles import THEMES
 from reporter.report.templating import folder
 
 VEGA_LITE = "6.4"
 """The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
-SOURCES = (
-    "page.js",
-    "charts.js",
-    "controls.js",
-    "explorer.js",
-    "journeys.js",
-    "points.js",
-    "exhibits.js",
-    "journey_choose.js",
-    "journey_near.js",
-    "journey_lines.js",
-    "journey_path.js",
-    "explore.js",
-)
-"""The page's own script, in the order in which its parts need each other."""
+ENTRY = "main"
+"""The module in ``templates/`` from which the pages' script is joined."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
+_IMPORT = re.compile(r'^import (?:\{([^{}]*)\} from )?"\./(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:const|class|function|async function) (\w+))", re.MULTILINE)
+_OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def write_assets(out: Path) -> None:
@@ -42,7 +33,7 @@ def write_assets(out: Path) -> None:
     assets = out / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
-    site = "\n".join((folder() / name).read_text(encoding="utf-8") for name in SOURCES)
+    site = join_modules(folder(), ENTRY)
     themes = json.dumps(THEMES)
     parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
     stamp = f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
@@ -51,6 +42,61 @@ def write_assets(out: Path) -> None:
         return
     # The bundle's one-letter names would clash with the page's own: everything goes into one function.
     write(script, f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+
+
+def join_modules(scripts: Path, entry: str) -> str:
+    """Join ES modules to one classic script, as a page that is opened as a file may load no modules.
+
+    Each module becomes a function that returns its exports, so that names stay its own; modules run in the order in
+    which a browser would run them. Of import and export only two forms are known, each at the beginning of a line:
+    ``import { a, b as c } from "./name.js";`` (or without names) and ``export`` before const, class or function.
+
+    Args:
+        scripts: the folder of the modules.
+        entry: the module that imports the others, without ``.js``.
+
+    Returns:
+        The script, to stand in strict code.
+
+    Raises:
+        ValueError: a module is not there, imports itself in a circle, imports what is not exported, or has another
+            form of import or export.
+    """
+    exports = dict[str, list[str]]()
+    joined = list[str]()
+
+    def add(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise ValueError(f"scripts import each other in a circle: {' -> '.join((*path[path.index(name) :], name))}")
+        if name in exports:
+            return
+        try:
+            text = (scripts / f"{name}.js").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise ValueError(
+                f"{path[-1]}.js imports {name}.js, which is not there" if path else f"no {name}.js"
+            ) from None
+
+        def bind(statement: re.Match[str]) -> str:
+            source = statement[2]
+            add(source, (*path, name))
+            wanted = [
+                [part.strip() for part in one.split(" as ")] for one in (statement[1] or "").split(",") if one.strip()
+            ]
+            for one, *_ in wanted:
+                if one not in exports[source]:
+                    raise ValueError(f"{name}.js imports {one} from {source}.js, which does not export it")
+            return f"const {{ {', '.join(': '.join(one) for one in wanted)} }} = module_{source};" if wanted else ""
+
+        own = _EXPORT.findall(text)
+        text = _EXPORT.sub("", _IMPORT.sub(bind, text))
+        if other := _OTHER.search(text):
+            raise ValueError(f"{name}.js has a form of import or export that is not known here: {other[0]}")
+        exports[name] = own
+        joined.append(f"const module_{name} = (() => {{\n{text}return {{ {', '.join(own)} }};\n}})();\n")
+
+    add(entry, ())
+    return "".join(joined)
 
 
 @lru_cache(maxsize=1)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reporter.charts.chart import Query
 from reporter.report.evidence import Evidence, changes_of, evidence_of
 from reporter.report.interval_plot import IntervalPlot, interval_plot
-from reporter.report.queries import Query
 from reporter.report.tables import parsed
 
 if TYPE_CHECKING:

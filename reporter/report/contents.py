@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.analyses.registry import analyses
+from reporter.charts.chart import Chart, Drawn, Read, draw_chart, read_chart
+from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moments
+from reporter.charts.styles import style_models
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
-from reporter.report.besides import besides, families
 from reporter.report.claims import CLAIMS, Claims, read_claims
 from reporter.report.explorer import Explorer
 from reporter.report.explorers import read_explorers
-from reporter.report.figures import Figure, Read, draw_figure, kind_of, read_figure, training_kind_of
-from reporter.report.moments import CheckpointName, moments
-from reporter.report.scene import ATTENTION, PATH, Scene
+from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.sinks import SinksOfStudy, read_sinks
-from reporter.report.styles import style_models
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +34,7 @@ class Section:
         name: name of the metric.
         title: heading.
         summary: what question it answers.
-        figures: its charts, those that are seen at once first: headlines, followed over training where they can be,
+        charts: its charts, those that are seen at once first: headlines, followed over training where they can be,
             and what several statistics or other tables show; then those of the other statistics.
         absent: its statistics that have no numbers.
     """
@@ -43,18 +42,18 @@ class Section:
     name: str
     title: str
     summary: str
-    figures: tuple[Figure, ...]
+    charts: tuple[Drawn, ...]
     absent: tuple[Statistic, ...] = ()
 
     @property
-    def open(self) -> list[Figure]:
-        """The figures that are seen at once."""
-        return [figure for figure in self.figures if figure.open]
+    def open(self) -> list[Drawn]:
+        """The charts that are seen at once."""
+        return [chart for chart in self.charts if chart.open]
 
     @property
-    def more(self) -> list[Figure]:
-        """The figures that wait until they are asked for."""
-        return [figure for figure in self.figures if not figure.open]
+    def more(self) -> list[Drawn]:
+        """The charts that wait until they are asked for."""
+        return [chart for chart in self.charts if not chart.open]
 
 
 @dataclass(frozen=True)
@@ -72,19 +71,19 @@ class Contents:
     sinks: SinksOfStudy | None = None
 
     @property
-    def figures(self) -> list[Figure]:
-        """All figures, in the order of the page."""
-        return [figure for section in self.sections for figure in section.figures]
+    def charts(self) -> list[Drawn]:
+        """All charts, in the order of the page."""
+        return [chart for section in self.sections for chart in section.charts]
 
     @property
-    def glance(self) -> list[Figure]:
-        """The headline figures."""
-        return [f for f in self.figures if f.statistic.headline and f.kind.name != "training"]
+    def glance(self) -> list[Drawn]:
+        """The headline charts."""
+        return [drawn for drawn in self.charts if drawn.chart.headline]
 
     def drawn(self) -> Contents:
         """Return the same study with every chart drawn; needs no database any more."""
         sections = [
-            replace(section, figures=tuple(draw_figure(figure, self.scene) for figure in section.figures))
+            replace(section, charts=tuple(draw_chart(chart, self.scene) for chart in section.charts))
             for section in self.sections
         ]
         return replace(self, sections=tuple(sections))
@@ -99,7 +98,7 @@ def read_contents(
         read: runs a query.
         study: its row of ``studies``.
         catalogue: the metrics and analyses that are installed; numbers of others are shown under their bare names.
-        headlines_only: leave out all other figures and the explorers; enough for the list of studies.
+        headlines_only: leave out all other charts and the explorers; enough for the list of studies.
     """
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
@@ -115,7 +114,7 @@ def read_contents(
         moments=moments(checkpoints) if checkpoints else [],
         corpora=_corpora(rows_of(read(queries.CORPUS_NAMES.fill(study=name)))),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
-        statistics=[statistic.name for metric in catalogue.values() for statistic in metric.statistics],
+        statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
@@ -129,7 +128,7 @@ def read_contents(
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
         claims=_claims(read, name),
-        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null)),
+        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
     )
 
@@ -193,32 +192,39 @@ def _section(
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()
+    named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
+    together = {statistic for chart in named if chart.alone for statistic in chart.statistics}
     defined = {statistic.name for statistic in known}
     strangers = [s for s in rows if s not in defined and s.removesuffix("_floor") not in rows.keys() - {s}]
-    in_family = {member for members in families(rows).values() for member in members}
     singles = [s for s in known if s.name in rows] + [_undefined(s, rows[s]) for s in strangers]
-    singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in in_family]
-    first: list[Figure] = []
+    singles = [statistic for statistic in singles if statistic.name.removesuffix("_floor") not in together]
+
+    def read_one(statistic: Statistic, chart: Chart, open: bool = True) -> Drawn:
+        of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"}
+        return read_chart(read, chart, open, study=study, metric=name, **of_it)
+
+    first: list[Drawn] = []
     for statistic in [s for s in singles if s.headline]:
-        first.append(read_figure(read, study, name, statistic, kind_of(statistic)))
+        first.append(read_one(statistic, of_statistic(name, statistic)))
         if not headlines_only:
-            training = read_figure(read, study, name, statistic, training_kind_of(statistic))
-            if training.error or (training.frame is not None and len(training.frame)):
-                first.append(training)
-    rest: list[Figure] = []
+            training = read_one(statistic, over_training(name, statistic))
+            first += [] if training.empty else [training]
+    rest: list[Drawn] = []
     if not headlines_only:
-        first += [read_figure(read, study, name, b.statistic, b.kind) for b in besides(metric, list(rows), tables)]
+        own = [explained(chart, metric) for chart in named] if metric else []
+        more = [read_chart(read, chart, study=study, metric=name) for chart in [*own, *of_tables(name, known, tables)]]
+        first += [drawn for drawn in more if not drawn.empty]
         minor = [s for s in singles if not s.headline]
-        # a section opens on something, and a single figure is not worth a lid
+        # a section opens on something, and a single chart is not worth a lid
         opened = len(minor) if len(minor) + len(first) <= 2 else 0 if first else 1
         for place, statistic in enumerate(minor):
-            rest.append(read_figure(read, study, name, statistic, kind_of(statistic), open=place < opened))
+            rest.append(read_one(statistic, of_statistic(name, statistic), open=place < opened))
     elsewhere = "layer_pairs" in tables
     return Section(
         name=name,
         title=metric.title if metric else name,
         summary=metric.summary if metric else "This metric is not installed here: its definitions are missing.",
-        figures=(*first, *rest),
+        charts=(*first, *rest),
         absent=tuple(s for s in known if s.name not in rows and not (s.per == "pair" and elsewhere)),
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.report.numbers import short
+from reporter.charts.numbers import short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""

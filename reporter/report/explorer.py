@@ -6,16 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reporter.report.queries import Query
-from reporter.report.styles import Styles
+from reporter.charts.chart import Drawn, Query, Read
+from reporter.charts.styles import Styles
 from reporter.store.schema import find_table
 from reporter.table import Column
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Read = Callable[[str], "pd.DataFrame"]
-"""Runs a query on the database."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,8 @@ class Explorer:
         data: what its script needs at once: what there is to choose from, and the styles of models.
         parts: what its script fetches when it is chosen, by a name of letters, digits, dots and hyphens; each becomes
             ``data/<name>.js``.
-        sources: the rows behind its charts.
+        sources: the rows behind what it draws, where these are not charts.
+        charts: its charts.
         analyses: whose rows it shows; their sections on the study's page link to it.
         error: what went wrong while it was read; it then has nothing else.
     """
@@ -76,6 +74,7 @@ class Explorer:
     data: Mapping[str, Any] = field(default_factory=dict)
     parts: Mapping[str, Any] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+    charts: tuple[Drawn, ...] = ()
     analyses: tuple[str, ...] = ()
     error: str = ""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reporter.report.columns import pack, tidy
-from reporter.report.explorer import Explorer, Read, read_source, styled
-from reporter.report.queries import Query
-from reporter.report.styles import Styles
+from reporter.charts import journeys as journey_charts
+from reporter.charts.chart import Query, Read
+from reporter.charts.columns import pack, tidy
+from reporter.charts.styles import Styles
+from reporter.report.explorer import Explorer, read_source, styled
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +89,13 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
         title="Journeys",
         about=ABOUT,
         facts=(_count(len(journeys), "journey"), _count(len(models), "model")),
-        data={"journeys": journeys, "entries": entries, "models": styled(styles)},
+        data={
+            "journeys": journeys,
+            "entries": entries,
+            "models": styled(styles),
+            "specs": journey_charts.specs(styles),
+            "dark": journey_charts.dark_twins(styles),
+        },
         parts=parts,
         sources=(steps, near, paths),
         analyses=("journeys",),

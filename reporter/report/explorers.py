@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
+from reporter.charts.chart import Read
+from reporter.charts.styles import Styles
+from reporter.metrics.base import Definition
+from reporter.report import vocabulary_page
 from reporter.report.assets import write
-from reporter.report.exhibits.explorer_sentences import read_sentences
-from reporter.report.exhibits.explorer_vocabulary import read_vocabulary
-from reporter.report.explorer import Explorer, Read, Reader
+from reporter.report.chart_page import ChartPage, pages, read_page
+from reporter.report.explorer import Explorer, Reader
 from reporter.report.explorer_journeys import read_journeys
-from reporter.report.styles import Styles
-from reporter.report.templating import inline_json
 
-READERS: dict[str, tuple[str, Reader]] = {
-    "journeys": ("Journeys", read_journeys),
-    "sentences": ("Sentences", read_sentences),
-    "vocabulary": ("Static embeddings", read_vocabulary),
-}
-"""By the name of the page: its title and what reads it."""
+BESIDES = {"vocabulary": vocabulary_page.besides}
+"""What some pages show besides their charts, in a template of the page's own name."""
 
 
-def read_explorers(read: Read, study: str, styles: Styles) -> tuple[Explorer, ...]:
+def readers(catalogue: Mapping[str, Definition]) -> dict[str, tuple[str, Reader]]:
+    """Return what reads each explorer, and its title, by the name of its page.
+
+    Args:
+        catalogue: the metrics and analyses whose charts may stand on pages of their own.
+    """
+    of_charts = {
+        name: (page.title, partial(read_page, page=page, charts=charts, more=BESIDES.get(name)))
+        for name, (page, charts) in pages(catalogue).items()
+    }
+    return {"journeys": ("Journeys", read_journeys), **of_charts}
+
+
+def read_explorers(read: Read, study: str, styles: Styles, catalogue: Mapping[str, Definition]) -> tuple[Explorer, ...]:
     """Read the explorers that a study has rows for.
 
     Args:
         read: runs a query.
         study: id of the study.
         styles: how all models of the study are drawn, those without numbers of layers included.
+        catalogue: the metrics and analyses that are installed.
     """
     found = []
-    for name, (title, reader) in READERS.items():
+    for name, (title, reader) in readers(catalogue).items():
         try:
             explorer = reader(read, study, styles)
         except Exception as error:  # one broken page must not take the others down
@@ -43,13 +55,18 @@ def read_explorers(read: Read, study: str, styles: Styles) -> tuple[Explorer, ..
     return tuple(found)
 
 
-def pages_of(folder: Path) -> list[tuple[str, str]]:
+def pages_of(folder: Path, catalogue: Mapping[str, Definition]) -> list[tuple[str, str]]:
     """Return (file name, title) of each explorer that a study's folder has."""
-    return [(f"{name}.html", title) for name, (title, _) in READERS.items() if (folder / f"{name}.html").exists()]
+    titles = [(f"{name}.html", title) for name, (title, _) in readers(catalogue).items()]
+    return [(page, title) for page, title in titles if (folder / page).exists()]
 
 
 def write_explorers(
-    folder: Path, explorers: Sequence[Explorer], study: dict[str, Any], templates: Environment
+    folder: Path,
+    explorers: Sequence[Explorer],
+    study: dict[str, Any],
+    templates: Environment,
+    catalogue: Mapping[str, Definition],
 ) -> list[Path]:
     """Write the pages of a study's explorers, and drop those that it no longer has.
 
@@ -58,11 +75,13 @@ def write_explorers(
         explorers: what to write.
         study: its row of ``studies``.
         templates: where the templates are.
+        catalogue: the metrics and analyses whose pages there may be.
     """
     written = []
     for explorer in explorers:
         page = folder / explorer.page
-        template = "explorer.html" if explorer.error else explorer.page
+        template = "charts.html" if isinstance(explorer, ChartPage) and explorer.name not in BESIDES else explorer.page
+        template = "explorer.html" if explorer.error else template
         html = templates.get_template(template).render(
             explorer=explorer,
             explorers=explorers,
@@ -72,20 +91,6 @@ def write_explorers(
         )
         write(page, html)
         written.append(page)
-    for name in READERS.keys() - {explorer.name for explorer in explorers}:
+    for name in readers(catalogue).keys() - {explorer.name for explorer in explorers}:
         (folder / f"{name}.html").unlink(missing_ok=True)
     return written
-
-
-def write_parts(data: Path, explorer: Explorer) -> None:
-    """Write an explorer's CSVs and the parts that its script fetches into the folder of data."""
-    for source in explorer.sources:
-        flags = source.frame.select_dtypes("bool").columns
-        as_in_sql = source.frame.assign(
-            **{flag: source.frame[flag].map({True: "true", False: "false"}) for flag in flags}
-        )
-        as_in_sql.to_csv(data / f"{source.name}.csv", index=False, lineterminator="\n")
-    for name, value in explorer.parts.items():
-        # scripts and not JSON: a page that was opened as a file may load no other file than a script
-        text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
-        (data / f"{name}.js").write_text(text, encoding="utf-8")

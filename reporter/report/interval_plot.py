@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any
 
-from reporter.report.numbers import is_null, short
+from reporter.charts.numbers import is_null, short
 
 WIDTH = 300
 _MARGIN = 12

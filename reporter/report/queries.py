@@ -1,49 +1,8 @@
-"""The named queries behind the report; those of figures are in :mod:`figure_queries`. The text that runs is shown.
-
-Every figure rests on the frame of one query. Parameters are filled in as literals before the query runs, so
-that what a reader copies from a page into ``reporter sql`` is, letter for letter, what made the figure.
-"""
+"""The named queries behind the pages; those of charts stand with their charts. The text that runs is shown."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
-from reporter.errors import ReporterError
-
-INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "count", "n")
-"""Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
-NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
-
-
-@dataclass(frozen=True)
-class Query:
-    """A SQL statement with a name and ``$parameters``."""
-
-    name: str
-    text: str
-
-    def fill(self, **parameters: str) -> str:
-        """Return the statement with every parameter written as a SQL string literal.
-
-        Args:
-            **parameters: one value for each ``$name`` in the text.
-
-        Returns:
-            A statement that runs as it stands.
-
-        Raises:
-            ReporterError: where a parameter is missing.
-        """
-
-        def literal(match: re.Match[str]) -> str:
-            name = match.group(1)
-            if name not in parameters:
-                raise ReporterError(f"query {self.name!r} wants a value for ${name}")
-            return "'" + parameters[name].replace("'", "''") + "'"
-
-        return re.sub(r"\$([a-z_]+)", literal, self.text.strip())
-
+from reporter.charts.chart import Query
 
 STATISTICS = Query(
     "statistics",
@@ -84,10 +43,7 @@ SITES = Query(
 BESIDES = Query(
     "besides",
     """
-SELECT 'spectra' AS name, metric FROM spectra WHERE study = $study GROUP BY metric
-UNION ALL SELECT 'token_types', metric FROM token_types WHERE study = $study GROUP BY metric
-UNION ALL SELECT 'sink_cuts', metric FROM sink_cuts WHERE study = $study GROUP BY metric
-UNION ALL SELECT 'layer_pairs', metric FROM layer_pairs WHERE study = $study GROUP BY metric
+SELECT 'layer_pairs' AS name, metric FROM layer_pairs WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
 UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric
 UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.report.numbers import short
-from reporter.report.queries import Query
+from reporter.charts.chart import Query
+from reporter.charts.numbers import short
 
 if TYPE_CHECKING:
     import pandas as pd

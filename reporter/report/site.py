@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError, UsageError
+from reporter.metrics.base import Definition
 from reporter.metrics.registry import catalogue
 from reporter.report import queries
 from reporter.report.assets import write, write_assets
 from reporter.report.contents import Contents, Row, read_contents, rows_of
-from reporter.report.explorers import pages_of, write_explorers, write_parts
+from reporter.report.explorers import pages_of, write_explorers
 from reporter.report.sparklines import sparkline
 from reporter.report.study_page import facts, study_page
 from reporter.report.templating import environment, inline_json
@@ -46,7 +47,7 @@ def render(database: Path, out: Path, studies: Sequence[str] | None = None) -> l
         known = {**catalogue(), **analyses()}
         found = [read_contents(read, row, known, headlines_only=row["study"] not in wanted) for row in rows]
     try:
-        return _write(out, found, wanted)
+        return _write(out, found, wanted, known)
     except OSError as error:
         raise ReporterError(f"the report cannot be written: {error}") from error
 
@@ -63,59 +64,71 @@ def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None)
     return wanted
 
 
-def _write(out: Path, found: Sequence[Contents], wanted: Sequence[str]) -> list[Path]:
+def _write(out: Path, found: Sequence[Contents], wanted: Sequence[str], known: Mapping[str, Definition]) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     write_assets(out)
     templates = environment()
     pages = []
     for contents in found:
         if contents.study["study"] in wanted:
-            pages += _write_study(out / str(contents.study["study"]), contents.drawn(), templates)
+            pages += _write_study(out / str(contents.study["study"]), contents.drawn(), templates, known)
     index = out / "index.html"
-    cards = [_card(out, contents) for contents in found]
+    cards = [_card(out, contents, known) for contents in found]
     write(index, templates.get_template("index.html").render(cards=cards))
     return [index, *pages]
 
 
-def _write_study(folder: Path, contents: Contents, templates: Any) -> list[Path]:
+def _write_study(folder: Path, contents: Contents, templates: Any, known: Mapping[str, Definition]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     html = study_page(contents, templates)
     _write_data(folder, contents)
     page = folder / "index.html"
     write(page, html)
-    return [page, *write_explorers(folder, contents.explorers, contents.study, templates)]
+    return [page, *write_explorers(folder, contents.explorers, contents.study, templates, known)]
 
 
 def _write_data(folder: Path, contents: Contents) -> None:
     """Write CSVs and chart data into a fresh folder and put it in the old one's place, so that none is left over."""
     import pandas as pd
 
+    def write_csv(name: str, frame: pd.DataFrame) -> None:
+        frame.to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+
+    def as_in_sql(frame: pd.DataFrame) -> pd.DataFrame:
+        flags = [str(flag) for flag in frame.select_dtypes("bool")]
+        return frame.assign(**{flag: frame[flag].map({True: "true", False: "false"}) for flag in flags})
+
     fresh, data, old = folder / ".data.new", folder / "data", folder / ".data.old"
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir()
-    for figure in contents.figures:
-        if figure.frame is not None:
-            figure.frame.to_csv(fresh / f"{figure.id}.csv", index=False, lineterminator="\n")
-        if figure.spec is not None:
-            # a script and not JSON: a page that was opened as a file may load no other file than a script
-            packed = inline_json(figure.for_page)
-            (fresh / f"{figure.id}.js").write_text(f"reporterFigure({packed});\n", encoding="utf-8")
+    parts: dict[str, Any] = {}
+    for drawn in [*contents.charts, *(chart for explorer in contents.explorers for chart in explorer.charts)]:
+        if drawn.frame is not None:
+            write_csv(drawn.id, as_in_sql(drawn.frame))
+        if drawn.shown:
+            parts |= drawn.for_page
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
-        pd.DataFrame(rows).to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
+        write_csv(name, pd.DataFrame(rows))
     if contents.sinks:
-        pd.DataFrame(contents.sinks.all).to_csv(fresh / "sinks.csv", index=False, lineterminator="\n")
+        write_csv("sinks", pd.DataFrame(contents.sinks.all))
     if contents.claims.all:
-        contents.claims.frame.to_csv(fresh / "claims.csv", index=False, lineterminator="\n")
+        write_csv("claims", contents.claims.frame)
     for explorer in contents.explorers:
-        write_parts(fresh, explorer)
+        parts |= explorer.parts
+        for source in explorer.sources:
+            write_csv(source.name, as_in_sql(source.frame))
+    for name, value in parts.items():
+        # scripts and not JSON: a page that was opened as a file may load no other file than a script
+        text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
+        (fresh / f"{name}.js").write_text(text, encoding="utf-8")
     if data.exists():
         data.rename(old)
     fresh.rename(data)
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _card(out: Path, contents: Contents) -> Row:
+def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> Row:
     study = contents.study
     failed = sum(row["status"] == "failed" for row in [*contents.cells, *contents.models, *contents.corpora])
     unfinished = study["started"] is not None and study["finished"] is None
@@ -130,6 +143,6 @@ def _card(out: Path, contents: Contents) -> Row:
         "good": not failed and not unfinished,
         "page": (out / str(study["study"]) / "index.html").exists(),
         "claims": contents.claims,
-        "explorers": pages_of(out / str(study["study"])),
+        "explorers": pages_of(out / str(study["study"]), known),
         "spark": sparkline(contents),
     }

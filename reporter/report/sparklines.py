@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reporter.charts.chart import Drawn
+from reporter.charts.layout import panels_of
 from reporter.report.contents import Contents
-from reporter.report.figures import Figure
-from reporter.report.kinds import PROFILE
-from reporter.report.layout import by_corpus
 
 WIDTH, HEIGHT = 180, 56
 
@@ -33,22 +32,22 @@ class Sparkline:
 
 def sparkline(contents: Contents) -> Sparkline | None:
     """Return a study's first headline profile: last checkpoint, first corpus (or item of an analysis), first view."""
-    for figure in contents.glance:
-        if figure.kind is not PROFILE or figure.frame is None or figure.frame.empty:
+    for drawn in contents.glance:
+        if drawn.chart.kind != "profile" or drawn.frame is None or drawn.frame.empty:
             continue
-        panel = by_corpus(figure.frame, contents.scene)[0]
-        lines = _lines(contents, figure, panel.value)
+        panel = panels_of(drawn.frame, "corpus", contents.scene)[0]
+        lines = _lines(contents, drawn, panel.value)
         if lines:
-            return Sparkline(f"{figure.statistic.title} on {panel.label}", tuple(lines))
+            return Sparkline(f"{drawn.chart.title} on {panel.label}", tuple(lines))
     return None
 
 
-def _lines(contents: Contents, figure: Figure, corpus: str) -> list[Spark]:
-    scene, frame = contents.scene, figure.frame
+def _lines(contents: Contents, drawn: Drawn, corpus: str) -> list[Spark]:
+    scene, frame = contents.scene, drawn.frame
     assert frame is not None
     last = scene.moments[-1].shown
     rows = frame[
-        (frame["statistic"] == figure.statistic.name)
+        (frame["statistic"] == drawn.id.partition(".")[2])
         & (frame["view"] == scene.views[0])
         & (frame["corpus"] == corpus)
         & (frame["checkpoint"] == frame["model"].map(last))

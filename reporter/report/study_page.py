@@ -6,10 +6,10 @@ from collections import Counter
 
 from jinja2 import Environment
 
+from reporter.charts.scene import ATTENTION, PATH
+from reporter.charts.styles import DECODER, ENCODER, RAMP
 from reporter.report import tables
 from reporter.report.contents import Contents
-from reporter.report.scene import ATTENTION, PATH
-from reporter.report.styles import DECODER, ENCODER, RAMP
 
 VIEWS = {
     "words": "Every token of the text itself, sinks included; what the tokenizer adds ([CLS], [SEP], BOS, EOS) is left "
@@ -61,7 +61,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
             "dark": scene.styles.dark_twins,
             "roles": {style.model: style.role for style in scene.styles.own},
             "baselines": scene.styles.baselines,
-            "scripts": {figure.id: figure.script for figure in contents.figures if figure.spec},
+            "charts": [drawn.id for drawn in contents.charts if drawn.shown],
         },
     )
 

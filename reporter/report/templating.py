@@ -10,7 +10,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from reporter.build import build
-from reporter.report import numbers
+from reporter.charts import numbers
+from reporter.charts.correlations import correlation_rows
 
 _PACKED = Path(__file__).parent / "templates"
 _SOURCE = Path(__file__).parents[2] / "templates"
@@ -31,6 +32,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals["build"] = build()  # a run writes pages of another build again
+    made.filters["correlation_rows"] = correlation_rows
     made.filters["short"] = numbers.short
     made.filters["whole"] = numbers.whole
     made.filters["duration"] = numbers.seconds

@@ -118,6 +118,35 @@ def test_two_texts_are_compared_and_the_address_keeps_it(tab: Any, results: Path
     assert tab.complaints() == []
 
 
+def test_charts_are_read_and_pressed_and_take_on_what_is_chosen(tab: Any, results: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    show(tab, results, "journey=mouse&model=bert&text=0&token=2&layer=4")
+    charts = ".line-charts .plot svg.marks, [data-part=path][data-side=a] .plot svg.marks"
+    tab.until("return document.querySelectorAll(arguments[0]).length === 6", charts)
+    tab.run("document.querySelectorAll(arguments[0]).forEach(svg => { svg.drawnBefore = true; })", charts)
+    seen = []
+
+    def point_at(selector: str, x: float, y: float) -> str:
+        tab.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+        frame = tab.browser.find_element("css selector", f"{selector} svg.marks .background")
+        offset = ((x - 0.5) * frame.size["width"], (y - 0.5) * frame.size["height"])
+        ActionChains(tab.browser).move_to_element_with_offset(frame, *map(round, offset)).perform()
+        told = "const tip = document.querySelector('#vg-tooltip-element.visible'); return tip && tip.innerText"
+        seen.append(tab.until(told))
+        return str(seen[-1])
+
+    assert "the embedding" in point_at(".line-charts .plot", 0.01, 0.5), "anywhere at that layer"
+    assert all(model in seen[-1] for model in ("bert", "gpt2"))
+    ActionChains(tab.browser).click().perform()
+    tab.until("return location.hash.includes('layer=0')")
+    word = point_at("[data-part=path][data-side=a] .plot", 0.2, 0.3).splitlines()[0]
+    ActionChains(tab.browser).click().perform()
+    tab.until("return arguments[0] === (() => { " + CHOSEN + " })()", word)
+    assert tab.run("return [...document.querySelectorAll(arguments[0])].every(svg => svg.drawnBefore)", charts)
+    assert tab.complaints() == [] and tab.requests() == []
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 def test_hostile_tokens_are_shown_as_text(tab: Any, results: Path, width: int) -> None:
     show(tab, results, "journey=hostile&model=bert&layer=2", width=width, dark=width == 400)

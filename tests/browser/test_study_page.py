@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from reporter.report.styles import DARK, ENCODER, LIGHT
+from reporter.charts.styles import DARK, ENCODER, LIGHT
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
-FIGURE = '.panel[data-figure="anisotropy.top_variance_share"][data-corpus="nested"]'
+FIGURE = '.panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
 POINTS = f"return [...document.querySelectorAll('{FIGURE} .mark-symbol path')]"
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -61,7 +61,7 @@ def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
         top += 800
         page.until(DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", ""))
     undrawn = "return [...document.querySelectorAll('.panel')].filter(p => !p.querySelector('.mark-symbol path'))"
-    assert page.run(undrawn + ".map(p => p.dataset.figure)") == []
+    assert page.run(undrawn + ".map(p => p.dataset.chart)") == []
     assert page.run("return document.querySelectorAll('.broken').length") == 0
     assert page.complaints() == []
     assert page.requests() == []
@@ -114,12 +114,12 @@ def test_a_name_in_the_legend_brings_its_model_out(page: Any) -> None:
 
 
 def test_a_layer_can_be_followed_over_training(page: Any) -> None:
-    panel = '.panel[data-figure="intrinsic_dimension.twonn.training"][data-corpus="nested"]'
+    panel = '.panel[data-chart="intrinsic_dimension.twonn.training"][data-corpus="nested"]'
     page.run(f"document.querySelector('{panel}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
     count = f"document.querySelectorAll('{panel} .mark-symbol path').length"
     page.until(f"return {count} === 8")
     page.run(
-        "const s = document.querySelector('select[data-figure=\"intrinsic_dimension.twonn.training\"]');"
+        "const s = document.querySelector('select[data-chart=\"intrinsic_dimension.twonn.training\"]');"
         "s.value = '0'; s.dispatchEvent(new Event('change'))"
     )
     page.until(f"return {count} === 4")  # the encoder has no value at layer 0

@@ -10,13 +10,13 @@ import pytest
 from reporter.store import Store
 
 pytestmark = pytest.mark.browser
-PROFILE = '.figure.wide .panel[data-figure="anisotropy.top_variance_share"][data-corpus="nested"]'
+PROFILE = '.figure.wide .panel[data-chart="anisotropy.top_variance_share"][data-corpus="nested"]'
 DRAWN = "return document.querySelectorAll('{} svg.marks [class*=mark-] path[aria-label]').length"
 BASELINES = "document.getElementById('baselines').click()"
 
 
 def panel(figure: str, value: str) -> str:
-    return f'.panel[data-figure="{figure}"][data-value="{value}"]'
+    return f'.panel[data-chart="{figure}"][data-value="{value}"]'
 
 
 def marks(tab: Any, selector: str) -> list[str]:
@@ -36,7 +36,7 @@ def changed(tab: Any, selector: str, before: list[str], script: str) -> list[str
 
 def choose(figure: str, pick: str, value: str) -> str:
     return (
-        f'const s = document.querySelector(\'select[data-figure="{figure}"][data-pick="{pick}"]\');'
+        f'const s = document.querySelector(\'select[data-chart="{figure}"][data-pick="{pick}"]\');'
         f"s.value = '{value}'; s.dispatchEvent(new Event('change'))"
     )
 
@@ -112,7 +112,7 @@ def test_the_selectors_are_reached_with_the_keyboard(page: Any) -> None:
 
     own = panel("convergence.correlations", "nested")
     marks(page, own)
-    page.run("document.querySelector('select[data-figure=\"convergence.correlations\"]').focus()")
+    page.run("document.querySelector('select[data-chart=\"convergence.correlations\"]').focus()")
     page.browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     page.until(f"return document.querySelector('{own} .reading').textContent.includes('fewer than 3')")
     page.until(f"return document.querySelector('{own} .plot').classList.contains('void')")

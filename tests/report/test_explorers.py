@@ -17,7 +17,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     def reader(*_: Any) -> Explorer:
         raise ValueError("no such thing: <b>")
 
-    monkeypatch.setitem(explorers.READERS, "journeys", ("Journeys", reader))
+    monkeypatch.setattr(explorers, "read_journeys", reader)
 
 
 def test_a_broken_explorer_says_so_and_takes_nothing_down(broken: None, made_up: ModuleType, tmp_path: Path) -> None:

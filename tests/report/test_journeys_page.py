@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from reporter.report.columns import unpack_column
+from reporter.charts.columns import unpack_column
 from reporter.store import Store, query
 from reporter.store.schema import find_table
 
@@ -31,7 +31,7 @@ def html(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def offered(html: str) -> dict[str, Any]:
-    found = json.loads(re.findall(r'id="explorer">(.*?)</script>', html)[0])
+    found = json.loads(re.findall(r'id="page">(.*?)</script>', html)[0])
     assert isinstance(found, dict)
     return found
 

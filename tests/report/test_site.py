@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -11,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from reporter.charts.chart import NUMBERS
 from reporter.errors import UsageError
 from reporter.metrics.registry import catalogue
-from reporter.report import kinds, queries, render
-from reporter.report.besides import families
+from reporter.report import free_charts, render
 from reporter.store import Store, query
 
 HOSTILE = "<script>alert(1)</script>"
@@ -66,9 +65,9 @@ def torn(results: Path) -> Page:
 
 def test_every_statistic_has_a_chart_with_its_definition(page: Page) -> None:
     for metric in catalogue().values():
-        in_family = {name for own in families([s.name for s in metric.statistics]).values() for name in own}
+        together = {name for chart in metric.charts if chart.alone for name in chart.statistics}
         for statistic in metric.statistics:
-            if statistic.per == "pair" or statistic.name in in_family:
+            if statistic.per == "pair" or statistic.name in together:
                 continue  # drawn together with others
             assert f"{metric.name}.{statistic.name}" in page.sql
             assert statistic.definition in page.text
@@ -88,7 +87,7 @@ def test_headlines_are_followed_over_training(page: Page) -> None:
 
 @pytest.mark.parametrize("study", ["made-up", "whole"])
 def test_the_sql_on_the_page_gives_the_rows_of_the_csv(results: Path, study: str) -> None:
-    numbers = set(queries.NUMBERS)
+    numbers = set(NUMBERS)
     for name, sql in Page(results / study / "index.html").sql.items():
         shown = list(csv.DictReader(io.StringIO(query(results / "results.duckdb", sql, "csv"))))
         text = (results / study / "data" / f"{name}.csv").read_text(encoding="utf-8")
@@ -166,10 +165,10 @@ def test_a_broken_chart_leaves_the_page_alone(
 ) -> None:
     made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2])
 
-    def broken(*_: Any) -> Any:
+    def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no ink <b>")
 
-    monkeypatch.setattr(kinds, "PROFILE", replace(kinds.PROFILE, draw=broken))
+    monkeypatch.setattr(free_charts, "profile", broken)
     render(tmp_path / "results.duckdb", tmp_path)
     text = (tmp_path / "made-up" / "index.html").read_text(encoding="utf-8")
     assert "This chart could not be made." in text and "RuntimeError: no ink &lt;b&gt;" in text

@@ -13,11 +13,14 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from reporter.report import figure_queries as fq
-from reporter.report.axes import Axis
-from reporter.report.besides import families
+from reporter.charts import Query
+from reporter.charts.correlations import correlation_rows
+from reporter.charts.pairs import PAIRS
+from reporter.charts.profile import PROFILE
+from reporter.charts.scene import WITH, WITHOUT
+from reporter.charts.training import TRAINING
+from reporter.metrics.registry import catalogue
 from reporter.report.contents import Contents, read_contents
-from reporter.report.scene import WITH, WITHOUT
 from reporter.report.study_page import facts
 from reporter.store import Store
 
@@ -42,28 +45,33 @@ def rows(store: Store, query: Any, **values: str) -> pd.DataFrame:
 
 
 def figure(whole: Contents, name: str) -> Any:
-    return next(f for f in whole.figures if f.id == name)
+    return next(f for f in whole.charts if f.id == name)
+
+
+def query(name: str) -> Query:
+    """What a metric's own chart reads."""
+    return next(chart.query for chart in catalogue()[name.partition(".")[0]].charts if chart.id == name)
 
 
 def test_nothing_broke(whole: Contents) -> None:
-    assert {f.id: f.error for f in whole.figures if f.error} == {}
-    assert all(f.spec for f in whole.figures), "every one has numbers"
+    assert {f.id: f.error for f in whole.charts if f.error} == {}
+    assert all(f.specs for f in whole.charts), "every one has numbers"
 
 
 def test_every_kind_passes_altairs_own_validation(whole: Contents) -> None:
-    for one in {f.kind.name: f for f in whole.figures}.values():
-        spec = one.kind.draw(one.frame.head(2000), one.statistic, whole.scene.styles, Axis(0, 1)).to_dict()
+    for one in {f.chart.kind: f for f in whole.charts}.values():
+        spec = one.chart.draw(one.frame.head(2000), whole.scene.styles).to_dict()
         vl_convert.vegalite_to_svg(spec, vl_version="6.4")
 
 
 def test_only_a_profile_has_other_sites_and_it_tells_them_apart(store: Store, whole: Contents) -> None:
-    for f in whole.figures:
-        assert f.kind.name == "profile" or f.frame is None or "site" not in f.frame
+    for f in whole.charts:
+        assert f.chart.kind == "profile" or f.frame is None or "site" not in f.frame
     name = {"metric": "anisotropy", "statistic": "top_variance_share"}
-    profile = rows(store, fq.PROFILE, **name, floor="x")
+    profile = rows(store, PROFILE, **name, floor="x")
     assert set(profile["site"]) == {"embedding", "block", "final", "attention"}
     own = profile[profile["site"].isin(["embedding", "block"])]
-    training = rows(store, fq.TRAINING, **name)
+    training = rows(store, TRAINING, **name)
     for (model, step, corpus, view), found in training[training["layer"].isna()].groupby(
         ["model", "step", "corpus", "view"]
     ):
@@ -91,23 +99,20 @@ def test_null_baselines_are_no_models_of_the_study(whole: Contents) -> None:
 
 
 def test_what_differs_by_scale_alone_is_one_figure(whole: Contents) -> None:
-    names = {f.id for f in whole.figures}
+    names = {f.id for f in whole.charts}
     assert "intrinsic_dimension.gride" in names and "intrinsic_dimension.gride_1" not in names
     frame = figure(whole, "intrinsic_dimension.gride").frame
     assert sorted(set(frame["scale"])) == [1, 2, 4, 8, 16, 32, 64] and set(frame["kind"]) == {"measured", "floor"}
-    assert families(["gride_16", "gride_2", "gride_4", "twonn", "p_1", "p_2"]) == {
-        "gride": ["gride_2", "gride_4", "gride_16"]
-    }
 
 
 def test_ranks_are_thinned_evenly_and_both_ends_stay(store: Store) -> None:
-    frame = rows(store, fq.SPECTRA, metric="spectrum")
+    frame = rows(store, query("spectrum.curves"), metric="spectrum")
     ranks = sorted(set(frame["rank"]))
     assert ranks[:4] == [1, 2, 3, 4] and ranks[-1] == 96 and len(ranks) < 22
 
 
 def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(store: Store) -> None:
-    frame = rows(store, fq.TYPES, metric="variance")
+    frame = rows(store, query("variance.types"), metric="variance")
     assert set(frame["part"]) == {0, 0.25, 0.5, 0.75, 1}
     per_place = frame.groupby(["model", "corpus", "view", "part"])
     assert set(per_place.size()) == {300}
@@ -126,7 +131,7 @@ def test_types_are_the_most_frequent_at_five_depths_of_the_last_checkpoint(store
 
 
 def test_half_a_matrix_becomes_a_whole_one_and_others_stay(store: Store) -> None:
-    frame = rows(store, fq.PAIRS, metric="layer_pairs")
+    frame = rows(store, PAIRS, metric="layer_pairs")
     assert set(frame["statistic"]) == {"cka", "knn"}
     own = frame[(frame["view"] == "words") & (frame["corpus"] == "nested") & (frame["statistic"] == "cka")]
     square = own[own["pair"] == "gpt2 × gpt2"].pivot(index="layer_a", columns="layer_b", values="value")
@@ -165,13 +170,14 @@ def test_correlations_over_too_few_models_are_called_so(whole: Contents) -> None
     own = figure(whole, "convergence.correlations")
     assert own.states["words|loss.lm"].readings["nested"] == "n = 5 models"
     assert "fewer than 3 say nothing" in own.states["words|sst2"].readings["nested"]
-    assert own.table[0]["feature"] == "area" and own.table[0]["n"] == 5 and own.table[-1]["n"] == 2
+    table = correlation_rows(own.frame)
+    assert table[0]["feature"] == "area" and table[0]["n"] == 5 and table[-1]["n"] == 2
 
 
 def test_headlines_are_open_and_others_wait(whole: Contents) -> None:
     sections = {section.name: section for section in whole.sections}
     assert {"variance.shares", "variance.types"} <= {f.id for f in sections["variance"].open}
-    assert all(f.open for section in sections.values() for f in section.figures if f.statistic.headline)
+    assert all(f.open for section in sections.values() for f in section.charts if f.chart.headline)
     assert "variance.total" in [f.id for f in sections["variance"].more]
     assert all(section.open for section in whole.sections)
 
@@ -179,9 +185,9 @@ def test_headlines_are_open_and_others_wait(whole: Contents) -> None:
 def test_data_come_as_scripts_beside_the_page(results: Path) -> None:
     for path in (results / "torn" / "data").glob("*.js"):
         text = path.read_text(encoding="utf-8")
-        body = re.fullmatch(r"reporterFigure\((.*)\);\n", text, re.DOTALL)
-        assert body and "<" not in body[1]
-        assert json.loads(body[1])["name"] == path.stem
+        body = re.fullmatch(r"reporterPart\(\"([^\"]*)\",(.*)\);\n", text, re.DOTALL)
+        assert body and "<" not in body[2]
+        assert body[1] == path.stem and json.loads(body[2])["data"]["rows"]
         assert path.with_suffix(".csv").exists()
 
 
@@ -191,7 +197,7 @@ def test_the_cuts_of_sinks_say_where_they_matter(whole: Contents, store: Store) 
     state = cuts.states["1|nested|factor|anisotropy.top_variance_share"]
     assert state.readings["gpt2"] == "largest change 0.05 at layer 6 · leaves out 2–3 % of the tokens"
     assert "changes nothing" in cuts.states["1|nested|dominance|anisotropy.mean_cosine"].readings["gpt2"]
-    assert len(rows(store, fq.CUTS, metric="outliers")) == len(store.frame("FROM sink_cuts"))
+    assert len(rows(store, query("outliers.cuts"), metric="outliers")) == len(store.frame("FROM sink_cuts"))
 
 
 def test_sinks_are_listed_and_names_are_no_markup(whole: Contents, store: Store) -> None:

@@ -1,0 +1,98 @@
+"""The charts of probes: accuracy and its control, and models beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts.layout import titled
+from reporter.charts.profile import by_depth
+from reporter.charts.styles import CATEGORIES, Styles
+from reporter.charts.vega import alt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHAPTER = Chapter(SENTENCES, "probes", "Probes", "What can a simple classifier read from the states of each layer?", 4)
+KINDS = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
+
+
+def probes(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw what classifiers read at each layer, and what they read of classes drawn at random."""
+    kinds = list(dict.fromkeys(frame["classifier"]))
+    x = parts.layers(frame)
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+    color = alt.Color("classifier:N", scale=alt.Scale(domain=kinds, range=list(CATEGORIES)[: len(kinds)]), legend=None)
+    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())), legend=None)
+    base = alt.Chart().encode(x=x, color=color, detail="kind:N")
+    band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
+    band = band.encode(y=alt.Y("ci_low:Q", title=None), y2="ci_high:Q")
+    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
+    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(
+        y=y, tooltip=parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
+    )
+    return (
+        alt.layer(parts.here(), band, line, points, data=frame)
+        .add_params(*parts.at_params())
+        .properties(width="container", height=260)
+    )
+
+
+PROBES = Chart(
+    "sentences.probes",
+    "Accuracy and its control",
+    Query(
+        "probes",
+        """
+SELECT model, checkpoint, corpus, split_part(statistic, '_', 1) AS classifier,
+  if(ends_with(statistic, '_control'), 'control', if(ends_with(statistic, '_floor'), 'floor', 'accuracy')) AS kind,
+  layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
+  AND NOT regexp_matches(statistic, '_(selectivity|memorised)')
+ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
+""",
+    ),
+    probes,
+    lead="Solid: cross-validated accuracy. Dashed: the same classifier on classes drawn at random; dotted: the floor.",
+    table="layer_metrics",
+    columns=("value", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Probe")],
+    key="classifier",
+    half=True,
+    statistics=("*",),
+)
+
+SELECTIVITY = Chart(
+    "sentences.selectivity",
+    "Models beside each other",
+    Query(
+        "selectivity",
+        """
+SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')
+QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
+ORDER BY corpus, statistic, model, layer
+""",
+    ),
+    by_depth,
+    lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
+    table="layer_metrics",
+    columns=("value", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [
+        choices(frame, "corpus", "Probe"),
+        titled(frame, scene, ("linear_selectivity", "hidden_selectivity")),
+    ],
+    key="model",
+    together=True,
+    half=True,
+    statistics=("*",),
+)
+
+CHARTS = (
+    PROBES,
+    SELECTIVITY,
+)

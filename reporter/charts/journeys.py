@@ -1,0 +1,207 @@
+"""The charts on the page of journeys: a token's numbers over the layers, and its path in a plane.
+
+Their rows are there only when a reader has chosen a token: the page's script fills the data called ``rows`` and the
+parameters. A row's ``tip`` is what the pointer reads, ``hue`` names its colour: a model, or a side of a comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reporter.charts.chart import bare_spec
+from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles
+from reporter.charts.vega import alt
+
+SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#c2480c", "#ff9450")}
+"""Colours of the two sides of a comparison, and of texts by turns, as in the stylesheet: light, dark."""
+SURFACE = ("#ffffff", "#171b22")
+_RANKS = [0, *(10**power for power in range(8))]
+
+
+def dark_twins(styles: Styles) -> dict[str, str]:
+    """Return the dark theme's colour for each colour in these charts."""
+    return styles.dark_twins | dict([*SIDES.values(), SURFACE])
+
+
+def specs(styles: Styles) -> dict[str, Any]:
+    """Return the charts as Vega-Lite: ``value`` and ``rank`` over the layers, and ``path``."""
+    charts = {"value": lines(styles, _values()), "rank": lines(styles, _ranks()), "path": path()}
+    return {name: bare_spec(chart) for name, chart in charts.items()}
+
+
+def lines(styles: Styles, y: Any) -> Any:
+    """Draw one number of chosen tokens over the layers.
+
+    A row is a token at a layer: ``line`` (which token), ``hue``, ``x``, ``value``, ``here`` (the chosen layer),
+    ``main`` (the line that the pointer reads), ``strong`` (a thicker line), ``closing`` (the state after the closing
+    norm) and ``tail`` (the last two states, where there is a closing norm).
+
+    Args:
+        styles: colour and dash of each model.
+        y: the value axis.
+    """
+    hues = [f"model {name}" for name in styles.names] + [f"side {side}" for side in SIDES]
+    colours = [style.light for style in styles.models] + [light for light, _ in SIDES.values()]
+    dashes = [list(style.dash) for style in styles.models] + [[1, 0] for _ in SIDES]
+    x = alt.X(
+        "x:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, alt.ExprRef("end")], nice=False),
+        axis=alt.Axis(
+            values=alt.ExprRef("ticks"),
+            grid=False,
+            labelOverlap="greedy",
+            labelFlush=False,
+            labelExpr="datum.value > 1 ? 'norm' : !layers ? format(datum.value, '.2~f') : "
+            "round(datum.value * layers) == 0 ? 'emb' : format(round(datum.value * layers), 'd')",
+        ),
+    )
+    color = alt.Color("hue:N", scale=alt.Scale(domain=hues, range=colours), legend=None)
+    rows = alt.Chart()
+    now = (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_rule(color=INK, strokeDash=[2, 3], opacity=0.6, clip=True)
+        .encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative", title=None))
+        .add_params(*_params(end=1, ticks=[], layers=0, at=-1, low=0, high=1))
+    )
+    title = (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(baseline="top", color=FLOOR_GREY, text=alt.ExprRef("layers ? 'layer' : 'depth: layer / layers'"))
+        .encode(x=alt.value(alt.ExprRef("width / 2")), y=alt.value(alt.ExprRef("height + 24")))
+    )
+    line = rows.encode(x=x, y=y, color=color, detail="line:N")
+    course = (
+        line.transform_filter("!datum.closing")
+        .mark_line(strokeCap="round", strokeJoin="round")
+        .encode(
+            strokeWidth=alt.condition("datum.strong", alt.value(2.6), alt.value(1.8)),
+            strokeDash=alt.StrokeDash("hue:N", scale=alt.Scale(domain=hues, range=dashes), legend=None),
+        )
+    )
+    tail = line.transform_filter("datum.tail").mark_line(strokeDash=[2, 3], strokeWidth=1.2)
+    size = alt.condition("datum.here", alt.value(80), alt.value(34))
+    points = line.transform_filter("!datum.closing").mark_point(filled=True, opacity=1).encode(size=size)
+    closing = line.transform_filter("datum.closing").mark_point(fill=SURFACE[0], strokeWidth=1.6).encode(size=size)
+    near = rows.transform_filter("datum.main").encode(x=x, y=y)
+    return _chart(now, title, course, tail, points, closing, _pointed(near, ["x"]))
+
+
+def _values() -> Any:
+    return alt.Y(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False),
+        axis=alt.Axis(grid=True, tickCount=5, format=".3~g"),
+    )
+
+
+def _ranks() -> Any:
+    """Ranks downwards, so that a token that is still itself lies on top."""
+    return alt.Y(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(type="symlog", domain=[0, alt.ExprRef("high")], nice=False, reverse=True),
+        axis=alt.Axis(
+            grid=True,
+            values=alt.ExprRef(f"slice({_RANKS}, 0, 2 + floor(log(high) / LN10 + 1e-9))"),
+            labelExpr="datum.value >= 1000 ? datum.value / 1000 + 'k' : datum.value",
+        ),
+    )
+
+
+def path() -> Any:
+    """Draw the paths of tokens through the layers in one plane.
+
+    A row is a token at a layer: ``way`` (which token), ``order``, ``hue``, ``x``, ``y``, ``weight`` from 0 (in the
+    background) to 3 (chosen), ``mark`` (``number``, ``head`` or ``dot``), with ``number``, ``turn`` in degrees or
+    ``size``, ``here`` (the chosen layer), and at the end of a way whose name has room ``name`` and ``align``.
+    """
+    x = alt.X("x:Q", title=None, axis=None, scale=_reach("x"))
+    y = alt.Y("y:Q", title=None, axis=None, scale=_reach("y"))
+    hues = [f"side {side}" for side in SIDES]
+    color = alt.Color("hue:N", scale=alt.Scale(domain=hues, range=[light for light, _ in SIDES.values()]), legend=None)
+    rows = alt.Chart().encode(x=x, y=y, color=color, opacity=_by_weight(alt.Opacity, [0.4, 0.65, 1, 1]))
+    origin = alt.Chart(alt.InlineData(values=[{}]))
+    rule = origin.mark_rule(color=RULE_GREY, clip=True)
+    name = {"color": FLOOR_GREY, "clip": True}
+    axes = (
+        rule.encode(y=alt.YDatum(0, title=None, axis=None)).add_params(*_params(x0=-1, x1=1, y0=-1, y1=1)),
+        rule.encode(x=alt.XDatum(0, title=None, axis=None)),
+        origin.mark_text(text="PC 1", align="right", dy=-6, **name).encode(
+            x=alt.value("width"), y=alt.YDatum(0, title=None, axis=None)
+        ),
+        origin.mark_text(text="PC 2", align="left", dx=5, **name).encode(
+            x=alt.XDatum(0, title=None, axis=None), y=alt.value(8)
+        ),
+    )
+    course = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
+        detail="way:N", order="order:Q", strokeWidth=_by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3])
+    )
+    dots = (
+        rows.transform_filter("datum.mark == 'dot'")
+        .mark_point(filled=True, clip=True)
+        .encode(size=alt.Size("size:Q", scale=None))
+    )
+    heads = (
+        rows.transform_filter("datum.mark == 'head'")
+        .mark_point(filled=True, shape="triangle", size=42, clip=True)
+        .encode(angle=alt.Angle("turn:Q", scale=None))
+    )
+    numbered = rows.transform_filter("datum.mark == 'number'")
+    discs = numbered.mark_point(filled=True, strokeWidth=2, clip=True).encode(
+        size=alt.condition("datum.here", alt.value(254), alt.value(154)),
+        stroke=alt.condition("datum.here", alt.value(INK), alt.value(None)),
+    )
+    numbers = numbered.mark_text(fontSize=9, fontWeight=700, clip=True).encode(
+        text="number:N", color=alt.value(SURFACE[0])
+    )
+    near = alt.Chart().encode(x=x, y=y)
+    names = [
+        _name(rows, align, strong, halo)
+        for strong in (False, True)
+        for halo in (True, False)
+        for align in ("left", "right")
+    ]
+    return _chart(*axes, course, dots, heads, discs, numbers, *names, _pointed(near, ["x", "y"]))
+
+
+def _name(rows: Any, align: str, strong: bool, halo: bool) -> Any:
+    """Names of ways beside their ends; a halo of the surface lies under each."""
+    away = 13 if strong else 6
+    mark = {"stroke": SURFACE[0], "strokeWidth": 3} if halo else {}
+    text = (
+        rows.transform_filter(f"datum.align == '{align}' && (datum.weight >= 2) == {str(strong).lower()}")
+        .mark_text(
+            align=align,
+            dx=away if align == "left" else -away,
+            fontSize=13 if strong else 11,
+            fontWeight=700 if strong else 400,
+            strokeJoin="round",
+            clip=True,
+            **mark,
+        )
+        .encode(text="name:N")
+    )
+    return text if strong and not halo else text.encode(color=alt.value(SURFACE[0] if halo else INK))
+
+
+def _reach(axis: str) -> Any:
+    return alt.Scale(domain=[alt.ExprRef(f"{axis}0"), alt.ExprRef(f"{axis}1")], nice=False, zero=False)
+
+
+def _by_weight(channel: Any, values: list[float]) -> Any:
+    return channel("weight:Q", scale=alt.Scale(type="linear", domain=[0, 1, 2, 3], range=values), legend=None)
+
+
+def _pointed(rows: Any, encodings: list[str]) -> Any:
+    """Marks that are not seen: wherever the pointer is, the nearest of them is read and can be pressed."""
+    nearest = alt.selection_point(name="near", on="pointerover", nearest=True, encodings=encodings)
+    return rows.mark_point(opacity=0, size=40, tooltip=alt.ExprRef("(datum.datum || datum).tip")).add_params(nearest)
+
+
+def _params(**values: Any) -> list[Any]:
+    return [alt.param(name=name, value=value) for name, value in values.items()]
+
+
+def _chart(*layers: Any) -> Any:
+    return alt.layer(*layers, data=alt.NamedData("rows")).properties(width="container", height=140)

@@ -1,0 +1,201 @@
+"""What charts share: scales, the highlight, the axes and their parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from reporter.charts.styles import DIVERGING, FLOOR_GREY, RULE_GREY, Styles
+from reporter.charts.vega import alt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LIT = "length(highlight) == 0 || indexof(highlight, datum.model) >= 0"
+NUMBER = ".4~g"
+AXES = ["PC1", "PC2", ""]
+"""Names of the axes of points in a plane of two components."""
+
+
+class Subject(Protocol):
+    """What the charts of a statistic must know of it; its floor is the statistic ``<name>_floor`` of the same frame."""
+
+    @property
+    def name(self) -> str:
+        """The part of its public name after the dot."""
+
+    @property
+    def title(self) -> str:
+        """A short label."""
+
+    @property
+    def per(self) -> str:
+        """``layer``, ``step`` or ``model``."""
+
+
+def params() -> list[Any]:
+    """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
+    return [highlight(), *reach()]
+
+
+def highlight() -> Any:
+    """The models to highlight; none of them highlights all."""
+    return alt.param(name="highlight", value=[])
+
+
+def reach() -> list[Any]:
+    """Where the value axis begins and ends, and the note on the floor."""
+    return [alt.param(name=name, value=value) for name, value in (("low", 0), ("high", 1), ("note", ""))]
+
+
+def depth_axis(title: str = "relative depth") -> Any:
+    """Relative depth from 0, the embedding, to 1, the last block."""
+    return alt.X(
+        "depth:Q",
+        title=title,
+        scale=alt.Scale(domain=[0, 1], nice=False),
+        axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f", grid=False),
+    )
+
+
+def value_scale() -> Any:
+    """Scale of the value axis, between the parameters ``low`` and ``high``."""
+    return alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False)
+
+
+def value_axis(field: str = "value:Q") -> Any:
+    """Upright value axis with a faint grid."""
+    return alt.Y(field, title=None, scale=value_scale(), axis=alt.Axis(grid=True, tickCount=5))
+
+
+def color(styles: Styles) -> Any:
+    """Each model's own colour. The page draws the legend, one for all charts."""
+    scale = alt.Scale(domain=styles.names, range=[style.light for style in styles.models])
+    return alt.Color("model:N", scale=scale, legend=None)
+
+
+def shape(styles: Styles) -> Any:
+    """Each model's own mark."""
+    scale = alt.Scale(domain=styles.names, range=[style.shape for style in styles.models])
+    return alt.Shape("model:N", scale=scale, legend=None)
+
+
+def dash(styles: Styles) -> Any:
+    """Each model's own dash."""
+    scale = alt.Scale(domain=styles.names, range=[list(style.dash) for style in styles.models])
+    return alt.StrokeDash("model:N", scale=scale, legend=None)
+
+
+def width(styles: Styles) -> Any:
+    """Thin lines for null baselines."""
+    return alt.StrokeWidthValue(2, **_of_baselines(styles, 1.2))
+
+
+def size(styles: Styles, area: float) -> Any:
+    """Small marks for null baselines."""
+    return alt.SizeValue(area, **_of_baselines(styles, area / 3))
+
+
+def without_baselines(chart: Any, styles: Styles) -> Any:
+    """The chart without the rows of null baselines."""
+    return chart.transform_filter(f"!({_is_baseline(styles)})") if styles.baselines else chart
+
+
+def _of_baselines(styles: Styles, value: float) -> dict[str, Any]:
+    """A condition that gives null baselines another value; none where there are none."""
+    return {"condition": {"test": _is_baseline(styles), "value": value}} if styles.baselines else {}
+
+
+def _is_baseline(styles: Styles) -> str:
+    return f"indexof([{', '.join(map(_quoted, styles.baselines))}], datum.model) >= 0"
+
+
+def lit(on: float, off: float) -> Any:
+    """Opacity of a model that is highlighted, or of all where none is; and of the others."""
+    return alt.OpacityValue(off, condition={"test": _LIT, "value": on})
+
+
+def is_statistic(name: str) -> str:
+    """Filter for the rows of one statistic (the frame also holds those of its floor)."""
+    return f"datum.statistic === {_quoted(name)}"
+
+
+def floor_note() -> Any:
+    """A line above the top right corner that says where the floor is when it lies off the axis."""
+    return (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
+        .encode(x=alt.value("width"), y=alt.value(-4))
+    )
+
+
+def has(frame: pd.DataFrame, column: str) -> bool:
+    """Whether a column holds any number."""
+    return column in frame and bool(frame[column].notna().any())
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def rule(**encoding: Any) -> Any:
+    """A thin line at a value, such as ``y=0``."""
+    line = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True)
+    return line.encode(**{channel: alt.datum(value) for channel, value in encoding.items()})
+
+
+def zero() -> Any:
+    """Return a faint line at 0."""
+    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1).encode(y=alt.datum(0))
+
+
+def cosine_colour(field: str = "cosine:Q") -> Any:
+    """Return the colours of a cosine from −1 to 1; the legend is part of the page."""
+    return alt.Color(
+        field, scale=alt.Scale(domain=[-1, -0.4, 0, 0.4, 1], range=list(DIVERGING), interpolate="rgb"), legend=None
+    )
+
+
+FORMATS = {
+    "count": ",", "n": ",", "components": "d", "position": "d", "position_a": "d", "position_b": "d", "distance": "d",
+    "layer": "d", "n_a": ",", "n_b": ",",
+}  # fmt: skip
+TEXTS = {
+    "part", "model", "checkpoint", "sort", "concept", "concept_a", "concept_b", "text_group", "control", "classifier",
+    "kind",
+}  # fmt: skip
+
+
+def tips(*columns: str) -> list[Any]:
+    """Return what a chart says of a mark: text as text, whole numbers whole, others with four digits."""
+    return [
+        alt.Tooltip(f"{name}:N", title=name.replace("_", " "))
+        if name in TEXTS
+        else alt.Tooltip(f"{name}:Q", format=FORMATS.get(name, NUMBER), title=name.replace("_", " "))
+        for name in columns
+    ]
+
+
+def layers(frame: pd.DataFrame) -> Any:
+    """The axis of a model's own layers."""
+    last = max(1, int(frame["layer"].max()))
+    axis = alt.Axis(tickMinStep=1, format="d", tickCount=min(last, 12), grid=False)
+    return alt.X("layer:Q", title="layer", scale=alt.Scale(domain=[0, last], nice=False), axis=axis)
+
+
+def same_reach(frame: pd.DataFrame, *columns: str) -> Any:
+    """The same reach for every model, so that two can be compared by eye."""
+    values = frame[list(columns)].stack().dropna()
+    if values.empty:
+        return alt.Scale(zero=False)
+    return alt.Scale(domain=[min(0.0, float(values.to_numpy().min())), float(values.to_numpy().max())], nice=True)
+
+
+def here() -> Any:
+    """A line at the layer of the page's slider."""
+    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
+    return rule.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative"))
+
+
+def at_params(**values: Any) -> list[Any]:
+    """What the page sets: the layer of its slider, and the choices of selectors that begin with ``$``."""
+    return [alt.param(name=name, value=value) for name, value in {"at": 0, **values}.items()]

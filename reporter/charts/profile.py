@@ -1,0 +1,175 @@
+"""A statistic over relative depth, or how it differs between two sides: a line for each model, its interval a band."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts import parts
+from reporter.charts.chart import Query
+from reporter.charts.layout import Pick, choices
+from reporter.charts.scene import Scene
+from reporter.charts.styles import FLOOR_GREY, Styles
+from reporter.charts.vega import alt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROFILE = Query(
+    "profile",
+    """
+SELECT model, role, checkpoint, step, corpus, view, statistic, site, layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = $metric AND statistic IN ($statistic, $floor)
+ORDER BY statistic, corpus, view, role, model, step, checkpoint,
+  list_position(['final', 'attention'], site) NULLS FIRST, layer
+""",
+)
+
+DIFFERENCES = Query(
+    "differences",
+    """
+SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, 'model − its base, on ' || corpus_a) AS comparison,
+  model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic, layer, depth,
+  value, ci_low, ci_high, n
+FROM differences
+WHERE study = $study AND metric = $metric AND layer IS NOT NULL AND site IN ('embedding', 'block')
+ORDER BY kind DESC, comparison, statistic, view, model, checkpoint, layer
+""",
+)
+
+FINAL = "final"
+TITLES = {"layer": "relative depth", "step": "relative depth at the start of the step"}
+
+
+def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+    """Draw a statistic over depth."""
+    of_it = alt.Chart().transform_filter(parts.is_statistic(of.name))
+    own = of_it
+    layers: list[Any] = []
+    if "site" in frame and bool((frame["site"] == FINAL).any()):
+        own = of_it.transform_filter(f"datum.site !== '{FINAL}'")
+        layers.append(_final(of_it, frame, styles, of))
+    return _over_depth(own, frame, styles, of, layers, _has_floor(frame, of))
+
+
+def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+    """Draw how much a statistic differs between two sides of a comparison, over depth."""
+    return _over_depth(alt.Chart(), frame, styles, of, [], floor=False)
+
+
+def _over_depth(own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, above: list[Any], floor: bool) -> Any:
+    x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis()
+    zero = parts.rule(y=0)
+    # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
+    layers = [zero.add_params(*parts.params())]
+    if floor:
+        layers += _floor(of, x, y)
+    if parts.has(frame, "ci_low"):
+        # bands of null baselines would bury the others; their intervals are in the tooltips
+        layers.append(
+            parts.without_baselines(own, styles)
+            .mark_area(clip=True)
+            .encode(
+                x=x,
+                y=parts.value_axis("ci_low:Q"),
+                y2="ci_high:Q",
+                color=parts.color(styles),
+                opacity=parts.lit(0.16, 0.02),
+            )
+        )
+    line = own.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
+        x=x,
+        y=y,
+        color=parts.color(styles),
+        strokeDash=parts.dash(styles),
+        strokeWidth=parts.width(styles),
+        opacity=parts.lit(1, 0.1),
+    )
+    points = own.mark_point(filled=True).encode(
+        x=x,
+        y=y,
+        color=parts.color(styles),
+        shape=parts.shape(styles),
+        size=parts.size(styles, 42),
+        opacity=parts.lit(1, 0.1),
+        tooltip=_tooltip(frame, of),
+    )
+    every = (*layers, line, points, *above, parts.floor_note())
+    return alt.layer(*every, data=frame, width="container", height=160)
+
+
+def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+    """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
+    return (
+        of_it.transform_filter(f"datum.site === '{FINAL}'")
+        .transform_calculate(where="'after the closing norm'")
+        .mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
+        .encode(
+            x=parts.depth_axis(),
+            y=parts.value_axis(),
+            color=parts.color(styles),
+            shape=parts.shape(styles),
+            opacity=parts.lit(1, 0.1),
+            tooltip=[alt.Tooltip("where:N", title="state"), *_tooltip(frame, of)],
+        )
+    )
+
+
+def _has_floor(frame: pd.DataFrame, of: parts.Subject) -> bool:
+    return bool((frame["statistic"] == f"{of.name}_floor").any())
+
+
+def _floor(of: parts.Subject, x: Any, y: Any) -> list[Any]:
+    """One thin dashed line for each model (floors depend on its width) and a single label."""
+    floor = (
+        alt.Chart()
+        .transform_filter(parts.is_statistic(f"{of.name}_floor"))
+        .transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
+    )
+    line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
+        x=x, y=y, detail="model:N", opacity=parts.lit(0.9, 0.2)
+    )
+    # one label, at the deepest point of one of the lines, left out where that is off the axis (the page's rows are
+    # rounded, so its end needs a little room)
+    label = (
+        floor.transform_aggregate(deepest="argmax(depth)")
+        .transform_calculate(depth="datum.deepest.depth", value="datum.deepest.value")
+        .transform_filter("abs(datum.value - (low + high) / 2) <= (high - low) * 0.501")
+        .mark_text(text="floor", align="right", baseline="bottom", dy=-3, fontSize=10.5, color=FLOOR_GREY)
+        .encode(x=x, y=y)
+    )
+    return [line, label]
+
+
+def _tooltip(frame: pd.DataFrame, of: parts.Subject) -> list[Any]:
+    shown = [alt.Tooltip("model:N"), alt.Tooltip("checkpoint:N")]
+    if "model_b" in frame:
+        shown.append(alt.Tooltip("model_b:N", title="minus"))
+    shown += [
+        alt.Tooltip("layer:Q", title="layer" if of.per == "layer" else "step from layer"),
+        alt.Tooltip("depth:Q", format=".2~f"),
+        alt.Tooltip("value:Q", format=parts.NUMBER, title=of.title),
+    ]
+    if parts.has(frame, "ci_low"):
+        shown.append(alt.Tooltip("ci_low:Q", format=parts.NUMBER, title="from"))
+        shown.append(alt.Tooltip("ci_high:Q", format=parts.NUMBER, title="to"))
+    return [*shown, alt.Tooltip("n:Q", format=",")]
+
+
+def which_statistic(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
+    """Which statistic, in the order of the definitions."""
+    return [choices(frame, "statistic", "Statistic", list(scene.statistics))]
+
+
+def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw a statistic over relative depth, a line for each model."""
+    x = parts.depth_axis()
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
+    color, dash, shape = parts.color(styles), parts.dash(styles), parts.shape(styles)
+    base = alt.Chart().encode(x=x, color=color)
+    band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2="ci_high:Q")
+    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
+    points = base.mark_point(filled=True, size=44, opacity=1).encode(
+        y=y, shape=shape, tooltip=parts.tips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
+    )
+    return alt.layer(band, line, points, data=frame).properties(width="container", height=260)

@@ -1,0 +1,227 @@
+"""How things are drawn: one colour, one mark and one dash for each model, other colours, the two themes.
+
+Encoders are cool (blue, teal, violet), decoders warm (orange, red, gold), so that a role is seen before a
+name is read. Colour is never the only cue: within a role the marks alternate, and the dash changes after
+every third model, so that mark and dash together name a model up to twelve to a role. Each colour has a twin
+for the dark theme. A null baseline has the colour and mark of its base, but a thin line of its own dash and small
+marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ENCODER, DECODER, OTHER = "encoder", "decoder", "other"
+
+LIGHT = {
+    ENCODER: ("#1c6dd0", "#0e9186", "#56289a", "#3a93d8", "#142f6b", "#8a6be3", "#06565c", "#6f86a3"),
+    DECODER: ("#cf4a08", "#7d0f2b", "#b58e00", "#5f2a08", "#ef6a45", "#b96f4e", "#7d6200", "#93400f"),
+    OTHER: ("#52525b", "#3f7d20", "#8b8b94"),
+}
+DARK = {
+    ENCODER: ("#4f9df7", "#35d6c0", "#8b62ee", "#a9dcff", "#4a63e0", "#cdbcff", "#1b9a92", "#8da5c2"),
+    DECODER: ("#ff8a38", "#e8364f", "#ffd84d", "#c06a34", "#ffb08a", "#b39a3c", "#f25c3a", "#d9b48a"),
+    OTHER: ("#c4c4cc", "#8fce5a", "#85858f"),
+}
+SHAPES = {
+    ENCODER: ("circle", "square", "cross"),
+    DECODER: ("triangle-up", "diamond", "triangle-down"),
+    OTHER: ("triangle-right", "wedge", "arrow"),
+}
+DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
+BASELINES: dict[str, tuple[float, ...]] = {"random-init": (1, 3), "shuffled": (7, 3, 1, 3)}
+"""Dash of each kind of null baseline: dotted and dash-dotted."""
+MUTED = {"#6b7280": "#9aa3b2", "#d4d4d8": "#3b424e"}
+"""Greys of floors and rules, and their twins in the dark theme."""
+FLOOR_GREY, RULE_GREY = tuple(MUTED)
+NEUTRAL = {"#252c3a": "#e3e6ec", "#4a8c2a": "#86c75a", "#a4acb9": "#566071"}
+"""Ink, a green and a grey for what is no model's: methods, and the two parts of a variance."""
+INK, GREEN, GREY = tuple(NEUTRAL)
+RAMP = {
+    "#440256": "#9673ea",
+    "#414487": "#5f8be0",
+    "#2a788e": "#35aabf",
+    "#22997a": "#36c98f",
+    "#57a63a": "#93dc52",
+    "#b3a212": "#fde725",
+}
+"""Viridis from depth 0 to 1, its ends moved so that neither fades into the light or the dark surface."""
+CATEGORIES = {
+    "#2765c7": "#6ea8ff",
+    "#cf4a08": "#ff8f4f",
+    "#0b8a6c": "#40cfa4",
+    "#9336ad": "#d48bf0",
+    "#a97c00": "#efc244",
+    "#bd2457": "#ff7ba9",
+    "#0d8aa0": "#4fd2e7",
+    "#557a1a": "#a8d05a",
+    "#5f45d6": "#a797ff",
+    "#96502a": "#d89a74",
+    "#4d5664": "#b4bcc8",
+    "#7a1f1f": "#f08783",
+}
+"""Colours of what is told apart and is no model: classes of tokens, groups, concepts, corpora."""
+DIVERGING = {
+    "#14509e": "#69adff",
+    "#86add9": "#2d5a96",
+    "#f3f2ed": "#222831",
+    "#eda673": "#8d4a1d",
+    "#ad3a06": "#ff9a57",
+}
+"""From −1 over 0 to 1; 0 fades into the surface."""
+DARK_ON_LIGHT = "#fffffe"
+"""Ink on the strong ends of a diverging scale: white on the light theme's, black on the dark one's."""
+TWINS = {DARK_ON_LIGHT: "#0f1217", **CATEGORIES, **DIVERGING, **MUTED, **NEUTRAL, **RAMP}
+"""From each light colour to its dark twin."""
+
+
+@dataclass(frozen=True)
+class ModelStyle:
+    """How one model is drawn; a null baseline names its ``base`` and the kind of ``baseline`` it is."""
+
+    model: str
+    role: str
+    light: str
+    dark: str
+    shape: str
+    dash: tuple[float, ...]
+    base: str = ""
+    baseline: str = ""
+
+
+@dataclass(frozen=True)
+class Styles:
+    """The models of a study in the order of its legend."""
+
+    models: tuple[ModelStyle, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the models: the domain of every colour scale."""
+        return [style.model for style in self.models]
+
+    @property
+    def by_role(self) -> list[tuple[str, list[ModelStyle]]]:
+        """Roles that occur, each with its models."""
+        groups = [(role, [s for s in self.models if s.role == role]) for role in (ENCODER, DECODER, OTHER)]
+        return [(role, styles) for role, styles in groups if styles]
+
+    @property
+    def own(self) -> list[ModelStyle]:
+        """The models of the study itself, without null baselines."""
+        return [style for style in self.models if not style.baseline]
+
+    @property
+    def baselines(self) -> list[str]:
+        """Names of the null baselines."""
+        return [style.model for style in self.models if style.baseline]
+
+    @property
+    def dark_twins(self) -> dict[str, str]:
+        """From each light colour to its dark twin."""
+        return TWINS | {style.light: style.dark for style in self.models}
+
+
+def style_models(roles: Mapping[str, str], baselines: Mapping[str, tuple[str, str]] | None = None) -> Styles:
+    """Give each model its style.
+
+    Args:
+        roles: role of each model, in the order in which the models shall be shown within their role.
+        baselines: for each null baseline its base and its kind (a key of ``BASELINES``); it is shown after its base.
+    """
+    null = baselines or {}
+    styles: list[ModelStyle] = []
+    for role in (ENCODER, DECODER, OTHER):
+        names = [name for name, its in roles.items() if name not in null and _role(its) == role]
+        for place, name in enumerate(names):
+            own = ModelStyle(
+                model=name,
+                role=role,
+                light=LIGHT[role][place % len(LIGHT[role])],
+                dark=DARK[role][place % len(DARK[role])],
+                shape=SHAPES[role][place % 3],
+                dash=DASHES[place // 3 % len(DASHES)],
+            )
+            of_it = [(other, kind) for other, (base, kind) in null.items() if base == name and other in roles]
+            styles += [own, *_baselines_of(own, of_it)]
+    seen = {style.model for style in styles}
+    orphans = [(name, kind) for name, (_, kind) in null.items() if name in roles and name not in seen]
+    grey = ModelStyle("", OTHER, LIGHT[OTHER][0], DARK[OTHER][0], SHAPES[OTHER][0], DASHES[0])
+    return Styles((*styles, *_baselines_of(grey, orphans)))
+
+
+def _role(role: str) -> str:
+    return role if role in LIGHT else OTHER
+
+
+def _baselines_of(base: ModelStyle, found: Sequence[tuple[str, str]]) -> list[ModelStyle]:
+    """Null baselines look like their base; one whose base has no numbers is grey."""
+    order = sorted(found, key=lambda pair: (list(BASELINES).index(pair[1]) if pair[1] in BASELINES else 9, pair[0]))
+    return [
+        ModelStyle(
+            model=name,
+            role=base.role,
+            light=base.light,
+            dark=base.dark,
+            shape=base.shape,
+            dash=BASELINES.get(kind, (1, 3)),
+            base=base.model or "?",
+            baseline=kind,
+        )
+        for name, kind in order
+    ]
+
+
+def colours(count: int) -> list[str]:
+    """Return so many colours of the light theme; after the twelfth they begin again."""
+    found = list(CATEGORIES)
+    return [found[place % len(found)] for place in range(count)]
+
+
+def ordered(values: Sequence[str], first: Sequence[str] = ()) -> list[str]:
+    """Return each value once: those of ``first`` in its order, then the others as they come."""
+    return [*(value for value in first if value in values), *dict.fromkeys(v for v in values if v not in first)]
+
+
+FONT = 'ui-sans-serif, system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif'
+
+
+def _config(surface: str, ink: str, quiet: str, grid: str) -> dict[str, Any]:
+    return {
+        "background": surface,
+        "font": FONT,
+        "padding": {"left": 2, "right": 6, "top": 6, "bottom": 2},
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": quiet,
+            "titleColor": quiet,
+            "titleFontWeight": 400,
+            "titleFontSize": 11,
+            "labelFontSize": 11,
+            "labelPadding": 5,
+            "titlePadding": 7,
+            "gridColor": grid,
+            "domain": False,
+            "ticks": False,
+        },
+        "axisX": {
+            "domain": True,
+            "domainColor": quiet,
+            "ticks": True,
+            "tickColor": quiet,
+            "tickSize": 4,
+            "grid": False,
+        },
+        "axisY": {"tickCount": 5},
+        "text": {"color": ink, "fontSize": 11},
+    }
+
+
+THEMES = {
+    "light": _config(surface="#ffffff", ink="#1c2330", quiet="#5b6472", grid="#eceef1"),
+    "dark": _config(surface="#171b22", ink="#e7eaf0", quiet="#a0a9b8", grid="#2a303a"),
+}
+"""How charts look in the light and in the dark theme: two Vega configurations, shared by every page."""

@@ -1,0 +1,127 @@
+"""Each chart is drawn with Altair's own validation and compiled by Vega-Lite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import vl_convert
+
+from reporter.charts.chart import bare_spec
+from reporter.charts.dots import dots
+from reporter.charts.profile import profile
+from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
+from reporter.charts.training import ticks, training
+from reporter.metrics.base import Statistic
+
+STYLES = style_models({"bert": "encoder", "gpt2": "decoder"})
+SHARE = Statistic("share", "Share", "a / b", (), interval="bootstrap", floor=True, bounds=(0, 1))
+RATE = Statistic("rate", "Rate", "a / b", (), per="model")
+
+
+def frame(statistic: str = "share", layers: int = 4, interval: bool = True, floor: bool = True) -> pd.DataFrame:
+    rows = [
+        {"model": model, "role": role, "checkpoint": "final", "step": step, "corpus": "c", "view": "words",
+         "statistic": name, "layer": layer, "depth": layer / layers,
+         "value": None if layer == 1 else 0.1 * layer,
+         "ci_low": 0.1 * layer - 0.02 if interval else None,
+         "ci_high": 0.1 * layer + 0.02 if interval else None, "n": 10}
+        for model, role, step in (("bert", "encoder", 0), ("gpt2", "decoder", 100))
+        for name in ((statistic, f"{statistic}_floor") if floor else (statistic,))
+        for layer in range(layers + 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).astype({"ci_low": float, "ci_high": float, "value": float})
+
+
+def encodings(spec: dict[str, Any], channel: str) -> list[dict[str, Any]]:
+    return [layer["encoding"][channel] for layer in spec["layer"] if channel in layer.get("encoding", {})]
+
+
+def marks(spec: dict[str, Any]) -> list[str]:
+    return [layer["mark"]["type"] for layer in spec["layer"]]
+
+
+def compiles(chart: Any) -> dict[str, Any]:
+    spec = chart.to_dict()
+    vl_convert.vegalite_to_svg(spec, vl_version="6.4")
+    return dict(spec)
+
+
+def test_every_model_has_its_colour_on_a_profile() -> None:
+    spec = compiles(profile(frame(), STYLES, SHARE))
+    expected = {"domain": ["bert", "gpt2"], "range": [LIGHT[ENCODER][0], LIGHT[DECODER][0]]}
+    coloured = encodings(spec, "color")
+    assert len(coloured) == 3, "band, line and points"
+    assert all(channel["scale"] == expected and channel["legend"] is None for channel in coloured)
+    assert encodings(spec, "shape")[0]["scale"]["range"] == ["circle", "triangle-up"]
+
+
+def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
+    spec = compiles(profile(frame(), STYLES, SHARE))
+    assert {channel["field"] for channel in encodings(spec, "x") if "field" in channel} == {"depth"}
+    assert encodings(spec, "x")[0]["scale"]["domain"] == [0, 1]
+    assert spec["width"] == "container"
+
+
+@pytest.mark.parametrize(
+    ("interval", "floor", "expected"),
+    [
+        (True, True, ["rule", "line", "text", "area", "line", "point", "text"]),
+        (False, True, ["rule", "line", "text", "line", "point", "text"]),
+        (False, False, ["rule", "line", "point", "text"]),
+    ],
+)
+def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: bool, expected: list[str]) -> None:
+    assert marks(compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))) == expected
+
+
+def test_the_page_can_set_axis_and_highlight() -> None:
+    spec = compiles(profile(frame(), STYLES, SHARE))
+    assert {p["name"]: p["value"] for p in spec["params"]} == {
+        "highlight": [],
+        "low": 0,
+        "high": 1,
+        "note": "",
+    }
+    assert "highlight" in encodings(spec, "opacity")[-1]["condition"]["test"]
+
+
+def test_dots_put_models_in_the_order_of_the_legend() -> None:
+    rows = frame("rate")
+    spec = compiles(dots(rows[rows["layer"] == 2], STYLES, RATE))
+    assert marks(spec) == ["rule", "tick", "rule", "point", "text"]
+    assert encodings(spec, "y")[0]["scale"]["domain"] == ["bert", "gpt2"]
+
+
+def test_training_shows_step_0_on_a_logarithmic_axis() -> None:
+    spec = compiles(training(frame(), STYLES, SHARE))
+    scale = next(channel["scale"] for channel in encodings(spec, "x") if channel.get("field") == "step")
+    assert scale == {"type": "symlog", "constant": 100, "domain": [0, 100], "nice": False}
+
+
+def test_few_steps_are_all_labelled_and_many_are_thinned() -> None:
+    assert ticks([0, 50, 600]) == [0, 50, 600]
+    many = ticks(list(range(0, 1540, 10)))
+    assert len(many) == 8 and (many[0], many[-1]) == (0, 1530)
+
+
+def test_hostile_names_stay_text() -> None:
+    name = '"); alert("x'
+    statistic = Statistic(name, "<b>", "", (), floor=True)
+    styles = style_models({"bert": 'encoder"', "gpt2": "decoder"})
+    spec = compiles(profile(frame(name), styles, statistic))
+    assert json.dumps(json.dumps(f"datum.statistic === {json.dumps(name)}"))[3:-3] in json.dumps(json.dumps(spec))
+
+
+def test_the_bare_spec_leaves_data_and_theme_to_the_page(tmp_path: Path) -> None:
+    spec = bare_spec(profile(frame(), STYLES, SHARE))
+    assert spec["data"] == {"name": "rows"}
+    assert "config" not in spec and "0.30000000000000004" not in json.dumps(spec)
+    rows = json.loads(frame().to_json(orient="records"))
+    svg = vl_convert.vegalite_to_svg(
+        spec | {"datasets": spec["datasets"] | {"rows": rows}, "width": 300}, vl_version="6.4"
+    )
+    assert svg.count('aria-roledescription="point"') == 10 - 2, "a dot for each value that is not NULL"

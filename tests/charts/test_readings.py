@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from reporter.charts.numbers import seconds, short, span, whole
+from reporter.charts.readings import Point, course, read_courses, read_points, read_training
+
+
+def test_a_line_is_read_from_its_numbers() -> None:
+    line = course("bert", "encoder", [0, 0.5, 1], [0.12, 0.35, 0.31])
+    assert line is not None
+    assert read_courses([line]) == "bert 0.12 → 0.31, peak 0.35 at depth 0.5"
+
+
+def test_gaps_are_passed_over() -> None:
+    line = course("bert", "encoder", [0, 0.5, 1], [math.nan, 0.35, 0.31])
+    assert line is not None and (line.start, line.first) == (0.5, 0.35)
+    assert course("bert", "encoder", [0.0], [math.nan]) is None
+
+
+def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -> None:
+    lines = [
+        course("gpt2", "decoder", [0, 0.5, 1], [0.1, 0.6, 0.2]),
+        course("llama", "decoder", [0, 0.25, 1], [0.2, 0.7, 0.2]),
+        course("bert", "encoder", [0, 1], [0.1, 0.3]),
+    ]
+    assert read_courses([line for line in lines if line]) == (
+        "bert 0.1 → 0.3, peak at depth 1 · 2 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
+    )
+
+
+def test_points_and_training() -> None:
+    points = [Point("a", "encoder", 0.08), Point("b", "decoder", 0.1), Point("c", "decoder", -0.2)]
+    assert read_points(points) == "a 0.08 · 2 decoders −0.2–0.1"
+    line = course("gpt2", "decoder", [0, 600], [0.05, 0.41])
+    assert line is not None and read_training([line]) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.041234, "0.0412"),
+        (12.34, "12.3"),
+        (4096, "4,096"),
+        (-0.5, "−0.5"),
+        (None, "–"),
+        (math.nan, "–"),
+        (1.23e-5, "1.23e-05"),
+    ],
+)
+def test_numbers_are_short(value: float | None, text: str) -> None:
+    assert short(value) == text
+
+
+def test_other_ways_of_writing() -> None:
+    assert span([-0.5, -0.2]) == "−0.5 to −0.2"
+    assert whole(1234567) == "1,234,567"
+    assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == [
+        "0.4 s",
+        "12 s",
+        "3 min 05 s",
+        "2 h 10 min",
+        "–",
+    ]

@@ -1,0 +1,81 @@
+"""Numbers over training: means over layers, and the interval of the mean over the models of a role."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from reporter.charts.styles import style_models
+from reporter.charts.training import TRAINING, training
+from reporter.runs.over_models import write_over_models
+from reporter.store import Store
+
+ROLES = {f"d{i}": "decoder" for i in range(4)} | {"e0": "encoder", "e1": "encoder", "d0 (random-init)": "decoder"}
+WHICH = {"study": "s", "metric": "anisotropy", "statistic": "mean_cosine"}
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[tuple[str, int], np.ndarray]]:
+    """A store with made-up numbers of seven models at two steps and three layers, and those numbers."""
+    store = Store(Path(tmp_path_factory.mktemp("training")) / "results.duckdb")
+    rng = np.random.default_rng(0)
+    made = {(model, step): rng.normal(size=3) for model in ROLES for step in (0, 100)}
+    for (model, step), values in made.items():
+        cell = {"study": "s", "model": model, "checkpoint": f"step-{step}", "corpus": "c", "metric": "anisotropy"}
+        more = {"step": step, "role": ROLES[model], "view": "words", "statistic": "mean_cosine", "n": 9}
+        layers = [{"site": "block" if layer else "embedding", "layer": layer, "depth": layer / 2} for layer in range(3)]
+        rows = [more | at | {"value": float(value)} for at, value in zip(layers, values, strict=True)]
+        store.commit_cell(cell | {"status": "done"}, rows)
+        known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}
+        store.put("models", tuple(known), known | {"baseline": "random-init" if "(" in model else None})
+    write_over_models(store, "s")
+    return store, made
+
+
+def test_the_interval_is_students_over_the_models_of_a_role(numbers):
+    store, made = numbers
+    frame = store.frame(TRAINING.fill(**WHICH))
+    for step in (0, 100):
+        for layer in (None, 2):
+            at = frame[(frame["step"] == step) & (frame["layer"].isna() if layer is None else frame["layer"] == layer)]
+            own = [made[f"d{i}", step] for i in range(4)]
+            values = np.array([values.mean() if layer is None else values[layer] for values in own])
+            low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+            decoders = at[at["model"].isin([f"d{i}" for i in range(4)])]
+            np.testing.assert_allclose(decoders["value"], values)
+            np.testing.assert_allclose(decoders["ci_low"], low, rtol=1e-12)
+            np.testing.assert_allclose(decoders["ci_high"], high, rtol=1e-12)
+            assert at[~at["model"].isin(decoders["model"])]["ci_low"].isna().all(), "two encoders, and a baseline"
+
+
+def test_means_are_stored_of_two_models_and_of_the_last_checkpoints(numbers):
+    store, made = numbers
+    where = "FROM over_models WHERE study = 's' AND role = $role AND layer IS NOT DISTINCT FROM $layer"
+    for role, models in (("encoder", ["e0", "e1"]), ("decoder", [f"d{i}" for i in range(4)])):
+        for layer in (None, 0, 2):
+            found = store.frame(f"SELECT * {where} ORDER BY step NULLS FIRST", {"role": role, "layer": layer})
+            assert found["step"].fillna(-1).tolist() == [-1, 0, 100]
+            assert found["models"].tolist() == [len(models)] * 3, "a null baseline is none of them"
+            for row, step in zip(found.to_dict("records"), (100, 0, 100), strict=True):
+                own = np.array([made[m, step].mean() if layer is None else made[m, step][layer] for m in models])
+                ends = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
+                assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((own.mean(), *ends), rel=1e-12)
+    assert write_over_models(store, "s") == 0, "nothing is written that is there"
+
+
+def test_a_band_is_drawn_for_a_role_of_three_or_more(numbers):
+    store, _ = numbers
+    from reporter.metrics.registry import catalogue
+
+    frame = store.frame(TRAINING.fill(**WHICH))
+    frame = frame[frame["layer"].isna()]
+    styles = style_models(ROLES, {"d0 (random-init)": ("d0", "random-init")})
+    statistic = catalogue()["anisotropy"].statistic("mean_cosine")
+    drawn = training(frame, styles, statistic).to_dict()
+    areas = [layer for layer in drawn["layer"] if layer["mark"]["type"] == "area"]
+    assert len(areas) == 2 and areas[0]["mark"]["color"] != areas[1]["mark"]["color"]
+    alone = training(frame[frame["role"] == "encoder"], styles, statistic).to_dict()
+    assert not [layer for layer in alone["layer"] if layer["mark"]["type"] == "area"]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reporter.report.assets import join_modules
+
+ONE = 'import { shout as loud } from "./voice.js";\nimport "./late.js";\nconst word = "a";\nlog.push(loud(word));\n'
+VOICE = 'import { word } from "./words.js";\nexport function shout(text) {\n  return text + word;\n}\n'
+
+
+def join(folder: Path, **modules: str) -> str:
+    for name, text in modules.items():
+        (folder / f"{name}.js").write_text(text, encoding="utf-8")
+    return join_modules(folder, "one")
+
+
+def test_modules_run_once_in_the_order_of_their_imports_with_names_of_their_own(tmp_path: Path) -> None:
+    late = 'import {\n  word as own,\n} from "./words.js";\nlog.push(own);\n'
+    joined = join(tmp_path, one=ONE, voice=VOICE, late=late, words='export const word = "!";\nlog.push("words");\n')
+    at = [joined.index(f"const module_{name} = ") for name in ("words", "voice", "late", "one")]
+    assert at == sorted(at) and joined.count('const word = "!";') == 1
+    assert "const { shout: loud } = module_voice;" in joined and "const { word: own } = module_words;" in joined
+    assert "import" not in joined and "export" not in joined
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        ({"one": ONE}, "one.js imports voice.js, which is not there"),
+        ({"one": ONE, "voice": VOICE, "words": ""}, "voice.js imports word from words.js, which does not export it"),
+        (
+            {"one": ONE, "voice": VOICE, "words": 'import { shout } from "./voice.js";\nexport const word = 1;\n'},
+            "in a circle: voice -> words -> voice",
+        ),
+        ({"one": "export default 1;\n"}, "one.js has a form of import or export that is not known here"),
+        ({"one": 'import * as all from "./one.js";\n'}, "a form of import or export that is not known"),
+    ],
+)
+def test_what_cannot_be_joined_is_said(tmp_path: Path, modules: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        join(tmp_path, **modules)

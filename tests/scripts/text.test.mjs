@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { short, whole } from "../../templates/numbers.js";
+import { narrowed } from "../../templates/sql.js";
+import { brief, phrase, pieces, plain } from "../../templates/tokens.js";
+
+test("what cannot be seen in a token is shown as a mark", () => {
+  assert.deepEqual(pieces("Ġa b"), [["␣", true], ["a", false], ["␣", true], ["b", false]]);
+  assert.deepEqual(pieces("##ing"), [["##", true], ["ing", false]]);
+  assert.deepEqual(pieces("##"), [["##", false]]);
+  assert.deepEqual([pieces(null), pieces("")], [[["no token", true]], [["empty", true]]]);
+  assert.equal(plain("zero\u200bwidth\u202e"), "zero⟨U+200B⟩width⟨U+202E⟩");
+});
+
+test("a long token is cut between signs, not within them", () => {
+  assert.equal(brief("e\u0301".repeat(3), 2), "e\u0301…");
+  assert.equal(plain("ab".repeat(6), 4), "abab… (12 characters)");
+  assert.equal(phrase("two  words"), "two  words");
+});
+
+test("numbers are written with three digits and a true minus", () => {
+  assert.deepEqual([0, -0.5, 0.12345, 12345.6, 0.0000123, null].map(value => short(value)), ["0", "−0.5", "0.123", "12,346", "1.23e-5", "–"]);
+  assert.deepEqual([0, 12345, null].map(whole), ["0", "12,345", "–"]);
+});
+
+test("a query is narrowed to what is shown", () => {
+  const query = "WHERE study = 's'";
+  const one = { model: "o'b", layer: 3, site: ["block", "final"], checkpoint: null, left: undefined };
+  assert.equal(narrowed(query, [one]), `${query}\n  AND model = 'o''b'\n  AND layer = 3\n  AND site IN ('block', 'final')\n  AND checkpoint IS NULL`);
+  assert.equal(narrowed(query, [{ a: 1, b: 1 }, { a: 1, b: 2 }]), `${query}\n  AND a = 1\n  AND ((b = 1)\n    OR (b = 2))`);
+  assert.equal(narrowed(query, []), query);
+  assert.ok(narrowed(query, [{ a: "$&" }]).includes("a = '$&'"));
+});
