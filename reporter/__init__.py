@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from reporter.spec.part import Part as Part
     from reporter.spec.problems import SpecError as SpecError
     from reporter.spec.study import StudyFile as StudyFile
+    from reporter.table import Comparable as Comparable
     from reporter.table import OfCorpus as OfCorpus
     from reporter.table import OfModel as OfModel
     from reporter.table import UnderView as UnderView
@@ -78,6 +79,7 @@ _HOMES = {
     "Around": "reporter.texts.origin:Around",
     "Between": "reporter.metrics.base:Between",
     "Claim": "reporter.spec.claims:Claim",
+    "Comparable": "reporter.table:Comparable",
     "Context": "reporter.analyses.base:Context",
     "CorpusPart": "reporter.spec.corpora:CorpusPart",
     "Difference": "reporter.metrics.base:Difference",
@@ -132,6 +134,7 @@ __all__ = [
     "Around",
     "Between",
     "Claim",
+    "Comparable",
     "Context",
     "CorpusPart",
     "Difference",

@@ -13,6 +13,7 @@ OFFERED = {
     "Around",
     "Between",
     "Claim",
+    "Comparable",
     "Context",
     "CorpusPart",
     "Difference",
