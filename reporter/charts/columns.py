@@ -41,17 +41,6 @@ def pack_column(values: list[Any]) -> dict[str, Any]:
     return min(forms, key=lambda form: len(json.dumps(form)))
 
 
-def unpack_column(packed: dict[str, Any]) -> list[Any]:
-    """Undo :func:`pack_column`; the page's script does the same."""
-    if "plain" in packed:
-        return list(packed["plain"])
-    levels = packed["levels"]
-    if "codes" in packed:
-        return [levels[code] for code in packed["codes"]]
-    runs = packed["runs"]
-    return [levels[code] for code, count in zip(runs[::2], runs[1::2], strict=True) for _ in range(count)]
-
-
 def tidy(value: Any) -> Any:
     """Return a value that JSON can hold: NULL, NaN and infinity become None, whole floats become integers."""
     if is_null(value) or isinstance(value, str):

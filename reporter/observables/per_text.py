@@ -107,11 +107,6 @@ class PerText(Bootstrapped):
         by_stratum = sums.view(len(self.texts), len(STRATA), -1)
         return torch.stack([by_stratum[:, list(strata)].sum(dim=1) for strata in VIEWS.values()], dim=1)
 
-    def tokens_by_view(self) -> torch.Tensor:
-        """Return how many tokens each text has in each view, shape (texts, views), float64."""
-        ones = torch.ones(len(self.text_of_token), 1, dtype=torch.float64, device=self.text_of_token.device)
-        return self.by_view(ones)[:, :, 0]
-
     def observe(self, layer: LayerStates) -> None:
         """Compute the quantities at one place."""
         self._of_places.append(self.of_texts(layer).double().cpu())

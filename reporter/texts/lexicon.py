@@ -221,11 +221,3 @@ CONTENT_WORDS = _content_words()
 
 WORDS = tuple(sorted(FUNCTION_WORDS | CONTENT_WORDS))
 """The whole vocabulary, sorted."""
-
-
-def word_class(word: str) -> Literal["function", "content"] | None:
-    """Return which kind of word this is, whatever its case and punctuation; None if it is unknown."""
-    bare = word.strip(".,").casefold()
-    if bare in FUNCTION_WORDS:
-        return "function"
-    return "content" if bare in CONTENT_WORDS else None

@@ -20,7 +20,8 @@ class Largest(PerText):
     quantities = ("mean", "squared")
 
     def of_texts(self, layer):
-        sums, counts = self.by_view(layer.states[:, :1].double()), self.tokens_by_view()[:, :, None]
+        x = layer.states[:, :1].double()
+        sums, counts = self.by_view(x), self.by_view(torch.ones_like(x))
         mean = sums / counts  # NaN where the view leaves no token
         return torch.cat([mean, mean.square() if layer.index else torch.full_like(mean, torch.nan)], dim=2)
 

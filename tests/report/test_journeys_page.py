@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from oracles.columns import unpack_column
 
-from reporter.charts.columns import unpack_column
 from reporter.store import Store, query
 from reporter.store.schema import find_table
 

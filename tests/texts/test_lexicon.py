@@ -6,19 +6,13 @@ from oracles.recogniser import FORMS, NAMES, NOUNS
 
 from reporter.texts import lexicon
 from reporter.texts.inflection import nouns, verbs
-from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS, word_class
+from reporter.texts.lexicon import CONTENT_WORDS, FUNCTION_WORDS, WORDS
 
 
 def test_size_and_kinds():
     assert len(WORDS) > 600 and tuple(sorted(set(WORDS))) == WORDS
     assert not FUNCTION_WORDS & CONTENT_WORDS and set(WORDS) == FUNCTION_WORDS | CONTENT_WORDS
     assert all(word.isalpha() and word.islower() and word.isascii() for word in WORDS)
-
-
-def test_word_class():
-    assert word_class("The") == word_class("because") == word_class("themselves,") == "function"
-    assert word_class("mice") == word_class("wrote") == word_class("quietly.") == word_class("anna") == "content"
-    assert word_class("transformer") is None
 
 
 def test_no_form_belongs_to_two_kinds_of_word():
