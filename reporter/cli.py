@@ -128,10 +128,12 @@ def validate(specs: Specs) -> None:
 @app.command()
 def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
     """Show what would run, what is cached, and why."""
+    from reporter.runs.estimate import estimate
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
-    for line in plan_study(read_study(spec), out=out, offline=offline).lines():
+    found = plan_study(read_study(spec), out=out, offline=offline)
+    for line in (*found.lines(), estimate(found).line()):
         typer.echo(line)
 
 

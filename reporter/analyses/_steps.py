@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.analyses._encode import EncodedText
+from reporter.analyses._journey_rows import JourneyStep, Measure, Neighbour, WithPositions
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Tell, silent
-from reporter.analyses.journeys import JourneyStep, Measure, Neighbour, WithPositions
 from reporter.forward.places import Layout, Place
 from reporter.geometry.components import coordinates
 from reporter.geometry.neighbours import BOTH, Closeness, against, compare

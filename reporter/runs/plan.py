@@ -285,8 +285,6 @@ class Plan:
 
     def lines(self) -> list[str]:
         """Describe the plan for people: one cell a line, and those that cannot run for the same reason together."""
-        from reporter.runs.estimate import estimate
-
         head = f"{self.file.study.study}: {len(self.cells)} cells, {self.count('cached')} cached, "
         head += f"{self.count('run')} to run, {self.count('failed')} cannot run"
         alike = Counter(cell.why for cell in self.cells if cell.state == "failed")
@@ -297,7 +295,7 @@ class Plan:
             rows.setdefault(str(cell.key) if many == 1 else cell.why, (cell.state, key, cell.why))
         width = max((len(key) for _, key, _ in rows.values()), default=0)
         body = [f"  {state:<6}  {key:<{width}}  {why}".rstrip() for state, key, why in rows.values()]
-        return [head, *body, *self._thinned(), *self.hints(), *self._to_train(), estimate(self).line()]
+        return [head, *body, *self._thinned(), *self.hints(), *self._to_train()]
 
     def hints(self) -> list[str]:
         """Say what is left out of models of which only states are there.

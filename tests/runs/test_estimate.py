@@ -32,7 +32,7 @@ def test_analyses_are_counted(planned):
     assert found.analysed == pytest.approx(models * (clouds + words * TOKENS_PER_WORD), rel=0.03)
     assert (found.tokens, found.passes) == (0, 0)
     assert found.memory and found.seconds
-    assert f"about {found.analysed:,} tokens in 10 cells of analyses; " in plan.lines()[-1]
+    assert f"about {found.analysed:,} tokens in 10 cells of analyses; " in found.line()
 
 
 def test_passes_are_counted_once_for_all_metrics(planned):

@@ -1,0 +1,75 @@
+"""What is known of a token of a journey at each layer, and of the vocabulary near it: two tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from reporter.table import TOKEN_ID, Comparable, OfModel, at_place, column, of_cell
+
+if TYPE_CHECKING:
+    from reporter.forward.places import Place
+
+Measure = Literal["cosine", "distance"]
+WithPositions = Literal["without", "with"]
+
+
+class OfToken(OfModel, metric="journeys"):
+    """What becomes of a token of a journey."""
+
+    journey = of_cell("name of the journey in the study", part="corpus")
+    text: int = column("which of the journey's texts, 0 for the first", key=True)
+    position: int = column("place of the token in its text as the model sees it, 0 for the first", key=True)
+    token_id: int = column(TOKEN_ID)
+    token: str = column("the token as the tokenizer writes it; NULL for a row that no token has")
+
+
+_WITH = (
+    "'without': the vocabulary's own vectors; 'with': the position vector of the token's own position is added to each"
+)
+
+
+class JourneyStep(OfToken, table="journeys"):
+    """A token of a text at one layer: how far it is from its own vocabulary vector, and how many others are closer."""
+
+    compared = (
+        Comparable(
+            ("cosine", "distance", "rank_cosine", "rank_distance", "norm"),
+            "journey || ', text ' || text || ', position ' || position || ', ' || positions || ' positions'",
+        ),
+    )
+
+    followed: bool = column("whether the study names it under 'follow'; true for all where it names none")
+    special: bool = column("whether the tokenizer added it")
+    place: Place = at_place()
+    positions: WithPositions = column(_WITH, key=True)
+    cosine: float | None = column(
+        "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where they have another "
+        "number of dimensions, and where one is zero"
+    )
+    distance: float | None = column("Euclidean distance of the two")
+    rank_cosine: int | None = column("vocabulary vectors with a larger cosine than its own; 0 = still itself")
+    rank_distance: int | None = column("vocabulary vectors that are nearer than its own")
+    norm: float = column("norm of its state")
+    step_length: float | None = column(
+        "distance to its state at the place before: embedding and blocks are one path, attention 1..L another; before "
+        "'final' is block L"
+    )
+    step_cosine: float | None = column("cosine of the two")
+    turnover_cosine: float | None = column(
+        "share of its nearest 100 vocabulary tokens, by cosine, that were not among the nearest 100 at the place "
+        "before; NULL in a vocabulary of at most 100"
+    )
+    turnover_distance: float | None = column("the same, nearest by distance")
+
+
+class Neighbour(OfToken, table="neighbours"):
+    """One of the vocabulary tokens nearest to a followed token at one layer."""
+
+    place: Place = at_place()
+    positions: WithPositions = column(_WITH, key=True)
+    measure: Measure = column("'cosine' or 'distance': nearest by what", key=True)
+    rank: int = column("1 = nearest", key=True, name="place")
+    neighbour_id: int = column("id of the vocabulary token")
+    neighbour: str | None = column("the vocabulary token")
+    cosine: float | None = column("cosine of the state and its vector")
+    distance: float = column("Euclidean distance of the two")
