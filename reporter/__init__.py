@@ -1,4 +1,4 @@
-"""StatisticName what transformer layers do to text: one study in, a database and a report out.
+"""Measure what transformer layers do to text: one study in, a database and a report out.
 
 From a program or a notebook::
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reporter.door.measuring import Measured as Measured
     from reporter.door.measuring import measure as measure
     from reporter.door.results import Results as Results
-    from reporter.door.results import open_results as open
+    from reporter.door.results import open_results as open  # noqa: F401
     from reporter.door.results import run as run
     from reporter.door.results import validate as validate
     from reporter.errors import ReporterError as ReporterError
@@ -130,62 +130,7 @@ _HOMES = {
     "save_states": "reporter.models.states:save_states",
     "validate": "reporter.door.results:validate",
 }
-__all__ = [
-    "Around",
-    "Between",
-    "Claim",
-    "Comparable",
-    "Context",
-    "CorpusPart",
-    "Difference",
-    "Field",
-    "Finding",
-    "Kinship",
-    "Measured",
-    "Name",
-    "Numbers",
-    "Observed",
-    "OfCorpus",
-    "OfModel",
-    "Options",
-    "Origin",
-    "PairValue",
-    "Part",
-    "Profiles",
-    "Range",
-    "Record",
-    "Reference",
-    "ReporterError",
-    "Results",
-    "SampleOptions",
-    "Section",
-    "Selection",
-    "Source",
-    "SpecError",
-    "Statistic",
-    "StatisticName",
-    "StudyFile",
-    "UnderView",
-    "UsageError",
-    "Value",
-    "analysis",
-    "at_place",
-    "claim_kind",
-    "column",
-    "corpus_source",
-    "digest",
-    "encode",
-    "file_hash",
-    "geometry",
-    "measure",
-    "metric",
-    "of_cell",
-    "open",
-    "pooled",
-    "run",
-    "save_states",
-    "validate",
-]
+__all__ = ["geometry", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
