@@ -77,8 +77,7 @@ def test_the_hash_does_not_depend_on_the_kind_of_source(build, tmp_path):
     assert len(hashes) == len(labelled) == 1 and hashes != labelled
 
 
-@settings(max_examples=30)
-@settings(deadline=None)  # the first call imports DuckDB, and machines are shared
+@settings(max_examples=30, deadline=None)
 @given(
     rows=st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=8),
     ending=st.sampled_from(ENDINGS[:5]),
