@@ -154,7 +154,8 @@ def test_plan_prints_the_plan(call: Call, replace: Callable[..., None]) -> None:
         return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
 
     replace("reporter.runs.planner", plan_study=plan_study)
-    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\n"
+    replace("reporter.runs.estimate", estimate=lambda plan: SimpleNamespace(line=lambda: "takes a while"))
+    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\ntakes a while\n"
 
 
 def test_report_renders_what_was_asked(call: Call, replace: Callable[..., None]) -> None:
