@@ -75,17 +75,19 @@ class DatabaseFile:
             ReporterError: The file cannot be written, or a newer reporter or somebody else wrote it.
         """
         create_file(self.path)
-        known = self._known == self._now()
         with self._opened(read_only=False) as connection:
-            if not known:
+            if self._known != self._now():  # asked while nobody else can write
                 complete(connection, self.path)
             with transaction(connection):
                 yield connection
         self._known = self._now()
 
     def _now(self) -> tuple[int, ...]:
-        """What tells this file from another one, and from itself after anybody has written."""
-        found = self.path.stat()
+        """What tells this file from another one, and from itself after anybody has written; nothing if it is gone."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return ()
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     @contextmanager
