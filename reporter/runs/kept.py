@@ -114,7 +114,7 @@ class Kept:
         for name, observable in observables.items():
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
-            observable.save(self.folder / f"{name}.safetensors")
+            observable.save(self.folder / f"{name}.safetensors", finished=True)
             _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
         _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)

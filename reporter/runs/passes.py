@@ -47,6 +47,7 @@ class Measured:
         facts: what is known of the pass besides.
         forward: what went through the model in this run; nothing where all was at hand.
         memo: results that metrics and views share.
+        device: where metrics read sampled states.
     """
 
     of: Pass
@@ -54,6 +55,7 @@ class Measured:
     facts: PassFacts
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
+    device: str = "cpu"
 
     def seen(self, view: str) -> Observed:
         """Return what a metric gets to see under one view."""
@@ -69,6 +71,7 @@ class Measured:
             texts.words,
             facts.head_problem,
             facts.unfed,
+            self.device,
         )
 
 
@@ -81,12 +84,14 @@ class Passes:
         batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
         progress: where a pass is shown.
+        device: where metrics read sampled states.
     """
 
     cache: Path
     batch_tokens: int
     offline: bool
     progress: Progress
+    device: str = "cpu"
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once.
@@ -114,7 +119,7 @@ class Passes:
                 forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
-            return Measured(of, kept.load(wanted), facts, forward)
+            return Measured(of, kept.load(wanted), facts, forward, device=self.device)
 
     def _kept(self, of: Pass) -> Kept:
         return Kept(self.cache / "observables", of.inputs)

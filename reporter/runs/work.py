@@ -59,8 +59,8 @@ class _Worker:
     def __init__(self, plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> None:
         self.plan, self.study, self.store = plan, plan.file.study, store
         self.offline, self.progress = offline, progress
-        self.passes = Passes(out / "cache", self.study.run.batch_tokens, offline, progress)
         self.device = pick_device(self.study.run.device)
+        self.passes = Passes(out / "cache", self.study.run.batch_tokens, offline, progress, self.device)
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
         self.prepared = cache(self._prepare)
