@@ -25,8 +25,8 @@ class Gram(Observable):
     runs in float64: without position vectors states repeat by token, and with fewer tokens than dimensions what float32
     leaves of zero would read as axes.
 
-    A finished one is kept as an upper triangle: in float64 at the embedding, elsewhere as float32 of what it is over the
-    roots of its diagonal, which stay float64. That moves an eigenvalue by less than the float32 product has already.
+    A finished one is kept as an upper triangle: in float64 at the embedding, elsewhere as float32 of what it is over
+    the roots of its diagonal, which stay float64. That moves eigenvalues by less than the float32 product did before.
 
     Args:
         layout: the places that are read.

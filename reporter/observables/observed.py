@@ -124,9 +124,7 @@ class Observed:
 
     def token_sample(self, size: int) -> Selection:
         """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""
-        return self.once(
-            ("tokens", self.held, size), lambda: self.get(Tokens).select(self.strata, size, self.device)
-        )
+        return self.once(("tokens", self.held, size), lambda: self.get(Tokens).select(self.strata, size, self.device))
 
     def context_sample(self, size: int) -> Selection:
         """Return the distinct contexts among ``token_sample(size)``, with how many of its tokens have each."""

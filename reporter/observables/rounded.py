@@ -88,7 +88,7 @@ def matrix_of(triangle: torch.Tensor, width: int) -> torch.Tensor:
 
 
 def correlations_of(matrix: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return a positive semidefinite matrix as the roots s of its diagonal, float64, and float32 of G_ij / (s_i·s_j)."""
+    """Return a positive semidefinite G as the roots s of its diagonal, float64, and float32 of G_ij / (s_i·s_j)."""
     scale = matrix.diagonal().double().clamp(min=0).sqrt()
     inverse = torch.where(scale > 0, 1 / scale, 0.0)
     return scale, triangle_of(matrix.double() * inverse * inverse[:, None]).float()

@@ -24,7 +24,7 @@ QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 
 class Contexts(TokenSample):
-    """Tokens for which the model saw the same thing fall together and are counted: keys may repeat, as in ``Pooled``."""
+    """Tokens for which the model saw the same thing fall together and are counted: keys repeat, as in ``Pooled``."""
 
     name = "contexts"
 
