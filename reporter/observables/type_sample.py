@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
-OCCURRENCES = 24  # kept of a type in a stratum
+OCCURRENCES = 12  # kept of a type in a stratum
 
 
 Ints = NDArray[np.int64]
 
 
 class TypeSample(Observable):
-    """For each chosen type and stratum the 24 occurrences with the smallest context keys.
+    """For each chosen type and stratum the 12 occurrences with the smallest context keys.
 
     Types are chosen by a hash of their id among those that occur at least five times in the corpus, so that a larger
     sample begins with a smaller one. Context keys are hashes of what the model saw: occurrences for which it saw the
     same thing count once, and whatever the order and the split of a corpus, the same ones are kept.
 
-    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up,
+    Memory: 4·12·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up,
     half of that once the pass is finished.
 
     Args:
