@@ -136,9 +136,9 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=_OVER_TYPES,
         bounds=(-1, 1),
-        trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the baseline. "
-        "On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths of the "
-        "interval; every other number of this metric moved by at most 0.4 of its own.",
+        trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the "
+        "baseline. On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths "
+        "of the interval; the similarities and the other explained variances moved by at most 0.4 of theirs.",
         grows=per_doubling("+5 to +22 %", "3.2 to 4.7", "since the baseline falls as types have more occurrences"),
         smallest=0.01,
     ),

@@ -46,8 +46,8 @@ _RELATIVE = (
 )
 _DISTINCT = (
     "`sample` times `batches` tokens are drawn uniformly from the view and duplicates among them left out but for the "
-    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and position (encoder), at layer 0 the same token id (and position where "
-    "position vectors are added)"
+    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and "
+    "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
 _COVERED = {  # least and most in tests/intervals/README.md
@@ -141,8 +141,8 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
-        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the smaller a part of "
-        "it is drawn, the fewer of them repeat.",
+        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
+        "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
         Statistic(

@@ -127,6 +127,14 @@ class TypeMoments(Observable):
             found[f"whole/{stratum}"] = torch.tensor(kept.totals, dtype=torch.float64)
         return found
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk: no more types are set aside than there are such tokens."""
+        types = min(len(setting.counts), types_within(setting.size, setting.layout))
+        rows = sum(min(types, tokens[stratum]) for stratum in TYPED)
+        widths = setting.layout.widths
+        return sum(RoundedStates.bytes(rows, width) + 8 * rows + 16 * width for width in widths) + 16 * rows
+
     def compact(self) -> dict[str, torch.Tensor]:
         """Return the same with the means of types in 16 bits."""
         found = self.tensors()

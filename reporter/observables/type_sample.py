@@ -126,6 +126,12 @@ class TypeSample(Observable):
             found |= RoundedStates.of(self.read(at, self.slots)).named(str(at))
         return found
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
+        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
+
     def _known(self) -> dict[str, torch.Tensor]:
         return {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
 
@@ -134,7 +140,7 @@ class TypeSample(Observable):
         self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
         self.slots = np.arange(len(self.groups))
         names = [str(at) for at in range(len(self.layout.places))]
-        self._rounded = [RoundedStates.read(tensors, name) for name in names if f"mean/{name}" in tensors]
+        self._rounded = [RoundedStates.read(tensors, name) for name in names if f"middle/{name}" in tensors]
         self.states = [] if self._rounded else [tensors[f"states/{name}"] for name in names]
 
     def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
