@@ -35,6 +35,7 @@ class PassFacts:
         head_problem: why there is no language-model head to read states with; empty where there is one, or where
             nobody asked.
         unfed: observables that the pass could not feed, each with the reason.
+        batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
     """
 
     anatomy: dict[str, Any]
@@ -45,6 +46,7 @@ class PassFacts:
     deviation: float | None
     head_problem: str = ""
     unfed: dict[str, str] = field(default_factory=dict)
+    batch_tokens: int | None = None
 
 
 @dataclass(frozen=True)
