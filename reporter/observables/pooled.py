@@ -50,6 +50,7 @@ class Pooled(TokenSample):
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the texts of a batch that enter the sample."""
+        self.follow(batch.device)
         keys = self.keys(batch)
         own = batch.texts == batch.originals
         self._parts: list[_Part] = []

@@ -121,6 +121,7 @@ class TokenSample(Observable):
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens of a batch that enter the sample."""
+        self.follow(batch.device)
         keys = self.keys(batch)
         facts = np.stack(self.facts(batch), axis=1)
         self._rows = []
