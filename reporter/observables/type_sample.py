@@ -67,25 +67,32 @@ class TypeSample(Observable):
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the occurrences of a batch that enter the sample."""
+        self.follow(batch.device)
         rank = np.full(len(batch), -1, dtype=np.int64)
         inside = batch.token_ids < len(self._rank)
         rank[inside] = self._rank[batch.token_ids[inside]]
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
         chosen, slots = self._admit(groups, batch.contexts[rows])
-        self._rows, self._into = torch.from_numpy(rows[chosen]), torch.from_numpy(slots)
+        self._rows, self._into = (torch.from_numpy(x).to(batch.device) for x in (rows[chosen], slots))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index][self._into] = layer.states[self._rows.to(layer.states.device)].cpu()
+            self.states[layer.index][self._into] = layer.states[self._rows].float()
+
+    def follow(self, device: torch.device) -> None:
+        """Move the sample to where the states are; it stays there until it is read."""
+        self.states = [states.to(device) for states in self.states]
+
+    def settle(self) -> None:
+        """Leave the sample where it is: most of it stays from shard to shard."""
 
     def merge(self, other: TypeSample) -> None:
         """Take in the sample of other texts."""
         chosen, slots = self._admit(other.groups, other.keys)
-        source, into = torch.from_numpy(other.slots[chosen]), torch.from_numpy(slots)
         for at, states in enumerate(self.states):
-            states[into] = other.states[at][source]
+            states[torch.from_numpy(slots)] = other.read(at, other.slots[chosen])
 
     def _admit(self, groups: Ints, keys: Keys) -> tuple[Ints, Ints]:
         """Take in occurrences; return those that need a state written, and its slots."""
@@ -128,8 +135,10 @@ class TypeSample(Observable):
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
-        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
-        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        """Return about what a finished one takes on disk, each type being set aside as often as any token."""
+        counts = [setting.counts[one] for one in cls.empty(setting).types]
+        typed = max(1, sum(tokens[stratum] for stratum in TYPED))
+        rows = sum(min(round(count * tokens[stratum] / typed), OCCURRENCES) for count in counts for stratum in TYPED)
         return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
 
     def _known(self) -> dict[str, torch.Tensor]:
@@ -146,7 +155,9 @@ class TypeSample(Observable):
     def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
         """Return the states in some slots at a place, float32 on a device."""
         which = torch.from_numpy(slots)
-        return self._rounded[at].rows(which, device) if self._rounded else self.states[at][which].to(device)
+        if self._rounded:
+            return self._rounded[at].rows(which, device)
+        return self.states[at][which.to(self.states[at].device)].to(device)
 
     def select(
         self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"
