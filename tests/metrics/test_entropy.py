@@ -10,6 +10,7 @@ from oracles.tokens import all_tokens
 from reporter.geometry.entropy import entropies_of
 from reporter.metrics import entropy
 from reporter.observables.bootstrap import poisson_weights
+from reporter.observables.observable import Setting
 from reporter.observables.text_entropy import TextEntropy, measured
 from reporter.texts.duplicates import originals
 
@@ -25,7 +26,7 @@ def test_entropies_of_texts_of_any_length(width):
     views = [np.ones((3, len(at)), dtype=bool) for at in rows]
     for view in views:
         view[0, 0] = view[2, [0, 2]] = False
-    found = entropies_of(torch.from_numpy(x), rows, views)
+    found = entropies_of(torch.from_numpy(x), rows, views).numpy()
     for i, (at, view) in enumerate(zip(rows, views, strict=True)):
         for j in range(3):
             inside = at[view[j]]
@@ -41,7 +42,7 @@ def test_entropies_of_texts_of_any_length(width):
 def of_one(x):
     """Centred, raw and unit entropy of one text, each over the log of the most that there can be."""
     n, d = x.shape
-    found = entropies_of(torch.from_numpy(x), [np.arange(n)], [np.ones((1, n), dtype=bool)])
+    found = entropies_of(torch.from_numpy(x), [np.arange(n)], [np.ones((1, n), dtype=bool)]).numpy()
     found = entropy.numbers_of(found[:, 0], np.array([n]), d)
     return found["prompt_normalised"][0], found["prompt_raw"][0] / np.log(min(n, d)), found["prompt_unit"][0]
 
@@ -58,13 +59,13 @@ def test_the_forms_differ_where_the_sources_do():
     rank_one = np.outer(np.arange(1.0, 9.0), np.arange(1.0, 31.0))
     assert entropies_of(torch.from_numpy(rank_one), [np.arange(8)], [np.ones((1, 8), dtype=bool)])[
         0, 0, :2
-    ] == pytest.approx([0, 0], abs=1e-9)
+    ].tolist() == pytest.approx([0, 0], abs=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_entropy_does_not_know_units(scale):
     x = np.random.default_rng(0).standard_normal((9, 5)).astype(np.float32)
-    found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)])
+    found = entropies_of(torch.from_numpy(x * np.float32(scale)), [np.arange(9)], [np.ones((1, 9), dtype=bool)]).numpy()
     y = x.astype(np.float64)
     assert found[0, 0] == pytest.approx([of_text(y), raw_of_text(y), unit_of_text(y)], rel=1e-6)
 
@@ -150,3 +151,31 @@ def test_merging_keeps_the_texts_apart(observe):
     observables, _ = observe(FakeModel(), made_up_texts(50), batch_tokens=64, names=("text_entropy",))
     kept = observables["text_entropy"]
     assert isinstance(kept, TextEntropy) and len(set(kept.texts)) == len(kept.texts) == 50
+
+
+def test_only_the_views_that_are_read_are_measured(observe):
+    observables, _ = observe(FakeModel(), made_up_texts(50), names=("moments", "text_entropy"))
+    every = observables["text_entropy"]
+    setting = Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks"))
+    observables, _ = observe(FakeModel(), made_up_texts(50), observables={"text_entropy": TextEntropy.empty(setting)})
+    few = observables["text_entropy"]
+    assert few.views == ["words", "no-sinks"] and every.views == ["words", "all", "no-sinks"]
+    np.testing.assert_array_equal(few.lengths, every.lengths[:, [0, 2]])
+    np.testing.assert_allclose(few.entropies, every.entropies[:, :, [0, 2]], rtol=1e-12)
+
+
+def test_on_an_accelerator_many_places_are_one_call(observe, monkeypatch):
+    """The same numbers, without threads, in fewer calls than there are places."""
+    names = ("text_entropy",)
+    expected, _ = observe(FakeModel(), made_up_texts(60), names=names)
+    calls = []
+    eigvalsh = torch.linalg.eigvalsh
+    monkeypatch.setattr(torch.linalg, "eigvalsh", lambda x: calls.append(len(x)) or eigvalsh(x))
+    monkeypatch.setattr("reporter.observables.text_entropy._on_cores", lambda states: False)
+    monkeypatch.setattr("reporter.observables.text_entropy.spread", None)
+    found, _ = observe(FakeModel(), made_up_texts(60), names=names, batch_tokens=10_000)
+    longest = max(len(text.split()) for text in made_up_texts(60)) + 2
+    assert 0 < len(calls) < longest  # bunches of about one length each, all five places at once
+    a, b = (kept["text_entropy"].tensors() for kept in (expected, found))
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-12, atol=1e-12)
