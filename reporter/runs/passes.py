@@ -55,8 +55,8 @@ class Measured:
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
 
-    def seen(self, view: str) -> Observed:
-        """Return what a metric gets to see under one view."""
+    def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
+        """Return what a metric gets to see under one view, among others that it will see."""
         facts, texts = self.facts, self.of.texts
         return Observed(
             self.observables,
@@ -69,6 +69,7 @@ class Measured:
             texts.words,
             facts.head_problem,
             facts.unfed,
+            views,
         )
 
 
