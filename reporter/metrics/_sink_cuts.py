@@ -139,7 +139,7 @@ def _top_share(x: Tensor, inside: Tensor, n: int, near: Tensor | None) -> tuple[
 def _states(sample: Selection, rows: NDArray[np.int64], place: Place) -> Tensor:
     import torch
 
-    return wide(torch.as_tensor(sample.states(place))[torch.from_numpy(rows)])
+    return wide(sample.states(place)[torch.from_numpy(rows)])
 
 
 def _units(x: Tensor) -> Tensor:

@@ -48,9 +48,9 @@ _RELATIVE = (
     "with the floor and with other models at the same n, not with the width."
 )
 _DISTINCT = (
-    "states are drawn without duplicates, a duplicate being decided by what the model saw: the same prefix of "
-    "token ids (decoder), the same text and position (encoder), at layer 0 the same token id (and position where "
-    "position vectors are added)"
+    "`sample` times `batches` tokens are drawn uniformly from the view and duplicates among them left out but for the "
+    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and "
+    "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
 _COVERED = {  # least and most in tests/intervals/README.md
@@ -139,12 +139,13 @@ STATISTICS = (
     Statistic(
         "duplicates",
         "share of duplicates",
-        "1 − (distinct states) / (tokens) in the sample, " + _DISTINCT.partition(", ")[2],
+        "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
         (FACCO,),
         bounds=(0, 1),
         smallest=0.01,
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
-        trap="Above one half the dimension is not computed.",
+        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
+        "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
         Statistic(
@@ -172,7 +173,7 @@ _TOO_FEW = f"fewer than {FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
-    """How many distinct states are drawn, and how many of their ratios are left out."""
+    """How many tokens are drawn, and how many of their ratios are left out."""
 
     discard: float = Field(
         default=0.1,
@@ -220,9 +221,9 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
     "changes as the neighbourhood grows.",
     statistics=STATISTICS,
-    needs=("moments", "contexts"),
+    needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=4,
+    version=5,
     cost="a bounded sample; sample² distances for each layer, batch and view",
     charts=(BY_SCALE,),
 )
@@ -285,7 +286,7 @@ def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[t
         if any(batches):
             import torch
 
-            given = [torch.as_tensor(sample.states(place)) for sample in samples]
+            given = [sample.states(place) for sample in samples]
             x = given[0].new_empty(len(keys), given[0].shape[1])
             for of, states in zip(rows, given, strict=True):
                 x[torch.from_numpy(of).to(x.device)] = states

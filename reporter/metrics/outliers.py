@@ -251,7 +251,7 @@ def _interval_of_share(
     mean, sample = moments.unit_sum / moments.units, sampled(seen)
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = wide(torch.as_tensor(sample.states(place)))
+    x = wide(sample.states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
     influence = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
     return interval(share, error_over_texts(influence, texts_of(sample), moments.n, seen.texts), "log", (0.0, np.inf))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FLOPS = 100e9  # what a few CPU cores do in float32; a GPU does a thousand times that
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers
-SAMPLES = {"tokens", "contexts", "type_sample", "pooled"}  # observables that keep states
+SAMPLES = {"tokens", "type_sample", "pooled"}  # observables that keep states
 _DEPTH_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "dim")
 

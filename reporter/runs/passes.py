@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised
+from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised, tokens_name
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
@@ -21,7 +21,8 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.runs.kept import Kept, PassFacts, Wanted
+from reporter.runs.cache import FOLDERS
+from reporter.runs.kept import Kept, PassFacts, Want, Wanted
 from reporter.runs.plan import PRECISIONS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
+    from reporter.spec.run import Keep
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -47,6 +49,7 @@ class Measured:
         facts: what is known of the pass besides.
         forward: what went through the model in this run; nothing where all was at hand.
         memo: results that metrics and views share.
+        device: where metrics read sampled states.
     """
 
     of: Pass
@@ -54,6 +57,7 @@ class Measured:
     facts: PassFacts
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
+    device: str = "cpu"
 
     def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
         """Return what a metric gets to see under one view, among others that it will see."""
@@ -69,6 +73,7 @@ class Measured:
             texts.words,
             facts.head_problem,
             facts.unfed,
+            self.device,
             views,
         )
 
@@ -82,12 +87,16 @@ class Passes:
         batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
         progress: where a pass is shown.
+        device: where metrics read sampled states.
+        keep: how much of a pass stays once the cells of the study are computed.
     """
 
     cache: Path
     batch_tokens: int
     offline: bool
     progress: Progress
+    device: str = "cpu"
+    keep: Keep = "all"
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once.
@@ -112,18 +121,25 @@ class Passes:
             if missing:
                 model = load()
                 chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
-                forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
+                forward = self._pass(kept, missing, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
-            return Measured(of, kept.load(wanted), facts, forward)
+            return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
+
+    def drop(self, of: Pass) -> None:
+        """Delete what the study does not keep of a pass, in the precision in which it was done."""
+        if self.keep != "all":
+            kept = self._kept(of)
+            with kept.locked(str(of), self.progress.note):
+                kept.drop()
 
     def _kept(self, of: Pass) -> Kept:
-        return Kept(self.cache / "observables", of.inputs)
+        return Kept(self.cache / FOLDERS["pass"], of.inputs)
 
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
-        corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
+        corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
         counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         found = kept.unfinished(wanted)
         if found is None:
@@ -132,7 +148,10 @@ class Passes:
             ids = np.flatnonzero(counted.counts + counted.added).tolist()
             names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
             setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
-            observables = {name: KINDS[name].empty(replace(setting, size=size)) for name, size in wanted.items()}
+            observables = {
+                name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
+                for name, want in wanted.items()
+            }
             counts, first = Counts(), 0
         else:
             observables, counts, first = found.observables, found.counts, found.next_shard
@@ -167,17 +186,20 @@ class Passes:
             facts = PassFacts(
                 asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed
             )
-            kept.finish(observables, wanted, facts)
+            said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
+            kept.finish(
+                observables, wanted, facts, self.keep, said | {"tokens": tokens_name(model, texts, of.max_tokens)}
+            )
         return _minus(counts, before)
 
 
-def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
-    """Return the observables that some metrics need, each of the size that the most demanding one asks for."""
-    wanted: dict[str, int] = {}
-    for metric, options in chosen:
+def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
+    """Return the observables that some metrics need under some views, each as large as the most demanding one asks."""
+    wanted: dict[str, Want] = {}
+    for metric, options, views in chosen:
         for name in metric.needs:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
-            wanted[name] = max(wanted.get(name, 0), size)
+            wanted[name] = wanted.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
     return wanted
 
 
@@ -206,11 +228,12 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     return readout, readout.loss_problem or readout.lens_problem
 
 
+SAVE_EVERY = 20.0  # seconds of work are worth saving
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 
 class _Saver:
-    """Saves unfinished work after a shard, unless saving would cost more than ``MOST_SAVING`` of the time."""
+    """Saves unfinished work after a shard, every ``SAVE_EVERY`` seconds and at no more cost than ``MOST_SAVING``."""
 
     def __init__(self, kept: Kept, wanted: Wanted) -> None:
         self._kept, self._wanted = kept, wanted
@@ -219,7 +242,7 @@ class _Saver:
 
     def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
         began = time.perf_counter()
-        if (began - self._last) * MOST_SAVING < self._cost:
+        if began - self._last < max(SAVE_EVERY, self._cost / MOST_SAVING):
             return
         self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
         self._last = time.perf_counter()

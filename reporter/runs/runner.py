@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
+from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
-from reporter.runs.kept import make_room
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
@@ -21,8 +21,6 @@ from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.spec import StudyFile
-
-CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
     store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, **numbers))
-    for kind in ("observables", "tokens"):
-        make_room(out / "cache" / kind, CACHE_BYTES)
+    for kind in ("pass", "tokens"):
+        make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"
     progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
     return computed, cached, failed
