@@ -1,0 +1,70 @@
+"""How the cores are shared: many small jobs side by side, each with one thread, instead of one small job on all cores.
+
+A product or an eigenproblem of a few hundred rows is done sooner than the threads that were to share it have met, and
+on a busy machine they spin while they wait for one another. So work that falls into many small parts is spread over the
+cores part by part. How many cores there are is what torch was told (``torch.get_num_threads()``): inside a part that is
+one, so that parts of parts run one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from typing import TypeVar
+
+from threadpoolctl import threadpool_limits
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@contextmanager
+def single() -> Iterator[None]:
+    """Let torch, and the linear algebra of NumPy and SciPy, use one thread."""
+    import torch
+
+    usual = torch.get_num_threads()
+    with threadpool_limits(1, "blas"):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(usual)
+
+
+def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Return what a function makes of each item, in their order, computed on all cores, each item with one thread.
+
+    What a function makes of an item must not depend on the others. Gains where most of the time is spent outside of
+    Python. Gradients, and the handling of floating-point errors, are as where it was called.
+
+    Args:
+        function: what is done.
+        items: with what.
+
+    Raises:
+        Exception: what the function raised for the first item for which it did; items not begun by then are left.
+    """
+    import torch
+
+    items = list(items)
+    cores = min(torch.get_num_threads(), len(items))
+    if cores < 2:
+        return [function(item) for item in items]
+    inferring, learning = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+    def job(item: T) -> R:
+        with ExitStack() as modes:  # which hold for a thread, not for the whole process
+            modes.enter_context(torch.inference_mode(inferring))
+            if not inferring:
+                modes.enter_context(torch.set_grad_enabled(learning))
+            return function(item)
+
+    with single(), ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        begun = [pool.submit(copy_context().run, job, item) for item in items]
+        try:
+            return [one.result() for one in begun]
+        finally:
+            pool.shutdown(cancel_futures=True)
