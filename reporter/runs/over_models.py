@@ -53,7 +53,9 @@ def write_over_models(store: Store, study: str) -> int:
 
     Source: Student 1908, "The probable error of a mean", Biometrika 6.
     """
-    each, stored = ([tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED))
+    each, stored = (
+        [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
+    )
     rows = [
         dict(zip(_COLUMNS, (*key, len(values), *_interval(values)), strict=True))
         for key, values in _by_key(each)

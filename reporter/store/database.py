@@ -325,9 +325,7 @@ class Store:
 
             yield read
 
-    def records(
-        self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None
-    ) -> list[dict[str, Any]]:
+    def records(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Reads like :meth:`frame`, without pandas, whose import takes longer than most queries.
 
         Args:
