@@ -33,4 +33,7 @@ class RunSpec(Part):
         description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
     )
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")
