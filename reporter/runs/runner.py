@@ -105,7 +105,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
-    from reporter.runs.work import work  # brings torch: not needed where everything is done
+    from reporter.runs.kept import make_room  # both bring torch: not needed where everything is done
+    from reporter.runs.work import work
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
