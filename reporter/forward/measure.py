@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -68,6 +68,8 @@ class Counts:
         short_texts: texts of at most one own token.
         seconds: how long it took.
         distinct_texts: texts that repeat no earlier one.
+        model_seconds: how much of that the model took, finding the sinks in its states included; the rest went into
+            observables.
     """
 
     texts: int = 0
@@ -79,6 +81,7 @@ class Counts:
     cut_texts: int = 0
     short_texts: int = 0
     seconds: float = 0.0
+    model_seconds: float = 0.0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -155,7 +158,7 @@ def measure(
     watchers: Sequence[Watcher],
     settings: Settings,
     first_shard: int = 0,
-    tick: Callable[[int], None] = lambda texts: None,
+    tick: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[tuple[Shard, Counts]]:
     """Send a corpus through a model and show its states to the watchers.
 
@@ -167,7 +170,7 @@ def measure(
         watchers: observables; they see every batch of every shard from ``first_shard`` on.
         settings: limits, batch size, precision.
         first_shard: the first shard that the watchers have not seen yet.
-        tick: called with the number of texts after each batch.
+        tick: called with the number of tokens after each batch, padding left out.
 
     Yields:
         each finished shard with its counts.
@@ -181,9 +184,11 @@ def measure(
         tokens = corpus.of(shard)
         if settings.shuffled:
             tokens = [text.shuffled(settings.seed) for text in tokens]
-        sizes, sinks = np.zeros(len(STRATA), dtype=np.int64), 0
+        sizes, sinks, in_model = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0
         for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
+            given = time.perf_counter()
             hidden = _forward(model, batch, settings, corpus.name, first_of)
+            in_model += time.perf_counter() - given
             for watcher in watchers:
                 watcher.start(hidden)
             for layer in hidden.layers():
@@ -193,13 +198,16 @@ def measure(
                 watcher.finish(hidden)
             sizes += hidden.sizes
             sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
-            tick(len(batch.texts))
-        yield shard, _counts(tokens, first_of, sizes, sinks, time.perf_counter() - began)
+            tick(len(hidden))
+        yield (
+            shard,
+            replace(
+                _counts(tokens, first_of, sizes, sinks), seconds=time.perf_counter() - began, model_seconds=in_model
+            ),
+        )
 
 
-def _counts(
-    tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int, seconds: float
-) -> Counts:
+def _counts(tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int) -> Counts:
     return Counts(
         texts=len(tokens),
         distinct_texts=sum(int(first_of[text.index]) == text.index for text in tokens),
@@ -209,7 +217,6 @@ def _counts(
         sinks=sinks,
         cut_texts=sum(text.cut for text in tokens),
         short_texts=sum(int((~text.special).sum()) <= 1 for text in tokens),
-        seconds=seconds,
     )
 
 

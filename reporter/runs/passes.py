@@ -114,7 +114,8 @@ class Passes:
                 forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
-            return Measured(of, kept.load(wanted), facts, forward)
+            with self.progress.clock.within("store"):
+                return Measured(of, kept.load(wanted), facts, forward)
 
     def _kept(self, of: Pass) -> Kept:
         return Kept(self.cache / "observables", of.inputs)
@@ -122,12 +123,14 @@ class Passes:
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
-        corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
-        counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        clock = self.progress.clock
+        with clock.within("loading"):
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
+            counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        in_all = int(counted.counts.sum() + counted.added.sum())
         found = kept.unfinished(wanted)
         if found is None:
             types = counted.at_least(FEWEST_OCCURRENCES)
-            in_all = int(counted.counts.sum() + counted.added.sum())
             ids = np.flatnonzero(counted.counts + counted.added).tolist()
             names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
             setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
@@ -155,18 +158,20 @@ class Passes:
             sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
         )
         saver = _Saver(kept, wanted)
-        with self.progress.step(str(of), len(texts), "texts") as step:
-            step.advance(counts.texts)
+        with self.progress.step(str(of), in_all, "tokens", counts.tokens) as step, clock.within("observables"):
             fed = [observable for name, observable in observables.items() if name not in unfed]
             for shard, more in measure(model, corpus, fed, settings, first, step.advance):
                 counts = counts + more
+                clock.take("forward", more.model_seconds)
                 if shard.stop < len(texts):
-                    saver.save(observables, counts, shard.index + 1)
+                    with clock.within("store"):
+                        saver.save(observables, counts, shard.index + 1)
             device = str(model.device)
             facts = PassFacts(
                 asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed
             )
-            kept.finish(observables, wanted, facts)
+            with clock.within("store"):
+                kept.finish(observables, wanted, facts)
         return _minus(counts, before)
 
 
