@@ -18,6 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from reporter.forward.places import Layout
+from reporter.forward.strata import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -32,6 +33,7 @@ class Setting:
         seed: the study's seed.
         texts: texts of the corpus.
         size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
+        views: under which views one that tells them apart (``tells_views``) is read, in the order of ``VIEWS``.
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
         tokens: how the tokenizer writes every id that occurs, added ones included.
         tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
@@ -47,6 +49,7 @@ class Setting:
     tokens: Mapping[int, str] = field(default_factory=dict)
     tokens_in_all: int = 0
     splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    views: tuple[str, ...] = tuple(VIEWS)
 
 
 class Observable(ABC):
@@ -59,6 +62,8 @@ class Observable(ABC):
     version: ClassVar[int] = 1
     bounded: ClassVar[Literal["no", "at least", "exactly"]] = "no"
     """Whether it keeps only as much as metrics ask for, and if so, whether one that keeps more will do as well."""
+    tells_views: ClassVar[bool] = False
+    """Whether it keeps only the views under which metrics read it; one that keeps more will do as well."""
     reads_head: ClassVar[bool] = False
     """Whether it reads states with the model's language-model head, which then must be loaded."""
     reads_vocabulary: ClassVar[bool] = False

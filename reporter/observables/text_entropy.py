@@ -44,6 +44,7 @@ class TextEntropy(Observable):
     name = "text_entropy"
     version = 2
     bounded = "at least"
+    tells_views = True
 
     def __init__(self, layout: Layout, seed: int, wanted: int, of: int) -> None:
         self.layout, self.seed, self.wanted, self.of = layout, seed, wanted, of

@@ -13,12 +13,33 @@ from typing import Any
 
 from reporter.forward.measure import Counts
 from reporter.forward.places import Layout
+from reporter.forward.strata import VIEWS
 from reporter.locks import held, held_if_free
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable
 from reporter.runs.plan import digest
 
-Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
+
+@dataclass(frozen=True)
+class Want:
+    """How much of an observable is wanted.
+
+    Args:
+        size: what a bounded one must keep (sampled tokens, texts, MiB); 0: it is not bounded.
+        views: what one that tells views apart must keep, in the order of ``VIEWS``; empty: it does not.
+    """
+
+    size: int = 0
+    views: tuple[str, ...] = ()
+
+    def __or__(self, other: Want) -> Want:
+        """Return what does for both."""
+        return Want(
+            max(self.size, other.size), tuple(view for view in VIEWS if view in self.views or view in other.views)
+        )
+
+
+Wanted = Mapping[str, Want]
 
 
 @dataclass(frozen=True)
@@ -89,20 +110,27 @@ class Kept:
         facts = found["facts"]
         return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
-    def missing(self, wanted: Wanted) -> list[str]:
-        """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""
+    def missing(self, wanted: Wanted) -> dict[str, Want]:
+        """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
-            return list(wanted)
-        return [name for name, size in wanted.items() if not self._has(name, size)]
+            return dict(wanted)
+        found = {}
+        for name, want in wanted.items():
+            there, exactly = self._kept(name), KINDS[name].bounded == "exactly"
+            if there is None or (exactly and there.size != want.size):
+                found[name] = want
+            elif there | want != there:
+                found[name] = there | want
+        return found
 
-    def _has(self, name: str, size: int) -> bool:
+    def _kept(self, name: str) -> Want | None:
+        """Return how much of an observable there is."""
         found = _read(self.folder / f"{name}.json")
-        return (
-            found is not None
-            and found["version"] == KINDS[name].version
-            and (found["size"] == size or (found["size"] > size and KINDS[name].bounded != "exactly"))
-            and (self.folder / f"{name}.safetensors").exists()
-        )
+        if found is None or found["version"] != KINDS[name].version:
+            return None
+        if not (self.folder / f"{name}.safetensors").exists():
+            return None
+        return Want(found["size"], tuple(found.get("views", ())))
 
     def load(self, wanted: Wanted) -> dict[str, Observable]:
         """Return observables that are not missing."""
@@ -115,12 +143,12 @@ class Kept:
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
             observable.save(self.folder / f"{name}.safetensors")
-            _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
+            _write(self.folder / f"{name}.json", {"version": observable.version, **asdict(wanted[name])})
         _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
 
     def _unfinished(self, wanted: Wanted) -> Path:
-        versions = {name: [size, KINDS[name].version] for name, size in wanted.items()}
+        versions = {name: [asdict(want), KINDS[name].version] for name, want in wanted.items()}
         return self.folder / f"unfinished-{digest(versions)[:12]}"
 
     def save_unfinished(

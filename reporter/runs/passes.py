@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.runs.kept import Kept, PassFacts, Wanted
+from reporter.runs.kept import Kept, PassFacts, Want, Wanted
 from reporter.runs.plan import PRECISIONS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Passes:
             if missing:
                 model = load()
                 chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
-                forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
+                forward = self._pass(kept, missing, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
             with self.progress.clock.within("store"):
@@ -134,7 +134,10 @@ class Passes:
             ids = np.flatnonzero(counted.counts + counted.added).tolist()
             names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
             setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
-            observables = {name: KINDS[name].empty(replace(setting, size=size)) for name, size in wanted.items()}
+            observables = {
+                name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
+                for name, want in wanted.items()
+            }
             counts, first = Counts(), 0
         else:
             observables, counts, first = found.observables, found.counts, found.next_shard
@@ -175,13 +178,13 @@ class Passes:
         return _minus(counts, before)
 
 
-def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
-    """Return the observables that some metrics need, each of the size that the most demanding one asks for."""
-    wanted: dict[str, int] = {}
-    for metric, options in chosen:
+def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
+    """Return the observables that some metrics need under some views, each as large as the most demanding one asks."""
+    wanted: dict[str, Want] = {}
+    for metric, options, views in chosen:
         for name in metric.needs:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
-            wanted[name] = max(wanted.get(name, 0), size)
+            wanted[name] = wanted.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
     return wanted
 
 

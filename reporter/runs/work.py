@@ -187,7 +187,8 @@ class _Worker:
     ) -> Measured:
         """Return what was measured in the pass of some cells, of the checkpoint as it was prepared."""
         of = replace(of, checkpoint=checkpoint)
-        return self.passes.measured(of, wanted_by((cell.metric, cell.options) for cell in cells), self._load(of, model))
+        wanted = wanted_by((cell.metric, cell.options, cell.views) for cell in cells)
+        return self.passes.measured(of, wanted, self._load(of, model))
 
     def _load(self, of: Pass, model: Callable[[], LoadedModel]) -> Loading:
         """Return what loads a model, or the states on this corpus that take its place."""
