@@ -23,6 +23,7 @@ def metric(
     options: type[Own] = Options,  # type: ignore[assignment]  # which is what it is where nothing is said
     version: int = 1,
     cost: str = "",
+    effort: Declared = little,
     between: Between[Own] | None = None,
     tables: tuple[type[Row], ...] = (),
     charts: tuple[Chart, ...] = (),
@@ -46,6 +47,7 @@ def metric(
             options=options,
             version=version,
             cost=cost,
+            effort=effort,
             between=between,
             tables=tables,
             charts=charts,

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from reporter.effort import Effort, Scale
 from reporter.forward.places import Layout
 from reporter.forward.strata import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+
+READINGS = 4.0  # how often an observable goes through the states, where it does not say
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,16 @@ class Observable(ABC):
     """Whether it compares states with the model's input embedding."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return how much work it is to watch a pass, for the estimate of a plan.
+
+        Args:
+            scale: the pass.
+            size: how much a bounded observable keeps.
+        """
+        return scale.reading(READINGS)
 
     @classmethod
     @abstractmethod
