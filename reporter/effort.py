@@ -1,4 +1,4 @@
-"""How much work something is, in the units in which a machine is timed; the rest of a plan's estimate follows from it."""
+"""How much work something is, in the units in which a machine is timed."""
 
 from __future__ import annotations
 

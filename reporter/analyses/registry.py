@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from reporter.analyses.base import Analysis, as_written
 from reporter.charts import Chart
+from reporter.effort import Declared, little
 from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic
 from reporter.registry import Registry, code_of

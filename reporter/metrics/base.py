@@ -236,8 +236,8 @@ class Definition:
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
         cost: what it adds to the forward pass, in words.
-        effort: the same as work, a function of the scale of the pass (of what its item reads) and of the options (of the
-            item), for the estimate of a plan; going a few times through 4,096 tokens at each place if left out.
+        effort: the same as work, for the estimate of a plan: a function of the scale of the pass (of what its item
+            reads) and of the options (of the item); going a few times through a sample of tokens if left out.
         tables: row classes that it yields besides ``Value``; each has a table of its own.
         charts: charts besides those that each statistic gets for free.
     """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reporter.charts import Chart
+from reporter.effort import Declared, little
 from reporter.metrics.base import Between, Compute, Metric, Options, Own, Statistic
 from reporter.registry import Registry, code_of
 from reporter.table import Row

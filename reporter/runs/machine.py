@@ -171,7 +171,12 @@ class _Block:
 
         self.width, self.device = width, device
         self.states = normal(_TOKENS // _LENGTH, _LENGTH, width)
-        self.weights = [normal(3 * width, width), normal(width, width), normal(4 * width, width), normal(width, 4 * width)]
+        self.weights = [
+            normal(3 * width, width),
+            normal(width, width),
+            normal(4 * width, width),
+            normal(width, 4 * width),
+        ]
         self.operations = operations(width, _LENGTH) * _TOKENS
 
     def run(self) -> Any:
@@ -181,7 +186,7 @@ class _Block:
         heads = self.width // 64
         inward, outward, up, down = self.weights
         query, key, value = (
-            part.unflatten(-1, (heads, 64)).transpose(1, 2)
+            part.view(*part.shape[:2], heads, 64).transpose(1, 2)
             for part in functional.linear(self.states, inward).chunk(3, dim=-1)
         )
         seen = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)

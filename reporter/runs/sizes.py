@@ -1,4 +1,4 @@
-"""What is known of a model before it is loaded: its size from its configuration, tokens of a corpus from a few texts."""
+"""What is known of a model before it is loaded: its size by its configuration, a corpus' tokens by a few texts."""
 
 from __future__ import annotations
 
