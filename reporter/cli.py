@@ -53,6 +53,9 @@ Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.
 
 def main() -> None:
     """Run the command line; exit with 0 all done, 1 something failed, 2 a wrong study or call, 3 a claim refuted."""
+    # Threads that wait for one another sleep: left to themselves they spin, and on a busy machine they keep those from
+    # working that they wait for. It is read when torch is loaded, which no module does before this.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
