@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
 from reporter.runs.claims import judge_claims
-from reporter.runs.kept import make_room
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
@@ -114,7 +113,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
     with progress.clock.within("loading"):
-        from reporter.runs.work import work  # brings torch: not needed where everything is done
+        from reporter.runs.kept import make_room  # both bring torch: not needed where everything is done
+        from reporter.runs.work import work
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
