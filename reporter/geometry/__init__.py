@@ -265,7 +265,7 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
     of = states(x, FEWEST)
-    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)]
+    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)].item()
     if np.isnan(found):
         raise ValueError("all states are equal")
     return float(found)
