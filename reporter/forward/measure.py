@@ -145,11 +145,16 @@ def tokenised(
         folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
     """
     limit = longest(max_tokens, model)
-    if folder is None or isinstance(model, SavedStates):
-        return tokenise_corpus(texts, model.tokenizer, limit)
-    parts = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, limit)
-    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-    return tokenise_corpus(texts, model.tokenizer, limit, folder / name)
+    name = tokens_name(model, texts, max_tokens)
+    return tokenise_corpus(texts, model.tokenizer, limit, folder / name if folder and name else None)
+
+
+def tokens_name(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> str:
+    """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
+    if isinstance(model, SavedStates):
+        return ""
+    parts = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, longest(max_tokens, model))
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def measure(

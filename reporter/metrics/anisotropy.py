@@ -199,7 +199,7 @@ def _error_of_all(seen: Observed, place: Place, moments: LayerMoments) -> Error 
     if moments.units < 2:
         return None
     sample = sampled(seen)
-    x = sample.states(place).astype(np.float64)
+    x = sample.states(place).double().cpu().numpy()
     norms = np.sqrt(np.square(x).sum(axis=1))
     units, mean = x * _reciprocal(norms, norms > 0)[:, None], moments.unit_sum / moments.units
     return error_over_texts(cosine_influence(units, mean), texts_of(sample), moments.n, seen.texts)
@@ -229,7 +229,7 @@ class _Sampled:
 def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampled:
     sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
     batches = options.split(len(sample))
-    states = sample.states(place).astype(np.float64)
+    states = sample.states(place).double().cpu().numpy()
     found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
     shares = [share for share, _ in found]
     texts, error = texts_of(sample), None

@@ -237,7 +237,7 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
 
     def draw() -> _Drawn:
         sample = seen.get(TypeSample)
-        found = sample.select(strata, options.types, options.occurrences, _FEWEST)
+        found = sample.select(strata, options.types, options.occurrences, _FEWEST, seen.device)
         sizes, ends = found.sizes, np.cumsum(found.sizes)
         members = np.full((len(sizes), options.occurrences), -1, dtype=np.int64)
         others = members.copy()
@@ -267,7 +267,7 @@ class _OfTypes:
 
 def _of_types(drawn: _Drawn, place: Place) -> _OfTypes:
     # A row of zeros stands for the places beyond a type's size: it changes no sum and no singular value but zeros.
-    states = drawn.occurrences.states(place).astype(np.float64)
+    states = drawn.occurrences.states(place).double().cpu().numpy()
     states = np.concatenate([states, np.zeros((1, states.shape[1]))])
     own, sizes = states[drawn.members], drawn.occurrences.sizes
     return _OfTypes(

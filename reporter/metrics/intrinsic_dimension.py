@@ -217,7 +217,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
     "changes as the neighbourhood grows.",
     statistics=STATISTICS,
-    needs=("moments", "contexts"),
+    needs=("moments", "tokens"),
     options=DimensionOptions,
     version=4,
     cost="a bounded sample; sample² distances for each layer, batch and view",
@@ -270,7 +270,7 @@ def _estimates(
     seen: Observed, sample: Selection, kept: NDArray[np.int64], place: Place, options: DimensionOptions
 ) -> Iterator[Value]:
     def compute() -> list[Batch]:
-        states, held = sample.states(place)[kept], sample.halves(seen.seed)[:, kept]
+        states, held = sample.states(place).cpu().numpy()[kept], sample.halves(seen.seed)[:, kept]
         return [batch_of(states[rows], held[:, rows], options.discard) for rows in options.split(len(kept))]
 
     batches = seen.once(("log ratios", seen.held, place, options), compute)

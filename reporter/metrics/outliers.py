@@ -248,7 +248,7 @@ def _interval_of_share(
     mean, sample = moments.unit_sum / moments.units, sampled(seen)
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = sample.states(place).astype(np.float64)
+    x = sample.states(place).double().cpu().numpy()
     norms = np.sqrt(np.square(x).sum(axis=1))
     along = np.divide(x @ direction, norms, out=np.zeros(len(x)), where=norms > 0)
     influence = 2 * (along - direction @ mean) / (mean @ mean)

@@ -50,6 +50,9 @@ def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLI
     return _quantiles()[uniform]
 
 
+_REPLICATED = "replicate_"
+
+
 class Bootstrapped(Observable):
     """What merges by adding: sums over texts and under each replicate, in the attributes that ``sums_kept`` names.
 
@@ -79,7 +82,11 @@ class Bootstrapped(Observable):
         """Return the arrays that ``sums_kept`` names."""
         return {name: getattr(self, name) for name in self.sums_kept}
 
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with replicates in float32: intervals need no more, and there are a thousand of them."""
+        return {name: x.float() if name.startswith(_REPLICATED) else x for name, x in self.tensors().items()}
+
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         for name in self.sums_kept:
-            setattr(self, name, tensors[name])
+            setattr(self, name, tensors[name].double() if name.startswith(_REPLICATED) else tensors[name])

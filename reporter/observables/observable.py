@@ -73,6 +73,8 @@ class Observable(ABC):
     """Whether it compares states with the model's input embedding."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
+    states_kept: ClassVar[bool] = False
+    """Whether it keeps states, which take room, rather than sums."""
 
     @classmethod
     def effort(cls, scale: Scale, size: int) -> Effort:
@@ -112,12 +114,16 @@ class Observable(ABC):
         given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return what is kept once the pass is finished: rounded where that is part of the definition."""
+        return self.tensors()
+
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over a state that ``tensors()`` returned."""
+        """Take over a state that ``tensors()`` or ``compact()`` returned; what is compact takes in nothing more."""
 
-    def save(self, path: Path) -> None:
-        """Write to a safetensors file, at once or not at all."""
+    def save(self, path: Path, *, finished: bool = False) -> None:
+        """Write to a safetensors file, at once or not at all; what is finished in its compact form."""
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata = {
             "observable": self.name,
@@ -126,7 +132,8 @@ class Observable(ABC):
         }
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            save_file({k: v.contiguous().cpu() for k, v in self.tensors().items()}, part, metadata=metadata)
+            tensors = self.compact() if finished else self.tensors()
+            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=metadata)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,12 +29,13 @@ class Pooled(TokenSample):
     the two are one observation, and would be each other's nearest neighbours. ``facts`` counts a text's tokens in the
     stratum.
 
-    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum.
+    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum, half
+    of that once the pass is finished.
     """
 
     name = "pooled"
     bounded = "at least"
-    version = 2  # of its own, not of the sample that it is built on
+    version = 3  # of its own, not of the sample that it is built on
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""
@@ -78,12 +79,13 @@ class Pooled(TokenSample):
             sums.index_add_(0, segment.to(device), states)
             kept.states[layer.index][slots] = (sums.cpu() / count[:, None]).float()
 
-    def texts(self, strata: tuple[int, ...], size: int) -> PooledTexts:
+    def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.
 
         Args:
             strata: which tokens are pooled.
             size: texts.
+            device: where their vectors are read.
         """
         held = [self._kept[stratum] for stratum in strata]
         keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
@@ -94,7 +96,7 @@ class Pooled(TokenSample):
         for at, kept in enumerate(held):
             _, here, there = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
             counts[at, here], slots[at, here] = kept.facts[there, COUNT], kept.slots[there]
-        return PooledTexts(self, strata, texts, counts, slots)
+        return PooledTexts(self, strata, texts, counts, slots, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +109,7 @@ class PooledTexts:
         texts: place of each text in its corpus, shape (n,).
         counts: tokens of each text in each stratum, shape (strata, n).
         slots: where the mean over those tokens lies, shape (strata, n); no meaning where there is no token.
+        device: where vectors are read.
     """
 
     sample: Pooled
@@ -114,6 +117,7 @@ class PooledTexts:
     texts: NDArray[np.int64]
     counts: NDArray[np.int64]
     slots: NDArray[np.int64]
+    device: str = "cpu"
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -126,16 +130,16 @@ class PooledTexts:
 
     def take(self, rows: NDArray[np.int64]) -> PooledTexts:
         """Return some of the texts, in the order of ``rows``."""
-        return PooledTexts(self.sample, self.strata, self.texts[rows], self.counts[:, rows], self.slots[:, rows])
+        return replace(self, texts=self.texts[rows], counts=self.counts[:, rows], slots=self.slots[:, rows])
 
-    def vectors(self, place: Place) -> NDArray[np.float64]:
-        """Return the mean state of each text's tokens at a place, shape (n, width)."""
+    def vectors(self, place: Place) -> torch.Tensor:
+        """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""
         at = self.sample.layout.index[place]
-        x = np.zeros((len(self), self.sample.layout.widths[at]))
+        x = torch.zeros(len(self), self.sample.layout.widths[at], dtype=torch.float64, device=self.device)
         for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
             rows = np.flatnonzero(counts)
             if len(rows):
-                states = self.sample._kept[stratum].states[at][torch.from_numpy(slots[rows])].numpy()
-                x[rows] += counts[rows, None] * states.astype(np.float64)
-        x /= self.counts.sum(axis=0)[:, None]
+                states = self.sample._kept[stratum].read(at, slots[rows], self.device).double()
+                share = torch.from_numpy(counts[rows] / self.counts[:, rows].sum(axis=0)).to(self.device)
+                x.index_add_(0, torch.from_numpy(rows).to(self.device), states * share[:, None])
         return x

@@ -45,6 +45,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
+    version = 2
     reads_types = True
     bounded = "at least"
 
@@ -124,6 +125,15 @@ class TypeMoments(Observable):
             found[f"whole/{stratum}"] = torch.tensor(kept.totals, dtype=torch.float64)
         return found
 
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with ``mean/…`` as float32 of what a type's mean is beside that of all covered tokens."""
+        found = self.tensors()
+        for stratum in self.strata:
+            for at in range(len(self.layout.places)):
+                name = f"{stratum}/{at}"
+                found[f"mean/{name}"] = (found[f"mean/{name}"] - found[f"whole_mean/{name}"]).float()
+        return found
+
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.seen = tensors["seen"].numpy()
@@ -131,9 +141,12 @@ class TypeMoments(Observable):
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
             kept.count = tensors[f"count/{stratum}"]
-            kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
             kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
+            kept.mean = [
+                mean if mean.dtype == torch.float64 else mean.double() + whole
+                for mean, whole in zip((tensors[f"mean/{stratum}/{at}"] for at in places), kept.whole_mean, strict=True)
+            ]
             kept.totals = [
                 (count, scatter, squares) for count, scatter, squares in tensors[f"whole/{stratum}"].tolist()
             ]

@@ -226,9 +226,10 @@ class _Estimator:
 
     def _missing(self, of: Pass, wanted: Wanted) -> Wanted:
         """Return what of some observables is not kept in either precision, where it is open."""
+        from reporter.runs.cache import FOLDERS
         from reporter.runs.kept import Kept
 
-        folder = self.cache / "observables"
+        folder = self.cache / FOLDERS["pass"]
         ways = [of.settled(precision) for precision in PRECISIONS]
         return min((Kept(folder, way.inputs).missing(wanted) for way in ways), key=len)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised
+from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised, tokens_name
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
@@ -21,6 +21,7 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
+from reporter.runs.cache import FOLDERS
 from reporter.runs.kept import Kept, PassFacts, Want, Wanted
 from reporter.runs.plan import PRECISIONS
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
+    from reporter.spec.run import Keep
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -47,6 +49,7 @@ class Measured:
         facts: what is known of the pass besides.
         forward: what went through the model in this run; nothing where all was at hand.
         memo: results that metrics and views share.
+        device: where metrics read sampled states.
     """
 
     of: Pass
@@ -54,6 +57,7 @@ class Measured:
     facts: PassFacts
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
+    device: str = "cpu"
 
     def seen(self, view: str) -> Observed:
         """Return what a metric gets to see under one view."""
@@ -69,6 +73,7 @@ class Measured:
             texts.words,
             facts.head_problem,
             facts.unfed,
+            self.device,
         )
 
 
@@ -81,12 +86,16 @@ class Passes:
         batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
         progress: where a pass is shown.
+        device: where metrics read sampled states.
+        keep: how much of a pass stays once the cells of the study are computed.
     """
 
     cache: Path
     batch_tokens: int
     offline: bool
     progress: Progress
+    device: str = "cpu"
+    keep: Keep = "all"
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once.
@@ -115,17 +124,24 @@ class Passes:
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
             with self.progress.clock.within("store"):
-                return Measured(of, kept.load(wanted), facts, forward)
+                return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
+
+    def drop(self, of: Pass) -> None:
+        """Delete what the study does not keep of a pass, in the precision in which it was done."""
+        if self.keep != "all":
+            kept = self._kept(of)
+            with kept.locked(str(of), self.progress.note):
+                kept.drop()
 
     def _kept(self, of: Pass) -> Kept:
-        return Kept(self.cache / "observables", of.inputs)
+        return Kept(self.cache / FOLDERS["pass"], of.inputs)
 
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
         clock = self.progress.clock
         with clock.within("loading"):
-            corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
             counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         in_all = int(counted.counts.sum() + counted.added.sum())
         found = kept.unfinished(wanted)
@@ -173,8 +189,10 @@ class Passes:
             facts = PassFacts(
                 asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed
             )
+            said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
+            said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
             with clock.within("store"):
-                kept.finish(observables, wanted, facts)
+                kept.finish(observables, wanted, facts, self.keep, said)
         return _minus(counts, before)
 
 
@@ -213,11 +231,12 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     return readout, readout.loss_problem or readout.lens_problem
 
 
+SAVE_EVERY = 20.0  # seconds of work are worth saving
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 
 class _Saver:
-    """Saves unfinished work after a shard, unless saving would cost more than ``MOST_SAVING`` of the time."""
+    """Saves unfinished work after a shard, every ``SAVE_EVERY`` seconds and at no more cost than ``MOST_SAVING``."""
 
     def __init__(self, kept: Kept, wanted: Wanted) -> None:
         self._kept, self._wanted = kept, wanted
@@ -226,7 +245,7 @@ class _Saver:
 
     def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
         began = time.perf_counter()
-        if (began - self._last) * MOST_SAVING < self._cost:
+        if began - self._last < max(SAVE_EVERY, self._cost / MOST_SAVING):
             return
         self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
         self._last = time.perf_counter()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
+from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
@@ -21,8 +22,6 @@ from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.spec import StudyFile
-
-CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
     timings = json.dumps({what: round(spent, 3) for what, spent in progress.clock.spent(before).items()})
     store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, timings=timings, **numbers))
-    for kind in ("observables", "tokens"):
-        make_room(out / "cache" / kind, CACHE_BYTES)
+    for kind in ("pass", "tokens"):
+        make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"
     progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
     return computed, cached, failed

@@ -59,8 +59,13 @@ class _Worker:
     def __init__(self, plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> None:
         self.plan, self.study, self.store = plan, plan.file.study, store
         self.offline, self.progress, self.clock = offline, progress, progress.clock
-        self.passes = Passes(out / "cache", self.study.run.batch_tokens, offline, progress)
         self.device = pick_device(self.study.run.device)
+        self.passes = Passes(
+            out / "cache", self.study.run.batch_tokens, offline, progress, self.device, self.study.run.keep
+        )
+        compared = [cell for cell in plan.cells if isinstance(cell, MetricCell) and cell.compares]
+        self.needed_later = {str(of) for cell in compared if cell.state == "run" for of in cell.passes}
+        self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
         self.prepared = cache(self._prepare)
@@ -80,6 +85,8 @@ class _Worker:
         for cell in self.plan.cells:
             if isinstance(cell, MetricCell) and cell.compares and cell.state == "run":
                 self._compare(cell)
+        for of in self.measured.values():
+            self.passes.drop(of)
         self._relate()
         if without := self.without_interval:
             names = ", ".join(dict.fromkeys(cell.key.metric for cell in without))
@@ -152,6 +159,8 @@ class _Worker:
         self._put_model(checkpoint, measured_columns(side))
         for place, cell in enumerate(cells):
             self._compute(cell, [side], pass_columns(side, caused=place == 0))
+        if str(side.of) not in self.needed_later:
+            self.passes.drop(side.of)
 
     def _analyse(self, cell: AnalysisCell, checkpoint: Checkpoint, model: Callable[[], LoadedModel]) -> None:
         try:
@@ -168,6 +177,7 @@ class _Worker:
         """Compute a cell that compares two sides; their observables are kept since their own cells were computed."""
         try:
             sides = [self._side(of, cell) for of in cell.passes]
+            self.measured |= {str(side.of): side.of for side in sides}
         except Exception as error:
             self._fail([cell], describe(error))
             return
@@ -220,7 +230,7 @@ class _Worker:
 
     def _copied(self, cell: MetricCell | AnalysisCell, checkpoint: Checkpoint) -> bool:
         paired = isinstance(cell, MetricCell) and any(s.per == "pair" for s in cell.metric.statistics)
-        if cell.why == FORCED or paired:  # rows that name both sides cannot be taken over
+        if cell.why.startswith(FORCED) or paired:  # rows that name both sides cannot be taken over
             return False
         here = (self.study.study, *cell.key)
         ways = [cell, *(cell.as_in({"precision": precision}) for precision in PRECISIONS)]

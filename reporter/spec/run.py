@@ -20,6 +20,9 @@ def _device(value: str) -> str:
     return value
 
 
+Keep = Literal["all", "sums", "nothing"]
+
+
 class RunSpec(Part):
     """Where and how the forward passes are done."""
 
@@ -33,4 +36,9 @@ class RunSpec(Part):
         description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
     )
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    keep: Keep = Field(
+        "all",
+        description="What of a pass stays in the cache once the study's cells are computed: all, in a compact form; sums, "
+        "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")

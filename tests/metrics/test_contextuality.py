@@ -83,7 +83,7 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     for layer, place in enumerate(observables["type_sample"].layout.path):
-        x = sample.states(place).astype(float)
+        x = sample.states(place).double().numpy()
         draws = [
             np.mean(
                 [

@@ -11,7 +11,8 @@ from reporter.forward.places import Layout
 from reporter.metrics.registry import catalogue
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
-from reporter.runs.kept import Kept, PassFacts, Want, make_room
+from reporter.runs.cache import make_room
+from reporter.runs.kept import Kept, PassFacts, Want
 from reporter.runs.passes import wanted_by
 
 
