@@ -334,7 +334,7 @@ def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
     if k < 1:
         raise ValueError(f"k is {k}; it is 1 or more")
     found = nearest(states(x, fewest=k + 1), k, listed=k)
-    return found.distances, found.places
+    return found.distances.cpu().numpy(), found.places.cpu().numpy()
 
 
 def principal_components(x: States, most: int = 2) -> Floats:
@@ -355,7 +355,9 @@ def principal_components(x: States, most: int = 2) -> Floats:
 
 
 def _log_ratios(x: States) -> Floats:
-    found = dimension.log_ratios(states(x))
+    from reporter.geometry.ratios import log_ratios
+
+    found = log_ratios(states(x))
     if len(found) < dimension.FEWEST:
         raise ValueError(f"{len(found)} distinct states that have neighbours; dimension needs {dimension.FEWEST}")
     return found

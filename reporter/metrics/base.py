@@ -56,7 +56,7 @@ class SampleOptions(Options):
     """Options of a metric that reads shuffled batches of sampled tokens."""
 
     sample: int = Field(default=4096, ge=32, description="tokens in a batch")
-    batches: int = Field(default=4, ge=1, description="batches that the mean and the interval are taken over")
+    batches: int = Field(default=1, ge=1, description="batches that the mean and the interval are taken over")
 
     def sample_size(self) -> int:
         """Return the tokens of all batches together."""

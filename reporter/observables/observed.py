@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -39,6 +39,7 @@ class Observed:
         head_problem: why the model has no language-model head to read states with; empty where it has one.
         unfed: observables that saw nothing, each with the reason.
         device: where sampled states are read.
+        views: all views that are read one after the other, if there are others.
     """
 
     observables: Mapping[str, Observable]
@@ -52,6 +53,7 @@ class Observed:
     head_problem: str = ""
     unfed: Mapping[str, str] = field(default_factory=dict)
     device: str = "cpu"
+    views: tuple[str, ...] = ()
 
     @cached_property
     def strata(self) -> tuple[int, ...]:
@@ -93,6 +95,15 @@ class Observed:
     def held(self) -> tuple[int, ...]:
         """The strata of this view that hold any token: views of which it is equal hold the same tokens."""
         return tuple(s for s in self.strata if self.get(Moments).count[0, s] > 0)
+
+    @cached_property
+    def alongside(self) -> tuple[Observed, ...]:
+        """The same under each view that is read, this one among them; of views that hold the same tokens the first."""
+        found: dict[tuple[int, ...], Observed] = {}
+        for view in self.views or (self.view,):
+            one = replace(self, view=view)
+            found.setdefault(one.held, one)
+        return tuple(found.values())
 
     def get(self, kind: type[K]) -> K:
         """Return one of the observables that the metric needs.

@@ -59,8 +59,8 @@ class Measured:
     memo: dict[Any, Any] = field(default_factory=dict)
     device: str = "cpu"
 
-    def seen(self, view: str) -> Observed:
-        """Return what a metric gets to see under one view."""
+    def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
+        """Return what a metric gets to see under one view, among others that it will see."""
         facts, texts = self.facts, self.of.texts
         return Observed(
             self.observables,
@@ -74,6 +74,7 @@ class Measured:
             facts.head_problem,
             facts.unfed,
             self.device,
+            views,
         )
 
 

@@ -112,8 +112,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
     with progress.clock.within("loading"):
-        from reporter.runs.kept import make_room  # both bring torch: not needed where everything is done
-        from reporter.runs.work import work
+        from reporter.runs.work import work  # brings torch: not needed where everything is done
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
