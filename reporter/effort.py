@@ -77,6 +77,27 @@ class Effort:
 NONE = Effort()
 
 
+def searching(scale: Scale, sample: int, times: float) -> Effort:
+    """Return the work of neighbour searches among sampled tokens at all places.
+
+    Args:
+        scale: the pass.
+        sample: tokens that are sampled.
+        times: searches at each place, all views together.
+    """
+    return Effort(searches=((min(scale.tokens, sample), scale.width, times * scale.places),))
+
+
+def decomposing(scale: Scale, times: float) -> Effort:
+    """Return the work of eigenproblems as large as the states are wide, at all places.
+
+    Args:
+        scale: the pass.
+        times: how many at each place.
+    """
+    return Effort(eigen=((scale.width, times * scale.places),))
+
+
 def little(scale: Scale, said: Any) -> Effort:
     """Return the work of what does little beyond going through a sample of states, and naming what it found."""
     return scale.reading(4.0 * scale.views, min(scale.tokens, SAMPLE)) + Effort(

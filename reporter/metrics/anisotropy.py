@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.components import largest_components
 from reporter.geometry.intervals import Error, cosine_influence, error_over_texts, interval
@@ -131,6 +132,7 @@ class AnisotropyOptions(SampleOptions):
     options=AnisotropyOptions,
     version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 20.0),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
 from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
@@ -183,6 +184,7 @@ class ContextualityOptions(Options):
     options=ContextualityOptions,
     version=2,
     cost="a bounded sample; two sums by text for each layer",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 10.0),
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place.
