@@ -225,7 +225,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     options=DimensionOptions,
     version=4,
     cost="a bounded sample; sample² distances for each layer, batch and view",
-    effort=lambda scale, said: searching(scale, said.sample_size(), 2.0),
+    effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:

@@ -259,7 +259,7 @@ class _Estimator:
                 continue
             scale = self._scale(of, size)
             seconds += self.machine.seconds(cell.metric.effort(scale, cell.options), size.width)
-            points = min(scale.tokens, cell.options.sample_size())
+            points = min(scale.tokens, getattr(cell.options, "sample", 0))
             memory = max(memory, 4 * size.parameters + WORKING * STATE * points**2)
         return Part("metrics", seconds, memory, 0.0, _count(len(self.metrics), "cell", "cells"))
 
