@@ -145,8 +145,9 @@ def tokenised(
         folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
     """
     limit = longest(max_tokens, model)
-    name = tokens_name(model, texts, max_tokens)
-    return tokenise_corpus(texts, model.tokenizer, limit, folder / name if folder and name else None)
+    if folder is None or isinstance(model, SavedStates):
+        return tokenise_corpus(texts, model.tokenizer, limit)
+    return tokenise_corpus(texts, model.tokenizer, limit, folder / tokens_name(model, texts, max_tokens))
 
 
 def tokens_name(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> str:

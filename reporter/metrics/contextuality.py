@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 _FEWEST = 5  # contexts of a type
 _REPLICATES = 1000
-_KEPT = 24  # occurrences that the observable keeps of a type
+_KEPT = 12  # occurrences that the observable keeps of a type
 
 _SAMPLE = (
     f"over up to `types` types, chosen by a hash of their id among those that occur at least {_FEWEST} times in the "
@@ -137,6 +137,9 @@ STATISTICS = (
         (ETHAYARAJH,),
         interval=_OVER_TYPES,
         bounds=(-1, 1),
+        trap="Compare at equal `types`: random occurrences of fewer types repeat more of them, which raises the "
+        "baseline. On a pretrained encoder 64 types of 12 occurrences read 0.03 less than 256 of 24, 1.8 half widths "
+        "of the interval; the similarities and the other explained variances moved by at most 0.4 of theirs.",
         grows=per_doubling("+5 to +22 %", "3.2 to 4.7", "since the baseline falls as types have more occurrences"),
         smallest=0.01,
     ),
@@ -167,7 +170,7 @@ STATISTICS = (
 class ContextualityOptions(Options):
     """How many types, and how many occurrences of each."""
 
-    types: int = Field(default=256, ge=1, description="token types that are sampled")
+    types: int = Field(default=64, ge=1, description="token types that are sampled")
     occurrences: int = Field(default=_KEPT, ge=_FEWEST, le=_KEPT, description="occurrences of a type that are read")
 
     def sample_size(self) -> int:
@@ -182,7 +185,7 @@ class ContextualityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "type_sample", "intra_text"),
     options=ContextualityOptions,
-    version=2,
+    version=3,
     cost="a bounded sample; two sums by text for each layer",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 10.0),
 )

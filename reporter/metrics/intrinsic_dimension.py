@@ -49,9 +49,9 @@ _RELATIVE = (
     "with the floor and with other models at the same n, not with the width."
 )
 _DISTINCT = (
-    "states are drawn without duplicates, a duplicate being decided by what the model saw: the same prefix of "
-    "token ids (decoder), the same text and position (encoder), at layer 0 the same token id (and position where "
-    "position vectors are added)"
+    "`sample` times `batches` tokens are drawn uniformly from the view and duplicates among them left out but for the "
+    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and "
+    "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
 _COVERED = {  # least and most in tests/intervals/README.md
@@ -140,12 +140,13 @@ STATISTICS = (
     Statistic(
         "duplicates",
         "share of duplicates",
-        "1 − (distinct states) / (tokens) in the sample, " + _DISTINCT.partition(", ")[2],
+        "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
         (FACCO,),
         bounds=(0, 1),
         smallest=0.01,
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
-        trap="Above one half the dimension is not computed.",
+        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
+        "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
         Statistic(
@@ -173,7 +174,7 @@ _TOO_FEW = f"fewer than {FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
-    """How many distinct states are drawn, and how many of their ratios are left out."""
+    """How many tokens are drawn, and how many of their ratios are left out."""
 
     discard: float = Field(
         default=0.1,
@@ -223,7 +224,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     statistics=STATISTICS,
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=4,
+    version=5,
     cost="a bounded sample; sample² distances for each layer, batch and view",
     effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -94,6 +95,13 @@ class Gram(Observable):
             else:
                 found[f"scale/{name}"], found[f"correlations/{name}"] = correlations_of(matrix)
         return found
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        places = zip(setting.layout.places, setting.layout.widths, strict=True)
+        triangles = sum((4 if place.layer else 8) * width * (width + 1) // 2 + 16 * width for place, width in places)
+        return triangles * sum(rows > 0 for rows in tokens)
 
     def _known(self) -> dict[str, torch.Tensor]:
         found = {}

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -117,6 +117,16 @@ class Observable(ABC):
     def compact(self) -> dict[str, torch.Tensor]:
         """Return what is kept once the pass is finished: rounded where that is part of the definition."""
         return self.tensors()
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk.
+
+        Args:
+            setting: of the pass.
+            tokens: expected in each stratum.
+        """
+        return sum(x.numel() * x.element_size() for x in cls.empty(setting).compact().values())
 
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:

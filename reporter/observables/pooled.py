@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from reporter.observables.token_sample import COUNT, TEXT, TokenSample, _Kept
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.forward.places import Place
+    from reporter.observables.observable import Setting
 
 _Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -36,6 +38,11 @@ class Pooled(TokenSample):
     name = "pooled"
     bounded = "at least"
     version = 3  # of its own, not of the sample that it is built on
+
+    @classmethod
+    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
+        """Return how many texts have a token in each stratum."""
+        return [min(setting.texts, rows) for rows in tokens]
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-FIRST = 32  # rows of which the mean is taken: a larger sample begins with the same ones, so it rounds them the same way
+FIRST = 32  # rows whose median is taken off: a larger sample begins with the same ones, so it rounds them the same way
 _TOP = 15  # the largest value of a row lies in [2^14, 2^15): float16 reaches 65504, and is full down to 2^-14
 _STEEPEST = 110  # 2^110 is a float32: rows whose largest is below 2^-95 lose digits
 
@@ -19,41 +19,47 @@ _STEEPEST = 110  # 2^110 is a float32: rows whose largest is below 2^-95 lose di
 class RoundedStates:
     """States x as float16 of (x − m)·2^−e: m of 11 significant bits is common to the rows, e is the row's own.
 
-    The error of a coordinate is at most 2^-11 of |x − m|, for coordinates down to 2^-28 of the row's largest. A state
-    of zeros comes back as zeros (−m fits the form), equal states as equal ones, what is not finite as it was.
+    m is the median of each coordinate: a mean would lie far from all states where a few of them are sinks. The error of
+    a coordinate is at most 2^-11 of |x − m|, for coordinates down to 2^-28 of the row's largest. A state of zeros comes
+    back as zeros (−m fits the form), equal states as equal ones, what is not finite as it was.
 
     Args:
         values: float16, shape (n, d).
-        mean: float32, shape (d,).
+        middle: m, float32, shape (d,).
         exponents: int16, shape (n,).
     """
 
     values: torch.Tensor
-    mean: torch.Tensor
+    middle: torch.Tensor
     exponents: torch.Tensor
 
     @classmethod
     def of(cls, states: torch.Tensor) -> RoundedStates:
-        """Round states, shape (n, d); the first ``FIRST`` rows say what is taken off all of them."""
-        first = states[:FIRST].double()
-        mean = first.where(first.isfinite(), 0.0).sum(dim=0, keepdim=True) / max(len(first), 1)
-        mean = _floats(*_halves(mean.float()))[0]
-        values, exponents = _halves(states.float() - mean)
-        return cls(values, mean, exponents)
+        """Round states, shape (n, d); the first ``FIRST`` rows say what is taken off all."""
+        first = states[:FIRST].float()
+        middle = first.nanmedian(dim=0, keepdim=True).values if len(first) else first.new_zeros(1, first.shape[1])
+        middle = _floats(*_halves(middle.where(middle.isfinite(), 0.0)))[0]
+        values, exponents = _halves(states.float() - middle)
+        return cls(values, middle, exponents)
+
+    @staticmethod
+    def bytes(rows: int, width: int) -> int:
+        """Return what so many states take."""
+        return 2 * rows * (width + 1) + 4 * width
 
     @classmethod
     def read(cls, tensors: dict[str, torch.Tensor], at: str) -> RoundedStates:
         """Return what ``named`` put among some tensors."""
-        return cls(tensors[f"states/{at}"], tensors[f"mean/{at}"], tensors[f"exponents/{at}"])
+        return cls(tensors[f"states/{at}"], tensors[f"middle/{at}"], tensors[f"exponents/{at}"])
 
     def named(self, at: str) -> dict[str, torch.Tensor]:
-        """Return ``states/AT``, ``mean/AT`` and ``exponents/AT``."""
-        return {f"states/{at}": self.values, f"mean/{at}": self.mean, f"exponents/{at}": self.exponents}
+        """Return ``states/AT``, ``middle/AT`` and ``exponents/AT``."""
+        return {f"states/{at}": self.values, f"middle/{at}": self.middle, f"exponents/{at}": self.exponents}
 
     def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
         """Return some of the states, float32 on a device, shape (len(which), d)."""
         values, exponents = self.values[which].to(device), self.exponents[which].to(device)
-        return _floats(values, exponents).add_(self.mean.to(device))
+        return _floats(values, exponents).add_(self.middle.to(device))
 
 
 def _halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -98,4 +104,4 @@ def from_correlations(scale: torch.Tensor, triangle: torch.Tensor) -> torch.Tens
     """Return the matrix of which ``correlations_of`` made the two, its diagonal exact to rounding, float64."""
     matrix = matrix_of(triangle.double(), len(scale))
     matrix.fill_diagonal_(1.0)
-    return matrix * scale * scale[:, None]
+    return matrix * (scale * scale[:, None])

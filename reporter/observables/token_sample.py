@@ -9,6 +9,7 @@ Once a pass is finished its states are kept in 16 bits, see :mod:`reporter.obser
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -164,6 +165,18 @@ class TokenSample(Observable):
                 found |= RoundedStates.of(kept.read(at, kept.slots)).named(f"{stratum}/{at}")
         return found
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        kept = [min(rows, setting.size) for rows in cls.most(setting, tokens)]
+        of_places = sum(RoundedStates.bytes(rows, width) for rows in kept for width in setting.layout.widths)
+        return of_places + 8 * (1 + cls.columns) * sum(kept)
+
+    @classmethod
+    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
+        """Return how many there are to draw from in each stratum."""
+        return tokens
+
     def _known(self) -> dict[str, torch.Tensor]:
         found = {}
         for stratum, kept in enumerate(self._kept):
@@ -177,7 +190,7 @@ class TokenSample(Observable):
             kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
             kept.facts = tensors[f"facts/{stratum}"].numpy()
             names = [f"{stratum}/{at}" for at in range(len(kept.states))]
-            kept.rounded = [RoundedStates.read(tensors, name) for name in names if f"mean/{name}" in tensors]
+            kept.rounded = [RoundedStates.read(tensors, name) for name in names if f"middle/{name}" in tensors]
             kept.states = [] if kept.rounded else [tensors[f"states/{name}"] for name in names]
             kept.capacity = len(kept.keys)
             kept.slots = np.arange(len(kept.keys))
@@ -246,7 +259,7 @@ class Selection:
     def states(self, place: Place) -> torch.Tensor:
         """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
         at, held = self._sample.layout.index[place], self._sample._kept
-        strata = np.unique(self._where[:, 0])
+        strata: list[int] = np.unique(self._where[:, 0]).tolist()
         if len(strata) == 1:
             return held[strata[0]].read(at, self._where[:, 1], self._device)
         x = torch.empty(len(self), self._sample.layout.widths[at], device=self._device)

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
-OCCURRENCES = 24  # kept of a type in a stratum
+OCCURRENCES = 12  # kept of a type in a stratum
 
 
 Ints = NDArray[np.int64]
 
 
 class TypeSample(Observable):
-    """For each chosen type and stratum the 24 occurrences with the smallest context keys.
+    """For each chosen type and stratum the 12 occurrences with the smallest context keys.
 
     Types are chosen by a hash of their id among those that occur at least five times in the corpus, so that a larger
     sample begins with a smaller one. Context keys are hashes of what the model saw: occurrences for which it saw the
     same thing count once, and whatever the order and the split of a corpus, the same ones are kept.
 
-    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up,
+    Memory: 4·12·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up,
     half of that once the pass is finished.
 
     Args:
@@ -126,6 +126,12 @@ class TypeSample(Observable):
             found |= RoundedStates.of(self.read(at, self.slots)).named(str(at))
         return found
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
+        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
+
     def _known(self) -> dict[str, torch.Tensor]:
         return {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
 
@@ -134,7 +140,7 @@ class TypeSample(Observable):
         self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
         self.slots = np.arange(len(self.groups))
         names = [str(at) for at in range(len(self.layout.places))]
-        self._rounded = [RoundedStates.read(tensors, name) for name in names if f"mean/{name}" in tensors]
+        self._rounded = [RoundedStates.read(tensors, name) for name in names if f"middle/{name}" in tensors]
         self.states = [] if self._rounded else [tensors[f"states/{name}"] for name in names]
 
     def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:

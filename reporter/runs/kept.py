@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from reporter.forward.places import Layout
 from reporter.forward.strata import VIEWS
 from reporter.locks import held
 from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Observable
+from reporter.observables.observable import Observable, Setting
 from reporter.runs.cache import lock_of, read_note, write_note
 from reporter.runs.plan import digest
 
@@ -48,6 +48,25 @@ Wanted = Mapping[str, Want]
 def stays(name: str, keep: Keep) -> bool:
     """Tell whether an observable is kept after the cells of a study that keeps so much are computed."""
     return keep == "all" or (keep == "sums" and not KINDS[name].states_kept)
+
+
+def bytes_kept(
+    layout: Layout, wanted: Wanted, tokens: Sequence[int], texts: int, counts: Mapping[int, int]
+) -> dict[str, int]:
+    """Return about what each observable of a finished pass will take on disk.
+
+    Args:
+        layout: the places that are read.
+        wanted: how much of each.
+        tokens: expected in each stratum: ordinary, special, aside.
+        texts: of the corpus.
+        counts: expected occurrences of each token type that occurs at least five times, most frequent first.
+    """
+    setting = Setting(layout, 0, texts, 0, counts, tokens_in_all=sum(tokens))
+    return {
+        name: KINDS[name].bytes_kept(replace(setting, size=want.size, views=want.views), tokens)
+        for name, want in wanted.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class RunSpec(Part):
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
     keep: Keep = Field(
         "all",
-        description="What of a pass stays in the cache once the study's cells are computed: all, in a compact form; sums, "
+        description="What of a pass stays in the cache once the cells of the study are computed: all, compactly; sums, "
         "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
     )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")
