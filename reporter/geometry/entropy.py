@@ -168,42 +168,46 @@ def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
     """
     x = states[bunch.rows].double()
     shared, kept = bunch.shared[:, None], bunch.kept
-    mean = shared @ x / shared.sum(dim=2, keepdim=True).clamp(min=1)
-    x -= mean
-    count = kept.sum(dim=1)
+    centre = shared @ x / shared.sum(dim=2, keepdim=True).clamp(min=1)
+    x -= centre
+    mean, count = centre[bunch.of_set], kept.sum(dim=1)[:, None, None]
     if x.shape[1] <= x.shape[2]:
-        both = kept[:, :, None] * kept[:, None]
-        gram = (x @ x.mT)[bunch.of_set] * both
-        along = (x @ mean.mT)[bunch.of_set]  # (x_i − m)·m, shape (sets, rows, 1)
-        square = mean.square().sum(dim=(1, 2))[bunch.of_set]
-        raw = gram + (along + along.mT + square[:, None, None]) * both
-        centred = _centred(gram, both, count)
-        unit = _unit(centred)
+        kept = kept[:, :, None]
+        gram = (x @ x.mT)[bunch.of_set].mul_(kept).mul_(kept.mT)
+        forms = gram.new_empty(len(FORMS), *gram.shape)
+        along = (x @ centre.mT)[bunch.of_set] + mean.square().sum(dim=2, keepdim=True) / 2
+        _add_to_both(gram, along * kept, kept, out=forms[1])
+        own = gram.sum(dim=2, keepdim=True) / count
+        _add_to_both(gram, (own.sum(dim=1, keepdim=True) / count / 2 - own) * kept, kept, out=forms[0])
+        _unit_of(forms[0], out=forms[2])
     else:
-        of_set = mean[bunch.of_set]
         rows = x[bunch.of_set] * kept[:, :, None]
-        own = rows.sum(dim=1, keepdim=True) / count[:, None, None]
+        own = rows.sum(dim=1, keepdim=True) / count
         rows = (rows - own) * kept[:, :, None]
         centred = rows.mT @ rows
-        raw = centred + (own + of_set).mT @ (own + of_set) * count[:, None, None]
-        unit = _of_unit_rows(rows, bunch)
-    squares = raw.diagonal(dim1=1, dim2=2).sum(dim=1)
-    varies = centred.diagonal(dim1=1, dim2=2).sum(dim=1) > EQUAL * squares
-    return Matrices(torch.stack([centred, raw, unit]), varies)
+        raw = centred + (own + mean).mT @ (own + mean) * count
+        forms = torch.stack([centred, raw, _of_unit_rows(rows, bunch)])
+    variance, squares = forms[:2].diagonal(dim1=2, dim2=3).sum(dim=2)
+    return Matrices(forms, variance > EQUAL * squares)
 
 
-def _centred(gram: torch.Tensor, both: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """Return (x_i − m)·(x_j − m) over the rows that a mask keeps, m their mean, shape (sets, rows, rows)."""
-    means = gram.sum(dim=1) / count[:, None]
-    means -= means.sum(dim=1, keepdim=True) / count[:, None] / 2
-    return gram - (means[:, :, None] + means[:, None]) * both
+def _add_to_both(gram: torch.Tensor, by: torch.Tensor, kept: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Return g_ij + b_i + b_j within the rows that a mask keeps, and zero elsewhere.
+
+    Args:
+        gram: shape (sets, rows, rows), zero outside the mask.
+        by: shape (sets, rows, 1), zero outside the mask.
+        kept: the mask, shape (sets, rows, 1).
+        out: where it goes.
+    """
+    return torch.baddbmm(gram, torch.cat([by, kept], dim=2), torch.cat([kept, by], dim=2).mT, out=out)
 
 
-def _unit(gram: torch.Tensor) -> torch.Tensor:
+def _unit_of(gram: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Return the Gram matrix of the rows scaled to length 1, negative entries as 0; a row that is zero stays so."""
     squares = gram.diagonal(dim1=1, dim2=2)
-    inverse = squares.rsqrt().where(squares > EQUAL * squares.sum(dim=1, keepdim=True), 0.0)
-    return (gram * inverse[:, :, None] * inverse[:, None]).clamp(min=0)
+    inverse = squares.rsqrt().where(squares > EQUAL * squares.sum(dim=1, keepdim=True), 0.0)[:, :, None]
+    return torch.mul(gram, inverse, out=out).mul_(inverse.mT).clamp_(min=0)
 
 
 def _of_unit_rows(rows: torch.Tensor, bunch: Bunch) -> torch.Tensor:
@@ -220,7 +224,7 @@ def _of_unit_rows(rows: torch.Tensor, bunch: Bunch) -> torch.Tensor:
     found[bunch.many] = (units.mT @ units).clamp(min=0)
     first = bunch.kept[bunch.few].argsort(dim=1, descending=True, stable=True)[:, :d]
     few = few.gather(1, first[:, :, None].expand(-1, -1, d))
-    found[bunch.few] = _unit(few @ few.mT)
+    found[bunch.few] = _unit_of(few @ few.mT)
     return found
 
 
