@@ -27,6 +27,7 @@ from reporter.runs.records import (
     model_row,
     pass_columns,
 )
+from reporter.threads import given
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +53,8 @@ def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress)
     Raises:
         ReporterError: if the device is not there or results cannot be written.
     """
-    return _Worker(plan, out, store, offline, progress).do()
+    with given(plan.file.study.run.threads):
+        return _Worker(plan, out, store, offline, progress).do()
 
 
 class _Worker:

@@ -41,4 +41,7 @@ class RunSpec(Part):
         description="What of a pass stays in the cache once the cells of the study are computed: all, compactly; sums, "
         "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
     )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")
