@@ -1,9 +1,9 @@
-"""The hidden states of one batch, without padding, ordered so that each stratum is one block of rows."""
+"""The hidden states of some texts, without padding, ordered so that each stratum is one block of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class HiddenBatch:
-    """What a model did to one batch of texts.
+    """What a model did to some texts: one batch, or a few small ones together.
 
     Rows are tokens, padding left out, ordinary tokens first, then special tokens, then those that are set aside.
+    Tensors are on one device, where the states are; arrays are on the host, so that observables decide what to do with
+    which token there and never wait for the device.
 
     Args:
         layout: the places that were read.
         states: for each place of the layout a float32 matrix (tokens, width).
         norms: Euclidean norms of the states, shape (places, tokens).
+        known_norms: the same on the host.
+        peaks: max |x_j| of each state, on the host, shape (places, tokens).
         token_ids: shape (tokens,).
         texts: place in the corpus of each token's text, shape (tokens,).
         originals: place of the first text of the corpus with the same content, shape (tokens,): texts that say the same
@@ -48,6 +52,8 @@ class HiddenBatch:
     layout: Layout
     states: list[torch.Tensor]
     norms: torch.Tensor
+    known_norms: NDArray[np.float32]
+    peaks: NDArray[np.float32]
     token_ids: NDArray[np.int64]
     texts: NDArray[np.int64]
     originals: NDArray[np.int64]
@@ -60,6 +66,8 @@ class HiddenBatch:
     losses: torch.Tensor | None = None
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
+    _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
+    _products: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -84,6 +92,38 @@ class HiddenBatch:
         found[order[np.unique(self.texts[order], return_index=True)[1]]] = True
         return found
 
+    @cached_property
+    def by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The texts, ascending; the first row of each; and which of them each token is of, shape (tokens,)."""
+        texts, first, of_token = np.unique(self.texts, return_index=True, return_inverse=True)
+        return texts, first, of_token
+
+    @property
+    def device(self) -> torch.device:
+        """Where the states are."""
+        return self.states[0].device
+
+    def cosines(self, place: int, target: int) -> torch.Tensor:
+        """Return each token's cosine of its states at two places of equal width, NaN where one is zero, (tokens,).
+
+        At one and the same place it is 1 by definition, not up to rounding.
+        """
+        if (place, target) not in self._cosines:
+            a, b = self.norms[place], self.norms[target]
+            self._cosines[place, target] = (
+                a / a if place == target else self.cosine_of(self.states[place], self.states[target], a, b)
+            )
+        return self._cosines[place, target]
+
+    def cosine_of(self, x: torch.Tensor, y: torch.Tensor, x_norm: torch.Tensor, y_norm: torch.Tensor) -> torch.Tensor:
+        """Return cos(x_i, y_i) for each token, given the norms; NaN where one of them is zero, (tokens,)."""
+        import torch
+
+        if x.shape[1] not in self._products:  # one for all, as fresh memory costs more than the products
+            self._products[x.shape[1]] = torch.empty_like(x)
+        products = torch.mul(x, y, out=self._products[x.shape[1]])
+        return (products.sum(dim=1) / (x_norm * y_norm)).clamp(-1, 1)
+
     def layers(self) -> Iterator[LayerStates]:
         """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""
         for index in range(len(self.states)):
@@ -99,6 +139,16 @@ class LayerStates:
         self.place = batch.layout.places[index]
         self.states = batch.states[index]
         self.norms = batch.norms[index]
+
+    @cached_property
+    def inverse(self) -> torch.Tensor:
+        """1/‖x‖ of each token, 0 for a zero state, shape (tokens,)."""
+        return self.norms.reciprocal().nan_to_num(posinf=0.0)
+
+    @cached_property
+    def units(self) -> torch.Tensor:
+        """x/‖x‖ of each token, a zero state itself, shape (tokens, width)."""
+        return self.states * self.inverse[:, None]
 
     @cached_property
     def centred(self) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:

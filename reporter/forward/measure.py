@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -16,9 +18,10 @@ from numpy.typing import NDArray
 from reporter.errors import ReporterError
 from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+from reporter.forward.memory import OutOfMemoryError, is_out_of_memory
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
-from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, find_sinks, strata
+from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, Sinks, find_sinks, strata
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import (
     Shard,
@@ -38,6 +41,13 @@ if TYPE_CHECKING:
     from reporter.texts.texts import Texts
 
 
+SHOWN_TOGETHER = 2048
+"""Tokens of small batches that observables see at once, padding included.
+
+Texts of one padded length make a batch, so most batches are small, and what an observable does once a batch (products
+of the width squared, thousands of short calls) would cost more than what it does to tokens.
+"""
+
 TOKENS_VERSION = 1  # raise it when a tokenizer's output is read in another way
 
 
@@ -52,6 +62,9 @@ class Watcher(Protocol):
 
     def finish(self, batch: HiddenBatch) -> None:
         """Look at a batch after all its layers were shown."""
+
+    def settle(self) -> None:
+        """Bring what was gathered on the device to the host, at the end of a shard."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +178,7 @@ def measure(
     settings: Settings,
     first_shard: int = 0,
     tick: Callable[[int], None] = lambda tokens: None,
+    shrunk: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[tuple[Shard, Counts]]:
     """Send a corpus through a model and show its states to the watchers.
 
@@ -177,40 +191,88 @@ def measure(
         settings: limits, batch size, precision.
         first_shard: the first shard that the watchers have not seen yet.
         tick: called with the number of tokens after each batch, padding left out.
+        shrunk: called with the tokens of a batch that is tried next, when memory did not suffice for a larger one.
 
     Yields:
         each finished shard with its counts.
 
     Raises:
-        ReporterError: if states are not finite.
+        ReporterError: if states are not finite, or a single text is too long for the memory.
+        OutOfMemoryError: if memory does not suffice to show the states; what the watchers hold is lost.
     """
-    first_of = corpus.originals
-    for shard in corpus.shards[first_shard:]:
-        began = time.perf_counter()
-        tokens = corpus.of(shard)
-        if settings.shuffled:
-            tokens = [text.shuffled(settings.seed) for text in tokens]
-        sizes, sinks, in_model = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0
-        for batch in batches(tokens, settings.batch_tokens, pad_id(model), model.anatomy.max_tokens):
-            given = time.perf_counter()
-            hidden = _forward(model, batch, settings, corpus.name, first_of)
-            in_model += time.perf_counter() - given
+    budget = settings.batch_tokens
+    pending = corpus.shards[first_shard:]
+    with ThreadPoolExecutor(1) as aside:  # which gets the next shard ready while the model is busy with this one
+
+        def prepared(shard: Shard) -> list[TokenisedText]:
+            tokens = corpus.of(shard)
+            return [text.shuffled(settings.seed) for text in tokens] if settings.shuffled else tokens
+
+        coming = [aside.submit(prepared, shard) for shard in pending[:1]]
+        for place, shard in enumerate(pending):
+            began = time.perf_counter()
+            tokens = coming.pop().result()
+            coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
+            sizes, sinks, in_model = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0
+            waiting = deque(batches(tokens, budget, pad_id(model), model.anatomy.max_tokens))
+            while waiting:
+                group, given = _next(waiting, budget), time.perf_counter()
+                try:
+                    parts = [_forward(model, batch, settings, corpus.name) for batch in group]
+                    hidden = _together(parts, model, settings, corpus.originals)
+                except Exception as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    budget = _halved(group, model)
+                    shrunk(budget)
+                    waiting = deque(part for batch in (*group, *waiting) for part in batch.split(budget))
+                    continue
+                in_model += time.perf_counter() - given
+                _show(hidden, watchers)
+                sizes += hidden.sizes
+                sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
+                tick(len(hidden))
+                del parts, hidden
             for watcher in watchers:
-                watcher.start(hidden)
-            for layer in hidden.layers():
-                for watcher in watchers:
-                    watcher.observe(layer)
-            for watcher in watchers:
-                watcher.finish(hidden)
-            sizes += hidden.sizes
-            sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
-            tick(len(hidden))
-        yield (
-            shard,
-            replace(
-                _counts(tokens, first_of, sizes, sinks), seconds=time.perf_counter() - began, model_seconds=in_model
-            ),
+                watcher.settle()
+            counts = _counts(tokens, corpus.originals, sizes, sinks)
+            yield shard, replace(counts, seconds=time.perf_counter() - began, model_seconds=in_model)
+
+
+def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
+    """Take the batches that are shown together: one, and as many small ones as fit."""
+    group = [waiting.popleft()]
+    room = min(budget, SHOWN_TOGETHER) - group[0].ids.size
+    while waiting and waiting[0].ids.size <= room:
+        group.append(waiting.popleft())
+        room -= group[-1].ids.size
+    return group
+
+
+def _halved(group: list[TokenBatch], model: LoadedModel | SavedStates) -> int:
+    """Return half the tokens of what memory did not suffice for, padding included."""
+    size = sum(batch.ids.size for batch in group)
+    if sum(len(batch.texts) for batch in group) == 1:
+        raise ReporterError(
+            f"the memory of {model.device} does not suffice for a single text of {size:,} tokens; cut texts with "
+            "`max_tokens`"
         )
+    return size // 2
+
+
+def _show(hidden: HiddenBatch, watchers: Sequence[Watcher]) -> None:
+    try:
+        for watcher in watchers:
+            watcher.start(hidden)
+        for layer in hidden.layers():
+            for watcher in watchers:
+                watcher.observe(layer)
+        for watcher in watchers:
+            watcher.finish(hidden)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise OutOfMemoryError(len(hidden)) from error
+        raise
 
 
 def _counts(tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int) -> Counts:
@@ -234,13 +296,31 @@ def pad_id(model: LoadedModel | SavedStates) -> int:
     return 0
 
 
-def _forward(
-    model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str, first_of: NDArray[np.int64]
-) -> HiddenBatch:
-    causal, seen = model.anatomy.role == "decoder", batch.ids
+@dataclass(eq=False)
+class _Part:
+    """What the model made of one batch, padding included.
+
+    Args:
+        batch: the token ids.
+        states: at each place, (texts, length, width); a place is let go of once its states lie among others.
+        norms: of the states, (places, texts, length).
+        sizes: norms and, second, max |x_j|, on the host, (2, places, texts, length).
+        sinks: arrays (texts, length).
+        losses: (texts, length), where somebody asked.
+    """
+
+    batch: TokenBatch
+    states: list[torch.Tensor]
+    norms: torch.Tensor
+    sizes: NDArray[np.float32]
+    sinks: Sinks
+    losses: torch.Tensor | None
+
+
+def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> _Part:
     with torch.inference_mode(), autocast(model.device, settings.precision):
         if isinstance(model, SavedStates):
-            captured, seen = model.captured(batch), model.seen(batch, first_of)
+            captured = model.captured(batch)
         else:
             ids = torch.as_tensor(batch.ids, device=model.device)
             mask = torch.as_tensor(batch.mask, device=model.device)
@@ -255,39 +335,74 @@ def _forward(
     del captured
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
-        _check_finite(norms, batch, corpus)
+        peaks = torch.stack([torch.maximum(x.amax(dim=-1), -x.amin(dim=-1)).float() for x in states])
+        # The one time that the device is waited for, but for the sinks: which rows belong together hangs on them.
+        sizes = torch.stack([norms, peaks]).cpu().numpy()
+        _check_finite(sizes[0], batch, corpus)
         blocks = slice(1, settings.layout.layers + 1)
-        sinks = find_sinks(states[blocks], norms[blocks], batch.mask, settings.sinks)
-        kinds = strata(sinks.sink, batch.mask, batch.special)
+        sinks = find_sinks(states[blocks], sizes[0, blocks], batch.mask, settings.sinks)
+    return _Part(batch, states, norms, sizes, sinks, losses)
 
+
+def _together(
+    parts: list[_Part], model: LoadedModel | SavedStates, settings: Settings, first_of: NDArray[np.int64]
+) -> HiddenBatch:
+    """Lay the states of some batches side by side, without padding; the batches lose theirs."""
+    causal = model.anatomy.role == "decoder"
+    mixed = isinstance(model, SavedStates) and model.states.begins_mixed
+    positions_added = model.anatomy.positions == "added"
+    columns: list[list[NDArray[Any]]] = []
+    kinds, before = [], 0
+    for part in parts:
+        batch = part.batch
         rows, positions = np.nonzero(batch.mask)
-        order = np.argsort(kinds[rows, positions], kind="stable")
-        rows, positions = rows[order], positions[order]
-        flat = torch.as_tensor(rows * batch.ids.shape[1] + positions, device=model.device)
-        for layer, x in enumerate(states):  # in place, so that padded and flat copies never all live at once
-            states[layer] = _with_float64(x.flatten(0, 1).index_select(0, flat).float())
-        norms = _with_float64(norms.flatten(1)[:, flat])
-        losses = None if losses is None else losses.flatten()[flat]
-
-    lengths = batch.mask.sum(axis=1)
-    contexts = context_keys(seen, lengths, causal, settings.seed)
-    if isinstance(model, SavedStates) and model.states.begins_mixed:
-        embedded = contexts
-    else:
-        embedded = embedding_keys(seen, model.anatomy.positions == "added")
+        seen = model.seen(batch, first_of) if isinstance(model, SavedStates) else batch.ids
+        contexts = context_keys(seen, batch.mask.sum(axis=1), causal, settings.seed)
+        embedded = contexts if mixed else embedding_keys(seen, positions_added)
+        facts = (batch.ids, contexts, np.broadcast_to(embedded, contexts.shape))
+        columns.append(
+            [
+                before + rows * batch.ids.shape[1] + positions,
+                batch.texts[rows],
+                positions.astype(np.int64),
+                *(column[rows, positions] for column in (*facts, *part.sinks.columns())),
+            ]
+        )
+        kinds.append(strata(part.sinks.sink, batch.mask, batch.special)[rows, positions])
+        before += batch.ids.size
+    of_token = np.concatenate(kinds)
+    order = np.argsort(of_token, kind="stable")
+    joined = (np.concatenate(column)[order] for column in zip(*columns, strict=True))
+    index, texts, positions, ids, keys, embedded, *sinks = joined
+    with torch.inference_mode():
+        flat = torch.as_tensor(index, device=model.device)
+        states = []
+        for place in range(len(parts[0].states)):
+            of_place = [part.states[place].flatten(0, 1) for part in parts]
+            for part in parts:  # let go, so that padded and flat copies never all live at once
+                part.states[place] = part.norms
+            x = of_place[0] if len(of_place) == 1 else torch.cat(of_place)
+            states.append(_with_float64(x.index_select(0, flat).float()))
+        norms = _with_float64(torch.cat([part.norms.flatten(1) for part in parts], dim=1)[:, flat])
+        losses = None
+        if parts[0].losses is not None:
+            losses = torch.cat([part.losses.flatten() for part in parts if part.losses is not None])[flat]
+    known_norms, peaks = np.concatenate([part.sizes.reshape(2, len(states), -1) for part in parts], axis=2)[:, :, index]
     return HiddenBatch(
         layout=settings.layout,
         states=states,
         norms=norms,
-        token_ids=batch.ids[rows, positions],
-        texts=batch.texts[rows],
-        originals=first_of[batch.texts[rows]],
-        positions=positions.astype(np.int64),
-        contexts=contexts[rows, positions],
-        frequent=settings.frequent[batch.ids[rows, positions]],
-        embedding_contexts=embedded[rows, positions],
-        sizes=tuple(np.bincount(kinds[rows, positions], minlength=len(STRATA)).tolist()),
-        sinks=sinks.at(rows, positions),
+        known_norms=known_norms,
+        peaks=peaks,
+        token_ids=ids,
+        texts=texts,
+        originals=first_of[texts],
+        positions=positions,
+        contexts=keys,
+        frequent=settings.frequent[ids],
+        embedding_contexts=embedded,
+        sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
+        sinks=Sinks(*sinks),
         losses=losses,
         readout=settings.readout,
         vocabulary=settings.vocabulary,
@@ -299,9 +414,8 @@ def _with_float64(x: torch.Tensor) -> torch.Tensor:
     return x.cpu() if x.device.type == "mps" else x
 
 
-def _check_finite(norms: torch.Tensor, batch: TokenBatch, corpus: str) -> None:
-    real = torch.as_tensor(batch.mask, device=norms.device, dtype=torch.bool)
-    bad = (~norms.isfinite() & real).nonzero()
+def _check_finite(norms: NDArray[np.float32], batch: TokenBatch, corpus: str) -> None:
+    bad = np.argwhere(~np.isfinite(norms) & (batch.mask == 1))
     if len(bad):
         layer, row, position = bad[0].tolist()
         raise ReporterError(

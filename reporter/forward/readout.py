@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reporter.texts.tokens import TokenBatch
 
 
+Ints = NDArray[np.int64]
 MASKED_SHARE = 0.15  # of the ordinary tokens, hidden from a masked language model at once
 _LOGITS = 32 * 2**20  # logits held at once
 
@@ -77,23 +78,29 @@ class Readout:
             last: the model's last states on the batch, (texts, length, final width).
             seed: the study's seed.
         """
-        ids = torch.as_tensor(batch.ids, device=last.device)
-        own = torch.as_tensor((batch.mask == 1) & ~batch.special, device=last.device)
+        own = (batch.mask == 1) & ~batch.special
         if self.head.kind == "causal":
-            predicted = own.clone()
-            predicted[:, 0] = False
-            before = torch.zeros_like(predicted)
-            before[:, :-1] = predicted[:, 1:]
-            return self._losses(last[before], ids, predicted)
+            own[:, 0] = False
+            rows, columns = np.nonzero(own)
+            return self._losses(last, batch, (rows, columns - 1), (rows, columns))
         assert self.head.mask_id is not None  # see ``loss_problem``
-        hidden = torch.as_tensor(_hidden(batch, seed), device=last.device) & own
-        mask = torch.as_tensor(batch.mask, device=last.device)
-        captured = self.model.run(ids.where(~hidden, self.head.mask_id), mask)
-        return self._losses(captured.last[hidden], ids, hidden)
+        hidden = _hidden(batch, seed) & own
+        ids, mask = (
+            torch.as_tensor(x, device=last.device) for x in (np.where(hidden, self.head.mask_id, batch.ids), batch.mask)
+        )
+        where = np.nonzero(hidden)
+        return self._losses(self.model.run(ids, mask).last, batch, where, where)
 
-    def _losses(self, states: torch.Tensor, ids: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
-        losses = torch.full(ids.shape, torch.nan, dtype=torch.float64, device=ids.device)
-        found, targets, start = [], ids[where], 0
+    def _losses(
+        self, last: torch.Tensor, batch: TokenBatch, read: tuple[Ints, ...], predicted: tuple[Ints, ...]
+    ) -> torch.Tensor:
+        """Return what the states at some places say of the tokens at others; places are known on the host."""
+        device = last.device
+        where = tuple(torch.as_tensor(index, device=device) for index in predicted)
+        states = last[tuple(torch.as_tensor(index, device=device) for index in read)]
+        targets = torch.as_tensor(batch.ids[predicted], device=device)
+        losses = torch.full(batch.ids.shape, torch.nan, dtype=torch.float64, device=device)
+        found, start = [], 0
         for log_p in self.log_probabilities(states, closed=True):
             some = targets[start : start + len(log_p)]
             found.append(-log_p.gather(1, some[:, None])[:, 0].double())

@@ -14,7 +14,7 @@ tokens and below 0.2 for the rest; hardly a token lies between, so the cut at 1 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,64 +94,88 @@ class Sinks:
     dominance: NDArray[np.float64]
     dimension: NDArray[np.int64]
 
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays in their order."""
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
     def at(self, *index: NDArray[np.int64]) -> Sinks:
         """Return what is known of the tokens at some places."""
-        return Sinks(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+        return Sinks(*(column[index] for column in self.columns()))
 
 
 def find_sinks(
-    states: Sequence[torch.Tensor], norms: torch.Tensor, mask: NDArray[np.int64], rule: SinkRule = DEFAULT_RULE
+    states: Sequence[torch.Tensor],
+    norms: NDArray[np.float32],
+    mask: NDArray[np.int64],
+    rule: SinkRule = DEFAULT_RULE,
 ) -> Sinks:
     """Apply the rule to every token of a batch; padding has no meaning.
 
     Medians are over all tokens of a text, special ones included, and of an even number the mean of the middle two.
+    Which tokens are long is decided on the host; only those are looked at where the states are, which is waited for
+    once.
 
     Args:
         states: the block outputs, each (texts, length, width).
-        norms: their norms, (blocks, texts, length).
+        norms: their norms, (blocks, texts, length), on the host.
         mask: 1 for a token, 0 for padding, (texts, length).
         rule: which tokens are sinks.
     """
-    import torch
-
-    kept = torch.as_tensor(mask, device=norms.device, dtype=torch.bool)
-    ratio = (norms / text_medians(norms, mask)[:, :, None]).nan_to_num(nan=0.0).masked_fill(~kept, 0.0)
-    dominance, dimension = torch.zeros_like(ratio), torch.full_like(ratio, -1, dtype=torch.int64)
-    long = (ratio > FACTOR if rule.dominance is None else ratio > min(FACTOR, rule.factor)).nonzero()
-    for block in range(len(states)) if len(long) else ():
-        text, position = long[long[:, 0] == block, 1:].unbind(dim=1)
-        if len(text):
-            weight, j = _dominance(states[block], text, position, kept)
-            dominance[block, text, position], dimension[block, text, position] = weight.to(dominance.dtype), j
+    kept = mask == 1
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        ratio = norms / text_medians(norms, mask)[:, :, None]
+    ratio = np.where(kept, np.nan_to_num(ratio, nan=0.0), norms.dtype.type(0))
+    dominance, dimension = np.zeros_like(ratio), np.full(ratio.shape, -1)
+    long = ratio > (FACTOR if rule.dominance is None else min(FACTOR, rule.factor))
+    if long.any():
+        dominance[long], dimension[long] = _dominance(states, long, kept)
     sink = ratio > rule.factor
     if rule.dominance is not None:
         sink &= dominance > rule.dominance
-    blocks = torch.arange(1, len(norms) + 1, device=norms.device)[:, None, None]
-    best = dominance.where(ratio > FACTOR, 0.0).max(dim=0)
-    found = best.values > 0
-    first = blocks.where(sink, len(norms) + 1).amin(dim=0)
+    blocks = np.arange(1, len(norms) + 1)[:, None, None]
+    heavy = np.where(ratio > FACTOR, dominance, 0)
+    most = heavy.argmax(axis=0)[None]
+    best = np.take_along_axis(heavy, most, axis=0)[0]
+    found = np.asarray(sink.any(axis=0))
     return Sinks(
-        sink.any(dim=0).cpu().numpy(),
-        first.where(first <= len(norms), 0).cpu().numpy(),
-        blocks.where(sink, 0).amax(dim=0).cpu().numpy(),
-        ratio.amax(dim=0).double().cpu().numpy(),
-        best.values.double().cpu().numpy(),
-        dimension.gather(0, best.indices[None])[0].where(found, -1).cpu().numpy(),
+        found,
+        np.where(found, np.where(sink, blocks, len(norms) + 1).min(axis=0, initial=len(norms) + 1), 0),
+        np.where(sink, blocks, 0).max(axis=0, initial=0),
+        ratio.max(axis=0).astype(np.float64),
+        best.astype(np.float64),
+        np.where(best > 0, np.take_along_axis(dimension, most, axis=0)[0], -1),
     )
 
 
 def _dominance(
-    states: torch.Tensor, text: torch.Tensor, position: torch.Tensor, kept: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (x_j − m_j)² / Σ_{i≠j} x_i² and j of some tokens of a batch, each (tokens,)."""
-    x = states[text, position].float()
-    j = x.abs().argmax(dim=1)
-    top = x.gather(1, j[:, None])[:, 0]
-    column = states[text, :, j].float()  # coordinate j of every token of the text, (tokens, length)
-    middle = _medians(column[None], kept[text])[0]
-    rest = x.scatter(1, j[:, None], 0.0).square().sum(dim=1)
-    weight = (top - middle).square() / rest
-    return weight.nan_to_num(nan=0.0), j  # infinity becomes the largest number there is
+    states: Sequence[torch.Tensor], long: NDArray[np.bool_], kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return (x_j − m_j)² / Σ_{i≠j} x_i² and j of some tokens of a batch, each (long tokens,), block after block.
+
+    Args:
+        states: the block outputs, each (texts, length, width).
+        long: which tokens, (blocks, texts, length).
+        kept: which are no padding, (texts, length).
+    """
+    import torch
+
+    device = states[0].device
+    kept_there = torch.as_tensor(kept, device=device)
+    weights, dimensions = [], []
+    for block, tokens in enumerate(long):
+        if not tokens.any():
+            continue
+        text, position = (torch.as_tensor(index, device=device) for index in np.nonzero(tokens))
+        x = states[block][text, position].float()
+        j = x.abs().argmax(dim=1)
+        top = x.gather(1, j[:, None])[:, 0]
+        column = states[block][text, :, j].float()  # coordinate j of every token of the text, (tokens, length)
+        middle = _medians(column, kept_there[text])
+        rest = x.scatter(1, j[:, None], 0.0).square().sum(dim=1)
+        weights.append(((top - middle).square() / rest).nan_to_num(nan=0.0))  # infinity: the largest number there is
+        dimensions.append(j)
+    both = torch.stack([torch.cat(weights).double(), torch.cat(dimensions).double()]).cpu().numpy()
+    return both[0].astype(np.float32), both[1].astype(np.int64)
 
 
 def strata(sink: NDArray[np.bool_], mask: NDArray[np.int64], special: NDArray[np.bool_]) -> NDArray[np.int8]:
@@ -170,24 +194,18 @@ def strata(sink: NDArray[np.bool_], mask: NDArray[np.int64], special: NDArray[np
     return np.where(special, SPECIAL, np.where(sink | first, ASIDE, ORDINARY)).astype(np.int8)
 
 
-def text_medians(norms: torch.Tensor, mask: NDArray[np.int64]) -> torch.Tensor:
+def text_medians(norms: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return the median norm of each text at each block, shape (blocks, texts); the mean of the middle two if even."""
-    import torch
-
-    return _medians(norms, torch.as_tensor(mask, device=norms.device, dtype=torch.bool))
+    ordered = np.sort(np.where(mask == 1, norms, np.inf), axis=-1)
+    lengths = np.broadcast_to(mask.sum(axis=-1), ordered.shape[:2])[..., None]
+    low, high = (np.take_along_axis(ordered, middle, axis=-1)[..., 0] for middle in ((lengths - 1) // 2, lengths // 2))
+    return np.asarray((low + high) / 2)
 
 
 def _medians(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-    """Return the median over the last axis of what is kept, shape (blocks, texts).
-
-    Args:
-        values: (blocks, texts, length).
-        kept: (texts, length).
-    """
+    """Return the median over the last axis of what is kept, of (n, length) values: shape (n,)."""
     import torch
 
     ordered = values.masked_fill(~kept, torch.inf).sort(dim=-1).values
-    lengths = kept.sum(dim=-1)
-    low = ((lengths - 1) // 2).expand(values.shape[:2])[..., None]
-    high = (lengths // 2).expand(values.shape[:2])[..., None]
-    return ((ordered.gather(-1, low) + ordered.gather(-1, high)) / 2)[..., 0]
+    lengths = kept.sum(dim=-1, keepdim=True)
+    return ((ordered.gather(-1, (lengths - 1) // 2) + ordered.gather(-1, lengths // 2)) / 2)[..., 0]

@@ -53,6 +53,11 @@ def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLI
 _REPLICATED = "replicate_"
 
 
+def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: torch.device) -> torch.Tensor:
+    """Return ``poisson_weights`` on a device in float64, shape (texts, replicates)."""
+    return torch.from_numpy(poisson_weights(texts, seed, replicates)).to(device).double()
+
+
 class Bootstrapped(Observable):
     """What merges by adding: sums over texts and under each replicate, in the attributes that ``sums_kept`` names.
 
@@ -67,6 +72,11 @@ class Bootstrapped(Observable):
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         self.layout, self.seed, self.replicates = layout, seed, replicates
+
+    @property
+    def gathered(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All that is kept."""
+        return self.sums_kept
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from reporter.forward.halves import HALF_SAMPLES, samples_of, unpacked
 from reporter.forward.places import Layout
 from reporter.observables.per_token import PerToken
-from reporter.observables.text_sums import cosine_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -45,6 +44,7 @@ class FrequencySplit(PerToken):
         super().__init__(layout, seed, HALF_SAMPLES)
         self.splits = np.zeros(0, dtype=np.int64) if splits is None else splits
         self._masks: tuple[torch.Tensor, ...] = ()
+        self._of_places: list[torch.Tensor] = []
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
@@ -57,40 +57,40 @@ class FrequencySplit(PerToken):
         known = batch.token_ids < len(self.splits)
         bits[known] = self.splits[batch.token_ids[known]]
         frequent, held = unpacked(bits), samples_of(batch.originals, self.seed)
-        self._masks = tuple(torch.from_numpy(mask).double() for mask in (held & frequent, held & ~frequent))
+        kinds = (held & frequent, held & ~frequent)
+        self._masks = tuple(torch.as_tensor(mask, device=batch.device).double() for mask in kinds)
+        self._of_places = []
+        self.follow(batch.device)
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return cos(h_l, h_L) and the cosine with the final state, NaN where undefined, shape (tokens, 2)."""
-        states, norms, here = layer.batch.states, layer.batch.norms, layer.index
-        last, found = self.layout.layers, torch.full((len(layer.batch), 2), torch.nan)
-        if here == last:  # 1 by definition, not up to rounding
-            found[:, 0] = norms[last] / norms[last]
-        else:
-            found[:, 0] = cosine_of(states[here], states[last], norms[here], norms[last])
-        if self.layout.final_width == self.layout.width:
-            final = last + 1  # right after the path
-            found[:, 1] = cosine_of(states[here], states[final], norms[here], norms[final])
-        return found
+        last = self.layout.layers
+        to_last = layer.batch.cosines(layer.index, last)
+        if self.layout.final_width != self.layout.width:
+            return torch.stack([to_last, torch.full_like(to_last, torch.nan)], dim=1)
+        return torch.stack([to_last, layer.batch.cosines(layer.index, last + 1)], dim=1)  # right after the path
 
     def observe(self, layer: LayerStates) -> None:
-        """Add the cosines at one place to the sums of each sample that holds the token."""
-        if layer.index >= len(self.places):
-            return
-        values = self.of_tokens(layer)
-        defined = values.isfinite()
-        both = torch.cat([values.where(defined, 0.0), defined], dim=1).double()
-        for stratum, rows in enumerate(layer.batch.rows):
-            for kind, mask in enumerate(self._masks):
-                sums = mask[rows].T @ both[rows]  # (samples, 4), the whole corpus last
-                at = (layer.index, stratum, slice(kind, None, 2))  # this kind's cosine to the last and final state
-                self.sums[at] += sums[-1, :2]
-                self.counts[at] += sums[-1, 2:]
-                self.replicate_sums[:, *at] += sums[:-1, :2]
-                self.replicate_counts[:, *at] += sums[:-1, 2:]
+        """Keep the cosines at one place until the batch is through."""
+        if layer.index < len(self.places):
+            self._of_places.append(self.of_tokens(layer))
 
     def finish(self, batch: HiddenBatch) -> None:
-        """Forget the batch."""
-        self._masks = ()
+        """Add the cosines to the sums of each sample that holds the token."""
+        values = torch.stack(self._of_places, dim=1)  # (tokens, places, cosines)
+        defined = values.isfinite()
+        both = torch.stack([values.where(defined, 0.0), defined], dim=1).double().flatten(1)
+        for stratum, rows in enumerate(batch.rows):
+            if not batch.sizes[stratum]:
+                continue
+            for kind, mask in enumerate(self._masks):
+                sums = (mask[rows].T @ both[rows]).view(-1, 2, *values.shape[1:])  # the whole corpus is the last sample
+                at = (slice(None), stratum, slice(kind, None, 2))  # this kind's cosine to the last and final state
+                self.sums[at] += sums[-1, 0]
+                self.counts[at] += sums[-1, 1]
+                self.replicate_sums[:, *at] += sums[:-1, 0]
+                self.replicate_counts[:, *at] += sums[:-1, 1]
+        self._masks, self._of_places = (), []
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the sums and the splits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -13,7 +14,7 @@ from reporter.observables.observable import Observable
 from reporter.observables.rounded import correlations_of, from_correlations, matrix_of, triangle_of
 
 if TYPE_CHECKING:
-    from reporter.forward.hidden_batch import LayerStates
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
 _Key = tuple[int, int]
@@ -23,7 +24,7 @@ class Gram(Observable):
     """Σ (x − mean)(x − mean)ᵀ about the mean, in float64, merged by the formula of Chan, Golub & LeVeque 1983.
 
     A stratum that no token belongs to takes no memory; otherwise a place takes 8·d² bytes for each stratum. The
-    product of a batch runs in float32 on centred states, about 1/12 of the forward pass. At the embedding it
+    product of a batch runs in float32 on centred states, about 1/25 of the forward pass. At the embedding it
     runs in float64: without position vectors states repeat by token, and with fewer tokens than dimensions what float32
     leaves of zero would read as axes.
 
@@ -36,6 +37,7 @@ class Gram(Observable):
 
     name = "gram"
     version = 4
+    gathered = ("mean", "gram")
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -54,6 +56,10 @@ class Gram(Observable):
         """Return one that has seen nothing."""
         return cls(setting.layout)
 
+    def start(self, batch: HiddenBatch) -> None:
+        """Sum where the states are."""
+        self.follow(batch.device)
+
     def observe(self, layer: LayerStates) -> None:
         """Add one layer of a batch."""
         for stratum, rows in enumerate(layer.batch.rows):
@@ -61,10 +67,9 @@ class Gram(Observable):
                 mean, centred = layer.centred[stratum]
                 if layer.place.layer == 0:
                     centred = centred.double()
-                self._add((layer.index, stratum), rows.stop - rows.start, mean, centred.T @ centred)
+                self._add((layer.index, stratum), rows.stop - rows.start, mean, _product(centred))
 
     def _add(self, key: _Key, count: float, mean: torch.Tensor, gram: torch.Tensor) -> None:
-        mean, gram = mean.cpu(), gram.cpu()
         if key not in self.count:
             self.count[key], self.mean[key] = count, mean.clone()
             self.gram[key] = gram.to(torch.float64, copy=True)
@@ -147,3 +152,17 @@ class Gram(Observable):
                 merged._add((place, 0), self.count[key], self.mean[key], self._at(key))
         count = merged.count[place, 0]
         return int(count), merged.gram[place, 0] / count
+
+
+_PARTS = 3  # into which columns are cut, so that of the products above and below the diagonal only one is taken
+
+
+def _product(x: torch.Tensor) -> torch.Tensor:
+    """Return xᵀx, shape (width, width), in two thirds of the time of a product of two unlike matrices."""
+    width = x.shape[1]
+    found = x.new_empty(width, width)
+    edges = [width * part // _PARTS for part in range(_PARTS + 1)]
+    for start, stop in pairwise(edges):
+        found[start:stop, start:] = x[:, start:stop].T @ x[:, start:]
+        found[stop:, start:stop] = found[start:stop, stop:].T
+    return found

@@ -44,7 +44,7 @@ class Lens(SampledTokens):
     def start(self, batch: HiddenBatch) -> None:
         """Choose the tokens, and read the last layer."""
         super().start(batch)
-        self._rows = torch.as_tensor(np.flatnonzero(self.drawn(batch)), device=batch.states[0].device)
+        self._rows = torch.as_tensor(np.flatnonzero(self.drawn(batch)), device=batch.device)
         self._last = []
         if batch.readout is not None and not batch.readout.lens_problem and len(self._rows):
             path = self.layout.layers

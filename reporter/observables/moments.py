@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import torch
 
 from reporter.forward.places import Layout, Place
@@ -13,7 +14,7 @@ from reporter.geometry.arrays import Floats
 from reporter.observables.observable import Observable
 
 if TYPE_CHECKING:
-    from reporter.forward.hidden_batch import LayerStates
+    from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 # much depends on the batch.
 _BLOCK = 256
 _VECTORS = ("mean", "squares", "unit_sum")
-_TINY = 1e-24  # mean squares below it are not taken in float32, whose numbers end at 1e-38
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Moments(Observable):
 
     name = "moments"
     version = 2
+    gathered = _VECTORS
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         shape = (len(layout.places), len(STRATA))
-        self.count = torch.zeros(shape, dtype=torch.float64)
-        self.unit_count = torch.zeros(shape, dtype=torch.float64)
+        self.count, self.unit_count = np.zeros(shape), np.zeros(shape)
         self.mean, self.squares, self.unit_sum = (
             [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths] for _ in range(3)
         )
@@ -74,18 +74,19 @@ class Moments(Observable):
         """Return one that has seen nothing."""
         return cls(setting.layout)
 
+    def start(self, batch: HiddenBatch) -> None:
+        """Sum where the states are."""
+        self.follow(batch.device)
+
     def observe(self, layer: LayerStates) -> None:
         """Add one layer of a batch."""
         for stratum, rows in enumerate(layer.batch.rows):
-            size = rows.stop - rows.start
-            if size == 0:
+            if rows.stop == rows.start:
                 continue
             mean, centred = layer.centred[stratum]
-            squares = _squares(centred)
-            inverse = layer.norms[rows].reciprocal().nan_to_num(posinf=0.0)
-            unit_sum = _weighted_sum(inverse, layer.states[rows])
-            units = int((inverse > 0).sum())
-            self._add(layer.index, stratum, size, mean.cpu(), squares.cpu(), units, unit_sum.cpu())
+            units = float((layer.batch.known_norms[layer.index, rows] > 0).sum())
+            sums = (mean, _squares(centred), units, sum_of(layer.units[rows]))
+            self._add(layer.index, stratum, rows.stop - rows.start, *sums)
 
     def _add(
         self,
@@ -125,21 +126,21 @@ class Moments(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``count``, ``unit_count`` and, for each place, ``mean/PLACE`` and so on."""
-        found = {"count": self.count, "unit_count": self.unit_count}
+        found = {"count": torch.from_numpy(self.count), "unit_count": torch.from_numpy(self.unit_count)}
         for name in _VECTORS:
             found |= {f"{name}/{at}": tensor for at, tensor in enumerate(getattr(self, name))}
         return found
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
-        self.count, self.unit_count = tensors["count"], tensors["unit_count"]
+        self.count, self.unit_count = tensors["count"].numpy(), tensors["unit_count"].numpy()
         for name in _VECTORS:
             setattr(self, name, [tensors[f"{name}/{at}"] for at in range(len(self.layout.places))])
 
     def at(self, place: Place, view: str) -> LayerMoments:
         """Return the moments at a place, merged over a view's strata."""
         at, strata = self.layout.index[place], list(VIEWS[view])
-        count = self.count[at, strata].numpy()
+        count = self.count[at, strata]
         means = self.mean[at][strata].numpy()
         n = count.sum()
         mean = count @ means / n if n else means.sum(axis=0)
@@ -150,21 +151,18 @@ class Moments(Observable):
         return LayerMoments(int(n), mean, squares, int(units), unit_sum)
 
 
-def _weighted_sum(weights: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Return Σ w_i x_i over the rows of x in float64, shape (width,)."""
+def sum_of(x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the rows of x in float64, shape (width,)."""
     whole = len(x) // _BLOCK * _BLOCK
-    blocks = weights[:whole].view(-1, 1, _BLOCK) @ x[:whole].view(-1, _BLOCK, x.shape[1])
-    return blocks.double().sum(dim=(0, 1)) + (weights[whole:] @ x[whole:]).double()
+    blocks = x[:whole].view(-1, _BLOCK, x.shape[1]).sum(dim=1)
+    return blocks.double().sum(dim=0) + x[whole:].sum(dim=0).double()
 
 
 def _squares(x: torch.Tensor) -> torch.Tensor:
-    """Return Σ x_ij² over the rows i of x in float64, shape (width,)."""
-    whole = len(x) // _BLOCK * _BLOCK
-    blocks = torch.linalg.vector_norm(x[:whole].view(-1, _BLOCK, x.shape[1]), dim=1)
-    found: torch.Tensor = (
-        blocks.double().square().sum(dim=0) + torch.linalg.vector_norm(x[whole:], dim=0).double().square()
-    )
-    tiny = found < _TINY * len(x)
-    if tiny.any():  # dimensions that training has all but switched off: their float32 squares underflow
-        found[tiny] = x[:, tiny].double().square().sum(dim=0)
-    return found
+    """Return Σ x_ij² over the rows i of x in float64, shape (width,).
+
+    Each dimension is brought to the size of 1 by a power of two, which rounds nothing: the float32 squares of
+    dimensions that training has all but switched off would underflow.
+    """
+    exponent = torch.frexp(torch.maximum(x.amax(dim=0), -x.amin(dim=0))).exponent.clamp(-126, 126).double()
+    return sum_of((x * torch.exp2(-exponent).float()).square_()) * torch.exp2(2 * exponent)

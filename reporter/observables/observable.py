@@ -73,6 +73,8 @@ class Observable(ABC):
     """Whether it compares states with the model's input embedding."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
+    gathered: ClassVar[tuple[str, ...]] = ()
+    """Attributes, tensors or lists or dicts of them, that ``follow`` and ``settle`` move."""
     states_kept: ClassVar[bool] = False
     """Whether it keeps states, which take room, rather than sums."""
 
@@ -100,6 +102,15 @@ class Observable(ABC):
 
     def finish(self, batch: HiddenBatch) -> None:  # noqa: B027
         """Look at a batch after all its layers were shown."""
+
+    def follow(self, device: torch.device) -> None:
+        """Move what is gathered to where the states are, so that nothing waits for the device while it is fed."""
+        for name in self.gathered:
+            setattr(self, name, _moved(getattr(self, name), device))
+
+    def settle(self) -> None:
+        """Bring what was gathered to the host, at the end of a shard."""
+        self.follow(torch.device("cpu"))
 
     @abstractmethod
     def merge(self, other: Self) -> None:
@@ -161,3 +172,11 @@ class Observable(ABC):
             found = cls(**parameters)
             found.restore({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 (no mapping)
         return found
+
+
+def _moved(held: Any, device: torch.device) -> Any:
+    if isinstance(held, torch.Tensor):
+        return held.to(device)
+    if isinstance(held, dict):
+        return {key: _moved(x, device) for key, x in held.items()}
+    return [_moved(x, device) for x in held]

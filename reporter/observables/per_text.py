@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA, VIEWS
-from reporter.observables.bootstrap import REPLICATES, Bootstrapped, poisson_weights
+from reporter.observables.bootstrap import REPLICATES, Bootstrapped, weights_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -74,7 +74,7 @@ class PerText(Bootstrapped):
         self.text_of_token = torch.zeros(0, dtype=torch.int64)
         """Which one of ``texts`` each token belongs to, shape (tokens,)."""
         self._originals = self.texts
-        self._strata = torch.zeros(0, dtype=torch.int64)
+        self._row = torch.zeros(0, dtype=torch.int64)  # of each token, by text and stratum
         self._of_places: list[torch.Tensor] = []
 
     @abstractmethod
@@ -86,11 +86,11 @@ class PerText(Bootstrapped):
 
     def start(self, batch: HiddenBatch) -> None:
         """Number the texts of the batch."""
-        device = batch.states[0].device
-        self.texts, first, text = np.unique(batch.texts, return_index=True, return_inverse=True)
+        self.texts, first, text = batch.by_text
         self._originals = batch.originals[first]
-        self.text_of_token = torch.as_tensor(text, device=device)
-        self._strata = torch.as_tensor(batch.strata, device=device)
+        self.text_of_token = torch.as_tensor(text, device=batch.device)
+        self._row = torch.as_tensor(text * len(STRATA) + batch.strata, device=batch.device)
+        self.follow(batch.device)
         self._of_places = []
 
     def by_view(self, values: torch.Tensor) -> torch.Tensor:
@@ -102,14 +102,14 @@ class PerText(Bootstrapped):
         Returns:
             sums of shape (texts, views, k) in the type of the values.
         """
-        row = self.text_of_token * len(STRATA) + self._strata
-        sums = values.new_zeros(len(self.texts) * len(STRATA), values.shape[1]).index_add_(0, row, values)
-        by_stratum = sums.view(len(self.texts), len(STRATA), -1)
-        return torch.stack([by_stratum[:, list(strata)].sum(dim=1) for strata in VIEWS.values()], dim=1)
+        sums = values.new_zeros(len(self.texts) * len(STRATA), values.shape[1]).index_add_(0, self._row, values)
+        by_stratum = sums.view(len(self.texts), len(STRATA), -1).unbind(dim=1)
+        views = [torch.stack([by_stratum[stratum] for stratum in strata]).sum(dim=0) for strata in VIEWS.values()]
+        return torch.stack(views, dim=1)
 
     def observe(self, layer: LayerStates) -> None:
         """Compute the quantities at one place."""
-        self._of_places.append(self.of_texts(layer).double().cpu())
+        self._of_places.append(self.of_texts(layer).double())
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch to the sums and, weighted, to the replicates."""
@@ -120,14 +120,11 @@ class PerText(Bootstrapped):
         self.sums += values.sum(dim=0)
         self.squares += values.square().sum(dim=0)
         self.counts += defined.sum(dim=0)
-        self.distinct += defined[torch.from_numpy(self.texts == self._originals)].sum(dim=0)
-        kept = defined.flatten(1).any(dim=1)  # most texts of a bounded observable are left out
-        if not kept.any():
-            return
-        originals = self._originals[kept.numpy()]
-        weights = torch.from_numpy(poisson_weights(originals, self.seed, self.replicates)).double().T
-        self.replicate_sums += (weights @ values[kept].flatten(1)).view_as(self.replicate_sums)
-        self.replicate_counts += (weights @ defined[kept].flatten(1).double()).view_as(self.replicate_counts)
+        distinct = torch.as_tensor(self.texts == self._originals, device=values.device)
+        self.distinct += (defined & distinct[:, None, None, None]).sum(dim=0)
+        weights = weights_of(self._originals, self.seed, self.replicates, values.device).T
+        self.replicate_sums += (weights @ values.flatten(1)).view_as(self.replicate_sums)
+        self.replicate_counts += (weights @ defined.flatten(1).double()).view_as(self.replicate_counts)
 
     def average(self, quantity: str, place: Place, view: str) -> TextAverage:
         """Return the mean over texts of a quantity of a view at a place."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA, VIEWS
-from reporter.observables.bootstrap import REPLICATES, Bootstrapped, poisson_weights
+from reporter.observables.bootstrap import REPLICATES, Bootstrapped, weights_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -63,7 +63,7 @@ class PerToken(Bootstrapped):
         self.replicate_counts = torch.zeros(replicates, *shape, dtype=torch.float64)
         self._of_texts: list[torch.Tensor] = []
         self._row_of_text = torch.zeros(0, dtype=torch.int64)
-        self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._texts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # of the batch at hand, each content once
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -78,7 +78,8 @@ class PerToken(Bootstrapped):
         """Give each (text, stratum) of the batch a row; texts that say the same share it."""
         self._texts, text = np.unique(batch.originals, return_inverse=True)
         row = text * len(STRATA) + batch.strata
-        self._row_of_text = torch.as_tensor(row, device=batch.states[0].device)
+        self._row_of_text = torch.as_tensor(row, device=batch.device)
+        self.follow(batch.device)
         self._of_texts = []
 
     def observe(self, layer: LayerStates) -> None:
@@ -91,7 +92,7 @@ class PerToken(Bootstrapped):
         sums = torch.zeros(
             len(self._texts) * len(STRATA), both.shape[1], dtype=torch.float64, device=both.device
         ).index_add_(0, self._row_of_text, both)
-        self._of_texts.append(sums.view(len(self._texts), len(STRATA), 2, len(self.quantities)).cpu())
+        self._of_texts.append(sums.view(len(self._texts), len(STRATA), 2, len(self.quantities)))
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch to the sums and, weighted, to the replicates."""
@@ -99,12 +100,13 @@ class PerToken(Bootstrapped):
         total = of_texts.sum(dim=0)
         self.sums += total[:, :, 0]
         self.counts += total[:, :, 1]
-        weights = torch.from_numpy(poisson_weights(self._texts, self.seed, self.replicates)).double()
-        used = [s for s, size in enumerate(batch.sizes) if size]
-        seen = of_texts[:, :, used]
-        weighted = (weights.T @ seen.flatten(1)).view(self.replicates, *seen.shape[1:])
-        self.replicate_sums[:, :, used] += weighted[:, :, :, 0]
-        self.replicate_counts[:, :, used] += weighted[:, :, :, 1]
+        weights = weights_of(self._texts, self.seed, self.replicates, of_texts.device)
+        for stratum, size in enumerate(batch.sizes):
+            if size:
+                seen = of_texts[:, :, stratum]
+                weighted = (weights.T @ seen.flatten(1)).view(self.replicates, *seen.shape[1:])
+                self.replicate_sums[:, :, stratum] += weighted[:, :, 0]
+                self.replicate_counts[:, :, stratum] += weighted[:, :, 1]
         self._of_texts = []
 
     def average(self, quantity: str, place: Place, view: str) -> Average:

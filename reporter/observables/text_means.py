@@ -8,7 +8,6 @@ import torch
 
 from reporter.forward.strata import VIEWS
 from reporter.observables.per_text import PerText
-from reporter.observables.text_sums import cosine_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -28,27 +27,29 @@ class TextMeans(PerText):
 
     name = "text_means"
     quantities = ("cosine_to_last", "frequency_gap", "cosine_to_final", "frequency_gap_to_final")
+    _frequent: torch.Tensor  # whether each token of the batch at hand is of a frequent type
+
+    def start(self, batch: HiddenBatch) -> None:
+        """Number the texts, and see which tokens are of frequent types."""
+        super().start(batch)
+        self._frequent = torch.as_tensor(batch.frequent, device=batch.device)
 
     def of_texts(self, layer: LayerStates) -> torch.Tensor:
         """Return the four quantities, shape (texts, views, 4)."""
-        last, shape = self.layout.layers, (len(self.texts), len(VIEWS))
-        found = torch.full((*shape, len(self.quantities)), torch.nan, dtype=torch.float64)
+        last = self.layout.layers
+        undefined = self.sums.new_full((len(self.texts), len(VIEWS), 2), torch.nan)
         if layer.index > last:  # off the path
-            return found
-        found[:, :, :2] = self._means(layer, last)
-        if self.layout.final_width == self.layout.width:
-            found[:, :, 2:] = self._means(layer, last + 1)  # the place right after the path
-        return found
+            return torch.cat([undefined, undefined], dim=2)
+        to_last = self._means(layer, last)
+        if self.layout.final_width != self.layout.width:
+            return torch.cat([to_last, undefined], dim=2)
+        return torch.cat([to_last, self._means(layer, last + 1)], dim=2)  # the place right after the path
 
     def _means(self, layer: LayerStates, target: int) -> torch.Tensor:
         """Return the mean and the gap with respect to the states at one place, shape (texts, views, 2)."""
-        batch: HiddenBatch = layer.batch
-        if layer.index == target:
-            cosine = layer.norms / layer.norms  # 1 by definition, not up to rounding
-        else:
-            cosine = cosine_of(layer.states, batch.states[target], layer.norms, batch.norms[target])
-        defined, frequent = cosine.isfinite(), torch.as_tensor(batch.frequent, device=cosine.device)
+        cosine = layer.batch.cosines(layer.index, target)
+        defined, frequent = cosine.isfinite(), self._frequent
         masks = torch.stack([defined, defined & frequent, defined & ~frequent], dim=1).double()
-        sums = self.by_view(cosine.nan_to_num(nan=0.0).double()[:, None] * masks)
-        whole, often, rarely = (sums / self.by_view(masks)).unbind(dim=2)
+        sums = self.by_view(torch.cat([cosine.nan_to_num(nan=0.0).double()[:, None] * masks, masks], dim=1))
+        whole, often, rarely = (sums[:, :, :3] / sums[:, :, 3:]).unbind(dim=2)
         return torch.stack([whole, rarely - often], dim=2)

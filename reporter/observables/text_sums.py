@@ -52,65 +52,43 @@ class TextSums(PerToken):
         super().__init__(layout, seed, replicates)
         # Carried from a layer to the next one, which needs the same.
         self._step: tuple[torch.Tensor, torch.Tensor] | None = None
-        self._cosine: torch.Tensor | None = None
-        self._cosine_to_final: torch.Tensor | None = None
 
     def start(self, batch: HiddenBatch) -> None:
         """Give each (text, stratum) of the batch a row."""
         super().start(batch)
-        self._step = self._cosine = self._cosine_to_final = None
+        self._step = None
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
         states, here = layer.batch.states, layer.index
         x, norm = layer.states, layer.norms
         undefined = torch.full_like(norm, torch.nan)
-        norms = layer.batch.norms
-        cosine = self._cosine if self._cosine is not None else self._cosine_to_last(layer.batch, here)
+        cosine, last = layer.batch.cosines(here, self.layout.layers), self.layout.layers
         violation = step_length = step_cosine = update_ratio = curvature = undefined
-        if here < self.layout.layers:
-            following = self._cosine_to_last(layer.batch, here + 1)
-            violation = (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
+        if here < last:
+            violation = self._violation(layer.batch, here, last)
             step, step_length = self._step or _step(x, states[here + 1])
-            step_cosine = cosine_of(x, states[here + 1], norm, norms[here + 1])
+            step_cosine = layer.batch.cosines(here, here + 1)
             update_ratio = (step_length / norm).where(norm > 0, undefined)
-            self._cosine, self._step = following, None
-            if here < self.layout.layers - 1:
+            self._step = None
+            if here < last - 1:
                 self._step = _step(states[here + 1], states[here + 2])
-                curvature = cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
+                curvature = layer.batch.cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
+        to_final = [undefined, undefined]
+        if self.layout.final_width == self.layout.width:
+            final = last + 1  # right after the path
+            to_final[0] = layer.batch.cosines(here, final)
+            to_final[1] = self._violation(layer.batch, here, final) if here < last else undefined
         cosines = [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature]
-        return torch.stack([*cosines, *self._quantities_to_final(layer.batch, here, undefined)], dim=1)
+        return torch.stack([*cosines, *to_final], dim=1)
 
-    def _quantities_to_final(self, batch: HiddenBatch, here: int, undefined: torch.Tensor) -> list[torch.Tensor]:
-        if self.layout.final_width != self.layout.width:
-            return [undefined] * 2
-        final = self.layout.layers + 1  # right after the path
-        if self._cosine_to_final is None:
-            self._cosine_to_final = cosine_of(
-                batch.states[here], batch.states[final], batch.norms[here], batch.norms[final]
-            )
-        cosine, violation = self._cosine_to_final, undefined
-        if here < self.layout.layers:
-            following = cosine_of(
-                batch.states[here + 1], batch.states[final], batch.norms[here + 1], batch.norms[final]
-            )
-            violation = (cosine > following).float().where(cosine.isfinite() & following.isfinite(), undefined)
-            self._cosine_to_final = following
-        return [cosine, violation]
-
-    def _cosine_to_last(self, batch: HiddenBatch, layer: int) -> torch.Tensor:
-        last = self.layout.layers
-        if layer == last:  # 1 by definition, not up to rounding
-            return batch.norms[last] / batch.norms[last]
-        return cosine_of(batch.states[layer], batch.states[last], batch.norms[layer], batch.norms[last])
+    def _violation(self, batch: HiddenBatch, here: int, target: int) -> torch.Tensor:
+        """Return 1 where a token is nearer to the target than it will be after the next block, 0 elsewhere."""
+        cosine, following = batch.cosines(here, target), batch.cosines(here + 1, target)
+        return (cosine > following).float().masked_fill(~(cosine.isfinite() & following.isfinite()), torch.nan)
 
 
 def _step(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return y − x and its norms."""
     step = y - x
     return step, step.norm(dim=1)
-
-
-def cosine_of(x: torch.Tensor, y: torch.Tensor, x_norm: torch.Tensor, y_norm: torch.Tensor) -> torch.Tensor:
-    """Return cos(x_i, y_i) for each row, given their norms; NaN where one of them is zero."""
-    return ((x * y).sum(dim=1) / (x_norm * y_norm)).clamp(-1, 1)

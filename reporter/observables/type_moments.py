@@ -79,26 +79,34 @@ class TypeMoments(Observable):
             covered = np.flatnonzero(rank[rows] >= 0) + rows.start
             if len(covered):
                 ranks, group = np.unique(rank[covered], return_inverse=True)
-                whole = len(covered) == rows.stop - rows.start
-                of_batch = _Batch(kept.slots_of(ranks), group, rows if whole else covered, batch.states[0].device)
+                kept.follow(batch.device)
+                every = len(covered) == rows.stop - rows.start
+                slots = kept.slots_of(ranks)
+                of_batch = _Batch(kept, stratum, slots, group, rows if every else covered, batch.device)
                 self._batches.append((kept, of_batch))
 
     def observe(self, layer: LayerStates) -> None:
         """Add the states at one place."""
         for kept, batch in self._batches:
-            kept.add(layer.index, batch.slots, *batch.moments(layer.states))
+            mean, scatter, whole = batch.moments(layer)
+            kept.add(layer.index, batch.step, mean, scatter, whole)
 
     def finish(self, batch: HiddenBatch) -> None:
         """Count the batch, now that every place has used the old counts."""
         for kept, of_batch in self._batches:
-            kept.count[of_batch.slots] += of_batch.count
+            kept.counted(of_batch.step)
         self._batches = []
+
+    def settle(self) -> None:
+        """Bring the moments to the host."""
+        for kept in self.strata.values():
+            kept.follow(torch.device("cpu"))
 
     def occurrences(self) -> NDArray[np.int64]:
         """Return how often each kept type occurs in the corpus, whatever the view, shape (types,)."""
         found = np.zeros(len(self.types), dtype=np.int64)
         for kept in self.strata.values():
-            found[kept.ranks] += kept.count[: len(kept.ranks)].numpy().astype(np.int64)
+            found[kept.ranks] += kept.count[: len(kept.ranks)].astype(np.int64)
         return found
 
     def merge(self, other: TypeMoments) -> None:
@@ -106,12 +114,13 @@ class TypeMoments(Observable):
         self.seen += other.seen
         for stratum, theirs in other.strata.items():
             mine = self.strata[stratum]
-            slots, used = mine.slots_of(theirs.ranks), len(theirs.ranks)
+            if not len(theirs.ranks):
+                continue
+            used = len(theirs.ranks)
+            step = mine.step(mine.slots_of(theirs.ranks), theirs.count[:used], theirs.total)
             for at in range(len(self.layout.places)):
-                mine.add(
-                    at, slots, theirs.count[:used], theirs.mean[at][:used], theirs.scatter[at][:used], theirs.whole(at)
-                )
-            mine.count[slots] += theirs.count[:used]
+                mine.add(at, step, theirs.mean[at][:used], theirs.scatter[at][:used], theirs.whole(at))
+            mine.counted(step)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``seen`` and, for each stratum, ``ranks``, ``count``, and each place's moments, sorted by rank."""
@@ -119,12 +128,13 @@ class TypeMoments(Observable):
         for stratum, kept in self.strata.items():
             order = np.argsort(kept.ranks)
             found[f"ranks/{stratum}"] = torch.from_numpy(kept.ranks[order])
-            found[f"count/{stratum}"] = kept.count[order]
+            found[f"count/{stratum}"] = torch.from_numpy(kept.count[order])
             for at in range(len(self.layout.places)):
                 found[f"mean/{stratum}/{at}"] = kept.mean[at][order]
                 found[f"scatter/{stratum}/{at}"] = kept.scatter[at][order]
                 found[f"whole_mean/{stratum}/{at}"] = kept.whole_mean[at]
-            found[f"whole/{stratum}"] = torch.tensor(kept.totals, dtype=torch.float64)
+            count = torch.full((len(self.layout.places),), kept.total, dtype=torch.float64)
+            found[f"whole/{stratum}"] = torch.stack([count, *kept.totals.cpu().unbind(dim=1)], dim=1)
         return found
 
     @classmethod
@@ -150,7 +160,7 @@ class TypeMoments(Observable):
         places = range(len(self.layout.places))
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
-            kept.count = tensors[f"count/{stratum}"]
+            kept.count = tensors[f"count/{stratum}"].numpy()
             kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
             kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
             if f"mean/{stratum}/0" in tensors:
@@ -158,9 +168,8 @@ class TypeMoments(Observable):
             else:
                 rounded = [RoundedStates.read(tensors, f"types/{stratum}/{at}") for at in places]
                 kept.mean = [means.rows(torch.arange(len(means.values))).double() for means in rounded]
-            kept.totals = [
-                (count, scatter, squares) for count, scatter, squares in tensors[f"whole/{stratum}"].tolist()
-            ]
+            whole = tensors[f"whole/{stratum}"]
+            kept.total, kept.totals = float(whole[0, 0]), whole[:, 1:].clone()
 
 
 @dataclass(frozen=True)
@@ -176,37 +185,70 @@ class Whole:
 
     count: float
     mean: torch.Tensor
-    scatter: float
-    squares: float
+    scatter: torch.Tensor
+    squares: torch.Tensor
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Tokens to be added to a stratum, the same number at every place: what the formula makes of the numbers.
+
+    Args:
+        where: slots of the types, on the host, (types,).
+        slots: the same, (types,).
+        share: of the new tokens in all that a type will have then, (types,).
+        between: n·m/(n + m) of known and new tokens, (types,).
+        count: new tokens of each type, on the host, (types,).
+        whole: new tokens.
+    """
+
+    where: NDArray[np.int64]
+    slots: torch.Tensor
+    share: torch.Tensor
+    between: torch.Tensor
+    count: NDArray[np.float64]
+    whole: float
 
 
 class _Batch:
     """The tokens of kept types in one stratum of a batch."""
 
     def __init__(
-        self, slots: torch.Tensor, group: NDArray[np.int64], rows: slice | NDArray[np.int64], device: torch.device
+        self,
+        kept: _Stratum,
+        stratum: int,
+        slots: NDArray[np.int64],
+        group: NDArray[np.int64],
+        rows: slice | NDArray[np.int64],
+        device: torch.device,
     ) -> None:
-        self.slots = slots
-        self.count = torch.from_numpy(np.bincount(group)).double()
+        count = np.bincount(group).astype(np.float64)
+        self.step = kept.step(slots, count, len(group))
+        self._stratum = stratum
+        self._count = torch.as_tensor(count, device=device)
         self._group = torch.as_tensor(group, device=device)
         self._rows = rows if isinstance(rows, slice) else torch.as_tensor(rows, device=device)
 
-    def moments(self, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Whole]:
-        """Return count, mean and scatter of each type, and the same of all of them together with Σ‖x‖²."""
-        x = states[self._rows].double()
-        squares = float(torch.linalg.vector_norm(x)) ** 2
-        shift = x.mean(dim=0)
+    def moments(self, layer: LayerStates) -> tuple[torch.Tensor, torch.Tensor, Whole]:
+        """Return mean and scatter of each type, and the same of all of them together with Σ‖x‖²."""
+        x = layer.states[self._rows].double()
+        shift = layer.centred[self._stratum][0]
         x -= shift
-        rest = x.mean(dim=0)
-        whole = float(torch.linalg.vector_norm(x)) ** 2 - len(x) * float(rest @ rest)
-        count = self.count.to(x.device)
+        count = self._count
         sums = x.new_zeros(len(count), x.shape[1]).index_add_(0, self._group, x)
         of_row = torch.linalg.vector_norm(x, dim=1).square()
         about_shift = x.new_zeros(len(count)).index_add_(0, self._group, of_row)
         mean = sums / count[:, None]
         # About the mean of all, not about zero: what this loses is 1e-16 of the variance between types.
         scatter = (about_shift - count * mean.square().sum(dim=1)).clamp(min=0)
-        return self.count, (mean + shift).cpu(), scatter.cpu(), Whole(len(x), (shift + rest).cpu(), whole, squares)
+        rest, squares = x.mean(dim=0), of_row.sum()
+        whole = Whole(
+            len(x),
+            shift + rest,
+            squares - len(x) * (rest @ rest),
+            squares + len(x) * (2 * (shift @ rest) + shift @ shift),
+        )
+        return mean + shift, scatter, whole
 
 
 class _Stratum:
@@ -215,18 +257,24 @@ class _Stratum:
     def __init__(self, types: int, widths: tuple[int, ...]) -> None:
         self._slot = np.full(types, -1, dtype=np.int64)
         self.ranks: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self.count = torch.zeros(0, dtype=torch.float64)
+        self.count: NDArray[np.float64] = np.zeros(0)  # on the host, as ``total`` is; all else may be elsewhere
+        self.total = 0.0
         self.mean = [torch.zeros(0, width, dtype=torch.float64) for width in widths]
         self.scatter = [torch.zeros(0, dtype=torch.float64) for _ in widths]
         self.whole_mean = [torch.zeros(width, dtype=torch.float64) for width in widths]
-        self.totals = [(0.0, 0.0, 0.0) for _ in widths]
+        self.totals = torch.zeros(len(widths), 2, dtype=torch.float64)
+
+    def follow(self, device: torch.device) -> None:
+        """Move the moments."""
+        for held in (self.mean, self.scatter, self.whole_mean):
+            held[:] = [x.to(device) for x in held]
+        self.totals = self.totals.to(device)
 
     def whole(self, at: int) -> Whole:
         """Return the moments of all covered tokens at a place."""
-        count, scatter, squares = self.totals[at]
-        return Whole(count, self.whole_mean[at], scatter, squares)
+        return Whole(self.total, self.whole_mean[at], *self.totals[at])
 
-    def slots_of(self, ranks: NDArray[np.int64]) -> torch.Tensor:
+    def slots_of(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slot of each type, a new one for types not seen before."""
         new = ranks[self._slot[ranks] < 0]
         if len(new):
@@ -234,37 +282,37 @@ class _Stratum:
             self.ranks = np.concatenate([self.ranks, new])
             if len(self.ranks) > len(self.count):
                 room = min(len(self._slot), max(len(self.ranks), 2 * len(self.count))) - len(self.count)
-                self.count = _longer(self.count, room)
+                self.count = np.concatenate([self.count, np.zeros(room)])
                 for at in range(len(self.mean)):  # one place at a time, so that only one is held twice
                     self.mean[at] = _longer(self.mean[at], room)
                     self.scatter[at] = _longer(self.scatter[at], room)
-        return torch.from_numpy(self._slot[ranks])
+        return self._slot[ranks]
 
-    def add(
-        self,
-        at: int,
-        slots: torch.Tensor,
-        count: torch.Tensor,
-        mean: torch.Tensor,
-        scatter: torch.Tensor,
-        whole: Whole,
-    ) -> None:
-        """Add moments of some types and of all covered tokens at a place; ``self.count`` is left to the caller."""
-        if not len(slots):
-            return
+    def step(self, slots: NDArray[np.int64], count: NDArray[np.float64], whole: float) -> _Step:
+        """Return what it takes to add tokens of some types at every place, where the moments are."""
         known = self.count[slots]
-        total = known + count
-        old = self.mean[at][slots]
-        delta = mean - old
-        self.mean[at][slots] = old + delta * (count / total)[:, None]
-        self.scatter[at][slots] += scatter + delta.square().sum(dim=1) * (known * count / total)
+        numbers = (slots, count / (known + count), known * count / (known + count))
+        there, share, between = (torch.as_tensor(x, device=self.totals.device) for x in numbers)
+        return _Step(slots, there, share, between, count, whole)
 
-        before, scattered, squares = self.totals[at]
-        n = before + whole.count
-        step = whole.mean - self.whole_mean[at]
-        self.whole_mean[at] = self.whole_mean[at] + step * (whole.count / n)
-        scattered += whole.scatter + float(step @ step) * before * whole.count / n
-        self.totals[at] = (n, scattered, squares + whole.squares)
+    def add(self, at: int, step: _Step, mean: torch.Tensor, scatter: torch.Tensor, whole: Whole) -> None:
+        """Add moments of some types and of all covered tokens at a place; ``counted`` comes after the last place."""
+        old = self.mean[at][step.slots]
+        delta = mean - old
+        self.mean[at].index_copy_(0, step.slots, old + delta * step.share[:, None])
+        self.scatter[at].index_add_(0, step.slots, scatter + delta.square().sum(dim=1) * step.between)
+
+        n = self.total + whole.count
+        moved = whole.mean - self.whole_mean[at]
+        self.whole_mean[at] = self.whole_mean[at] + moved * (whole.count / n)
+        self.totals[at] += torch.stack(
+            [whole.scatter + (moved @ moved) * (self.total * whole.count / n), whole.squares]
+        )
+
+    def counted(self, step: _Step) -> None:
+        """Count tokens that were added at every place."""
+        self.count[step.where] += step.count
+        self.total += step.whole
 
 
 def _longer(x: torch.Tensor, by: int) -> torch.Tensor:

@@ -110,7 +110,7 @@ def _merged(kept: TypeMoments, at: int, strata: tuple[int, ...]) -> tuple[NDArra
     for part in parts:
         used = len(part.ranks)
         rows = np.searchsorted(ranks, part.ranks)
-        more, its_mean = part.count[:used].numpy(), part.mean[at][:used].numpy()
+        more, its_mean = part.count[:used], part.mean[at][:used].numpy()
         known, total = count[rows], count[rows] + more
         delta = its_mean - mean[rows]
         mean[rows] += delta * (more / total)[:, None]
@@ -141,9 +141,9 @@ def _check(kept: TypeMoments, at: int, strata: tuple[int, ...], found: TypeView,
     for stratum in strata:
         part = kept.strata[stratum].whole(at)
         delta = part.mean.numpy() - mean
-        scatter += part.scatter + float(delta @ delta) * n * part.count / (n + part.count)
+        scatter += float(part.scatter) + float(delta @ delta) * n * part.count / (n + part.count)
         mean = mean + delta * (part.count / (n + part.count))
-        n, squares = n + part.count, squares + part.squares
+        n, squares = n + part.count, squares + float(part.squares)
     if n == 0:
         return
     total, square = scatter / n, squares / n

@@ -83,6 +83,7 @@ class PassFacts:
         head_problem: why there is no language-model head to read states with; empty where there is one, or where
             nobody asked.
         unfed: observables that the pass could not feed, each with the reason.
+        batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
     """
 
     anatomy: dict[str, Any]
@@ -93,6 +94,7 @@ class PassFacts:
     deviation: float | None
     head_problem: str = ""
     unfed: dict[str, str] = field(default_factory=dict)
+    batch_tokens: int | None = None
 
 
 @dataclass(frozen=True)

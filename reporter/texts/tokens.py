@@ -84,6 +84,12 @@ class TokenBatch:
     special: NDArray[np.bool_]
     texts: NDArray[np.int64]
 
+    def split(self, batch_tokens: int) -> Iterator[TokenBatch]:
+        """Yield its texts in batches of at most so many tokens, padding included, but of one text at least."""
+        rows = max(1, batch_tokens // self.ids.shape[1])
+        for start in range(0, len(self.ids), rows):
+            yield TokenBatch(*(column[start : start + rows] for column in vars(self).values()))
+
 
 @dataclass(frozen=True, eq=False)
 class GivenTokens:

@@ -47,6 +47,9 @@ class Collector:
         for i, facts in enumerate(zip(*columns, batch.contexts, batch.embedding_contexts, strict=True)):
             self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
 
+    def settle(self):
+        pass
+
 
 def settings_for(model, batch_tokens):
     frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)

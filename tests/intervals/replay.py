@@ -137,6 +137,8 @@ class Recording:
         return HiddenBatch(
             layout=self.layout,
             states=[x[torch.from_numpy(at)] for x in self.states],
+            known_norms=self.norms[:, torch.from_numpy(at)].numpy(),
+            peaks=np.stack([x[torch.from_numpy(at)].abs().amax(dim=1).numpy() for x in self.states]),
             norms=self.norms[:, torch.from_numpy(at)],
             token_ids=facts["token_ids"],
             texts=texts,

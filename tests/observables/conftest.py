@@ -34,6 +34,8 @@ def make_batch():
             layout=layout or Layout(len(tensors) - 1, tensors[0].shape[1]),
             states=tensors,
             norms=torch.stack([x.norm(dim=-1) for x in tensors]),
+            known_norms=np.stack([x.norm(dim=-1).numpy() for x in tensors]),
+            peaks=np.stack([x.abs().amax(dim=-1).numpy() for x in tensors]),
             token_ids=token_ids[order],
             texts=texts[order],
             originals=texts[order],
@@ -66,6 +68,7 @@ def feed():
             for layer in batch.layers():
                 observable.observe(layer)
             observable.finish(batch)
+        observable.settle()
         return observable
 
     return run

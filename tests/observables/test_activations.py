@@ -6,7 +6,7 @@ import torch
 from oracles.outliers import cosine_parts
 
 from reporter.forward.places import Layout
-from reporter.observables.activations import Activations, _median
+from reporter.observables.activations import Activations, _medians
 
 
 def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
@@ -20,10 +20,30 @@ def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
         np.testing.assert_allclose(found, cosine_parts(x), atol=1e-7)
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 6, 1001, 1002])
-def test_the_median_is_the_mean_of_the_middle_two(count):
-    x = torch.from_numpy(np.random.default_rng(count).standard_normal(count).astype(np.float32))
-    assert _median(x) == pytest.approx(float(np.median(x.numpy().astype(np.float64))), rel=1e-7)
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_the_median_of_each_text_is_the_mean_of_the_middle_two(width):
+    rng = np.random.default_rng(width)
+    tokens = np.array([1, 2, 3, 4, 7, 50])
+    text = rng.permutation(np.repeat(np.arange(len(tokens)), tokens))
+    for spread in (0, 1, 20):  # all alike, over one binade, over many
+        x = (rng.choice([-1, 1], (len(text), width)) * np.exp(spread * rng.random((len(text), width)))).astype(
+            np.float32
+        )
+        x[text == 3] = x[text == 3].round(1)  # some of them equal
+        x[text == 2] = 0
+        found = _medians(torch.from_numpy(x), torch.from_numpy(text), tokens)
+        expected = [np.median(np.abs(x[text == i].astype(np.float64))) for i in range(len(tokens))]
+        np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+def test_massive_activations_by_hand(feed, make_batch):
+    states = np.full((1, 8, 3), 0.2)
+    states[0, 1, 0], states[0, 2, 1] = -199, 201  # 1000 times the median is 200
+    states[0, 4:] = 0.01
+    states[0, 5, 2], states[0, 6, 0] = 99, 101  # 10 would do, if it were not for the 100
+    kept = feed(Activations(Layout(0, 3)), make_batch(states, texts=[0] * 4 + [1] * 4, strata=[0, 0, 2, 0] * 2))
+    assert kept.massive.tolist() == [[0, 0, 2]]
+    assert kept.largest.tolist() == [[pytest.approx(199), 0, pytest.approx(201)]]
 
 
 def test_zero_states_have_no_direction_and_nothing_large(feed, make_batch):

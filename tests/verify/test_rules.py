@@ -23,7 +23,7 @@ def test_sinks_are_those_of_runs(rule):
         blocks[..., 2] *= np.exp(2 * rng.standard_normal((3, n)))
         special = rng.random(n) < 0.2
         x, mask = torch.from_numpy(blocks)[:, None], np.ones((1, n), dtype=np.int64)
-        expected = find_sinks(list(x), x.norm(dim=3), mask, SinkRule(rule.dominance, rule.factor))
+        expected = find_sinks(list(x), x.norm(dim=3).numpy(), mask, SinkRule(rule.dominance, rule.factor))
         kind = strata(expected.sink, mask, special[None])[0]
         found = kinds_of_text(list(blocks), special, rule)
         assert n < 30 or 0 < found.sink.sum() < n
