@@ -80,7 +80,7 @@ STATISTICS = (
     statistics=STATISTICS,
     cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
     "where positions are added",
-    effort=lambda scale, said: Effort(products=6.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
+    effort=lambda scale, said: Effort(products=40.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
     tables=(JourneyStep, Neighbour, Point),
     section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
 )

@@ -226,7 +226,7 @@ def _inside(complaint: Complaint) -> Complaint:
     "vector at each layer, and how much of that is the classifier's own doing.",
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
-    effort=lambda scale, said: Effort(products=1e5 * said.folds * scale.texts * scale.width * scale.places),
+    effort=lambda scale, said: Effort(products=6e4 * said.folds * scale.texts * scale.width * scale.places),
     tables=(Point,),
     charts=CHARTS,
     section=Section(

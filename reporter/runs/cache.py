@@ -180,7 +180,7 @@ def not_kept(folder: Path, cell: MetricCell) -> list[str]:
         folder: the folder of all passes.
         cell: a metric of passes.
     """
-    found = {}
+    found: dict[str, None] = {}
     for of in cell.passes:
         for settled in (of.settled(precision) for precision in PRECISIONS):
             here = folder / digest(settled.inputs)

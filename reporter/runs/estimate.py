@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.effort import STATE, Effort, Scale
 from reporter.runs.plan import PRECISIONS, AnalysisCell, MetricCell, Pass
-from reporter.runs.sizes import TOKENS_PER_WORD, Size, size_of, tokens_of
+from reporter.runs.sizes import ADDED, TOKENS_PER_WORD, Size, size_of, tokens_of
 
 if TYPE_CHECKING:
     from reporter.forward.precision import Precision
@@ -37,9 +37,12 @@ CHARTING = 1.2e6  # the charts of a metric
 STEP = 30e3  # a step of training, for each block
 PAGES = 2.0  # readings of the weights when a model is loaded and tested
 
+TOKENS_PER_TYPE = 40  # English: tokens for each type that occurs five times or more
+
 # Bytes.
 PROGRAM = 0.75e9  # Python with the libraries
 BATCH = 3.0  # a batch's states at all places, and what a block makes of them, in states at one place each
+KEPT = 2.0  # observables while they are fed, over their compact form
 WORKING = 6.0  # a neighbour search, and what else goes through a sample, in float32 matrices of all pairs
 DATABASE = 3e6  # an empty one, and the page's scripts
 PAGE = 60e3  # a metric's rows and charts, for each place and view
@@ -218,10 +221,10 @@ class _Estimator:
                 loaded.add(of.checkpoint.fingerprint + of.checkpoint.model)
                 seconds += self._loading(size)
             tokens, passes = tokens + scale.tokens, passes + 1
-            kept = self._kept(size, wanted, scale)
+            kept, left = self._kept(of, size, wanted, scale)
             batch = min(scale.tokens, self.study.run.batch_tokens)
             held = 4 * size.parameters + STATE * batch * size.width * (scale.places + BATCH * size.inner / size.width)
-            memory, disk = max(memory, held + 2 * kept), disk + kept
+            memory, disk = max(memory, held + KEPT * kept), disk + left + 8 * scale.tokens
         return tokens, passes, Part("passes", seconds, memory, disk, _many(tokens, passes, "pass", "passes")), loaded
 
     def _missing(self, of: Pass, wanted: Wanted) -> Wanted:
@@ -241,11 +244,18 @@ class _Estimator:
             found += KINDS[name].effort(scale, want.size)
         return found
 
-    def _kept(self, size: Size, wanted: Wanted, scale: Scale) -> float:
-        """Return the bytes that the observables of a pass take."""
-        samples = sum(want.size for name, want in wanted.items() if name in ("tokens", "contexts", "pooled"))
-        each = scale.places * size.width
-        return float(STATE * min(samples, scale.tokens) * each + 8 * each * size.width * ("gram" in wanted))
+    def _kept(self, of: Pass, size: Size, wanted: Wanted, scale: Scale) -> tuple[int, int]:
+        """Return the bytes of the observables of a pass while the study runs, and of those that it leaves."""
+        from reporter.forward.places import Layout
+        from reporter.runs.kept import bytes_kept, stays
+
+        final = size.width if "final" in of.sites else None
+        layout = Layout(size.layers, size.width, final, "attention" in of.sites)
+        strata = scale.tokens - (ADDED + 1) * scale.texts, ADDED * scale.texts, scale.texts
+        types = dict.fromkeys(range(scale.tokens // TOKENS_PER_TYPE), 10)
+        found = bytes_kept(layout, wanted, [max(0, tokens) for tokens in strata], scale.texts, types)
+        left = {name: size for name, size in found.items() if stays(name, self.study.run.keep)}
+        return sum(found.values()), sum(left.values())
 
     def _loading(self, size: Size) -> float:
         return self.machine.step * LOADING + PAGES * STATE * size.parameters / self.machine.reading
