@@ -256,3 +256,25 @@ def test_several_reads_at_once_see_one_state(store, cell, numbers):
 def test_a_store_is_as_good_as_its_path(store, cell, numbers):
     store.commit_cell(cell(), numbers())
     assert Store(store.path).cells("s") == store.cells("s") != {}
+
+
+def test_records_are_rows_in_which_null_is_none_and_whole_numbers_stay_whole(store, cell, numbers):
+    store.commit_cell(cell(), [*numbers(layers=1), numbers()[0] | {"statistic": "rate", "layer": None}])
+    found = store.records("SELECT layer, ci_low FROM layer_metrics WHERE study = $study ORDER BY 1", {"study": "s"})
+    assert found == [{"layer": layer, "ci_low": None} for layer in (0, 1, None)]
+    assert [type(row["layer"]) for row in found[:2]] == [int, int]
+
+
+def test_nothing_temporary_of_one_call_is_there_in_the_next(store, cell):
+    store.commit_cell(cell())
+    for _ in range(2):  # each makes a temporary table of the same name
+        assert store.prune("s", [("bert", "final", "wiki", "motion")]) == 0
+    assert store.frame("SELECT count(*) FROM duckdb_tables() WHERE temporary").iloc[0, 0] == 0
+
+
+def test_two_files_are_told_apart(store, cell, tmp_path):
+    other = Store(tmp_path / "o'ther" / "results.duckdb")
+    store.commit_cell(cell())
+    other.commit_cell(cell(study="t", fingerprint="f2"))
+    assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
+    assert (store.find("f2"), store.find("f1").study) == (None, "s")
