@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised, tokens_name
+from reporter.forward.memory import OutOfMemoryError
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
     from reporter.spec.run import Keep
+    from reporter.texts.tokens import TokenisedCorpus
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -97,6 +100,7 @@ class Passes:
     progress: Progress
     device: str = "cpu"
     keep: Keep = "all"
+    _safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once.
@@ -144,29 +148,18 @@ class Passes:
         with clock.within("loading"):
             corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
             counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
-        found = kept.unfinished(wanted)
-        if found is None:
-            types = counted.at_least(FEWEST_OCCURRENCES)
-            ids = np.flatnonzero(counted.counts + counted.added).tolist()
-            names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
-            setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
-            observables = {
-                name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
-                for name, want in wanted.items()
-            }
-            counts, first = Counts(), 0
-        else:
-            observables, counts, first = found.observables, found.counts, found.next_shard
-            self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
-        before = counts
+        ids = np.flatnonzero(counted.counts + counted.added).tolist()
+        names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
+        setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
         readout, problem = _readout(model, wanted, self.offline)
         unfed = _unfed(model)
         known = kept.facts()
         if known is not None and not any(KINDS[name].reads_head for name in wanted):
             problem = known.head_problem  # of an earlier pass, whose observables are still read
         settings = Settings(
-            batch_tokens=self.batch_tokens,
+            batch_tokens=min(self.batch_tokens, self._safe.get(of.checkpoint.fingerprint, self.batch_tokens)),
             seed=of.seed,
             precision=chosen.precision,
             layout=layout,
@@ -177,24 +170,74 @@ class Passes:
             vocabulary=_vocabulary(model, wanted),
             sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
         )
-        saver = _Saver(kept, wanted)
-        with self.progress.step(str(of), in_all, "tokens", counts.tokens) as step, clock.within("observables"):
-            fed = [observable for name, observable in observables.items() if name not in unfed]
-            for shard, more in measure(model, corpus, fed, settings, first, step.advance):
+        if known is not None and known.batch_tokens is not None:
+            settings = replace(settings, batch_tokens=min(settings.batch_tokens, known.batch_tokens))
+        while True:
+            found = kept.unfinished(wanted)
+            if found is None:
+                observables = {
+                    name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
+                    for name, want in wanted.items()
+                }
+                counts, first = Counts(), 0
+            else:
+                observables, counts, first = found.observables, found.counts, found.next_shard
+                self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
+            before = counts
+            try:
+                counts = self._feed(
+                    kept, wanted, of, model, corpus, observables, unfed, counts, first, settings, in_all
+                )
+                break
+            except OutOfMemoryError as error:
+                # What the observables held is lost: once more, from where it was saved, in smaller batches.
+                observables = {}
+                if error.tokens <= 1 or settings.batch_tokens <= 1:
+                    raise
+                self._shrunk(of, min(settings.batch_tokens, error.tokens) // 2)
+                settings = replace(settings, batch_tokens=self._safe[of.checkpoint.fingerprint])
+        safe = self._safe.get(of.checkpoint.fingerprint)
+        facts = PassFacts(
+            asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
+        )
+        said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
+        said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
+        with clock.within("store"):
+            kept.finish(observables, wanted, facts, self.keep, said)
+        return _minus(counts, before)
+
+    def _feed(
+        self,
+        kept: Kept,
+        wanted: Wanted,
+        of: Pass,
+        model: LoadedModel | SavedStates,
+        corpus: TokenisedCorpus,
+        observables: Mapping[str, Observable],
+        unfed: Mapping[str, str],
+        counts: Counts,
+        first: int,
+        settings: Settings,
+        tokens: int,
+    ) -> Counts:
+        """Show the observables what is left of a corpus; return what went through the model, the rest included."""
+        saver, clock = _Saver(kept, wanted), self.progress.clock
+        fed = [observable for name, observable in observables.items() if name not in unfed]
+        with self.progress.step(str(of), tokens, "tokens", counts.tokens) as step, clock.within("observables"):
+            shrunk = partial(self._shrunk, of)
+            for shard, more in measure(model, corpus, fed, settings, first, step.advance, shrunk):
                 counts = counts + more
                 clock.take("forward", more.model_seconds)
-                if shard.stop < len(texts):
+                if shard.stop < len(of.texts):
                     with clock.within("store"):
                         saver.save(observables, counts, shard.index + 1)
-            device = str(model.device)
-            facts = PassFacts(
-                asdict(anatomy), layout, counts, device, chosen.precision, chosen.deviation, problem, unfed
-            )
-            said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
-            said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
-            with clock.within("store"):
-                kept.finish(observables, wanted, facts, self.keep, said)
-        return _minus(counts, before)
+        return counts
+
+    def _shrunk(self, of: Pass, tokens: int) -> None:
+        """Remember for which batches memory sufficed; it is said when it is first found out that it may not."""
+        if of.checkpoint.fingerprint not in self._safe:
+            self.progress.note(f"  {of.checkpoint.model}: memory is short; going on in smaller batches")
+        self._safe[of.checkpoint.fingerprint] = max(1, tokens)
 
 
 def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:

@@ -1,0 +1,36 @@
+"""A pass whose observables run out of memory begins again with smaller batches, and says so once."""
+
+from __future__ import annotations
+
+import json
+
+from reporter.observables.text_sums import TextSums
+
+NUMBERS = "SELECT model, corpus, view, statistic, layer, round(value, 5) AS value, n FROM layer_metrics ORDER BY ALL"
+FEW = (
+    ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [motion]"),
+    ("views: [words, all]", "views: [words]"),
+)
+
+
+def test_the_numbers_are_those_of_a_machine_with_more_memory(study, run, store, out, monkeypatch):
+    most, before = 100, TextSums.observe
+
+    def short(self, layer):
+        if layer.index == 1 and len(layer.batch) > most:  # when layer 0 has been seen
+            raise MemoryError
+        before(self, layer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TextSums, "observe", short)
+        outcome, said = run(study(*FEW))
+    assert outcome.failed == 0
+    assert said.count("memory is short") == 3  # of three checkpoints
+    facts = [json.loads(path.read_text())["facts"] for path in (out / "cache" / "observables").glob("*/facts.json")]
+    assert {one["batch_tokens"] is not None and one["batch_tokens"] <= 2 * most for one in facts} == {True}
+    numbers = store.frame(NUMBERS)
+    store.path.unlink()
+    for path in (out / "cache" / "observables").glob("*/*.json"):
+        path.unlink()
+    assert run(study(*FEW))[0].computed == outcome.computed
+    assert len(numbers) and store.frame(NUMBERS).equals(numbers)
