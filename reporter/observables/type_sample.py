@@ -128,8 +128,10 @@ class TypeSample(Observable):
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
-        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
-        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        """Return about what a finished one takes on disk, each type being set aside as often as any token."""
+        counts = [setting.counts[one] for one in cls.empty(setting).types]
+        typed = max(1, sum(tokens[stratum] for stratum in TYPED))
+        rows = sum(min(round(count * tokens[stratum] / typed), OCCURRENCES) for count in counts for stratum in TYPED)
         return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
 
     def _known(self) -> dict[str, torch.Tensor]:

@@ -74,7 +74,7 @@ def test_what_another_study_keeps_stays(study, run, out):
 
 
 def test_both_sides_of_a_comparison_are_there_until_it_is_made(study, run, store, out):
-    pairs = study((ONE[0], "[{layer_pairs: {texts: 16}}]"), keeping("nothing"))
+    pairs = study((ONE[0], "[{layer_pairs: {texts: 20}}]"), keeping("nothing"))
     outcome, _ = run(pairs, only=["inline"])
     assert outcome.failed == 0 and all(names == [] for names in observables(out))
     assert store.frame("SELECT max(forward_passes) AS n FROM cells WHERE model_a != model_b")["n"][0] in (0, None)
