@@ -12,7 +12,7 @@ from reporter.store import CellKey, CellName, Store, StudyRecord
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
     assert store.cells("s") == {}
-    assert store.find("f1") is None
+    assert store.find("f1") == {}
     assert store.prune("s", []) == 0
     with pytest.raises(UsageError, match="no results yet"):
         store.frame("FROM cells")
@@ -46,7 +46,7 @@ def test_a_failed_cell_has_its_error_and_no_numbers(store, cell, numbers):
     record = store.cells("s")[("bert", "final", "wiki", "motion")]
     assert (record.status, record.error) == ("failed", "out of memory")
     assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 0
-    assert store.find("f1") is None
+    assert store.find("f1") == {}
 
 
 def test_a_number_of_the_whole_model_has_no_layer(store, cell, numbers):
@@ -190,8 +190,8 @@ def test_find_gives_the_latest_finished_cell_of_any_study(store, cell):
     store.commit_cell(cell(status="failed", finished=datetime(2026, 3, 1)))
     store.commit_cell(cell(study="a", finished=datetime(2026, 1, 1)))
     store.commit_cell(cell(study="b", finished=datetime(2026, 2, 1)))
-    assert store.find("f1") == ("b", "bert", "final", "wiki", "motion")
-    assert store.find("f2") is None
+    assert store.find("f1", "f3") == {"f1": ("b", "bert", "final", "wiki", "motion")}
+    assert store.find("f2") == {}
 
 
 def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
@@ -277,4 +277,4 @@ def test_two_files_are_told_apart(store, cell, tmp_path):
     store.commit_cell(cell())
     other.commit_cell(cell(study="t", fingerprint="f2"))
     assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
-    assert (store.find("f2"), store.find("f1").study) == (None, "s")
+    assert {key: found.study for key, found in store.find("f1", "f2").items()} == {"f1": "s"}
