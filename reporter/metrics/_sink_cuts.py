@@ -54,6 +54,8 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         seen: observables of one checkpoint on one corpus.
         size: the most tokens that are looked at.
     """
+    import torch
+
     from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO
 
     sample = replace(seen, view="words").token_sample(size)
@@ -93,6 +95,8 @@ def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) 
         which: the first cut that lets each in, (n,).
         steps: how many cuts there are.
     """
+    import torch
+
     units = _units(x)
     on_path = x.shape[1] == target.shape[1] and place.site in ("embedding", "block")
     cosines = (units * target).sum(dim=1) if on_path else None
@@ -133,8 +137,11 @@ def _top_share(x: Tensor, inside: Tensor, n: int, near: Tensor | None) -> tuple[
 
 
 def _states(sample: Selection, rows: NDArray[np.int64], place: Place) -> Tensor:
-    return wide(torch.as_tensor(sample.states(place))[torch.from_numpy(rows)])
+    import torch
+
+    return wide(sample.states(place)[torch.from_numpy(rows)])
 
 
 def _units(x: Tensor) -> Tensor:
-    return x / x.norm(dim=1, keepdim=True).masked_fill_((x == 0).all(dim=1, keepdim=True), 1.0)
+    units: Tensor = x / x.norm(dim=1, keepdim=True).masked_fill_((x == 0).all(dim=1, keepdim=True), 1.0)
+    return units

@@ -47,11 +47,10 @@ def spectrum_of(seen: Observed, place: Place) -> Spectrum:
         texts = np.zeros(0, dtype=np.int64) if sample is None else texts_of(sample)
 
         def at(place: Place) -> Spectrum:
-            import torch
 
             if sample is None:
                 return Spectrum(np.zeros(0), "fewer than two tokens", {})
-            return _decomposed(seen, place, torch.as_tensor(sample.states(place)), texts)
+            return _decomposed(seen, place, sample.states(place), texts)
 
         return dict(zip(seen.places, spread(at, seen.places), strict=True))
 

@@ -236,11 +236,11 @@ def _sampled(
     import torch
 
     moments, texts = seen.moments(place), texts_of(sample)
-    states = wide(torch.as_tensor(sample.states(place)))
+    states = wide(sample.states(place))
     if influencing is sample:
         of_all = _error_of_all(states, texts, moments, seen.texts)
     else:
-        others = wide(torch.as_tensor(influencing.states(place)))
+        others = wide(influencing.states(place))
         of_all = _error_of_all(others, texts_of(influencing), moments, seen.texts)
     batches = options.split(len(sample))
     found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
