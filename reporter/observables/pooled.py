@@ -70,21 +70,19 @@ class Pooled(TokenSample):
             self._parts.append(
                 (
                     kept,
-                    torch.from_numpy(tokens[taken]),
-                    torch.from_numpy(of_token[taken]),
-                    torch.from_numpy(count[chosen]).double(),
-                    torch.from_numpy(slots),
+                    torch.from_numpy(tokens[taken]).to(batch.device),
+                    torch.from_numpy(of_token[taken]).to(batch.device),
+                    torch.from_numpy(count[chosen]).to(batch.device),
+                    torch.from_numpy(slots).to(batch.device),
                 )
             )
 
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""
-        device = layer.states.device
         for kept, tokens, segment, count, slots in self._parts:
-            states = layer.states[tokens.to(device)].double()
-            sums = torch.zeros(len(count), states.shape[1], dtype=torch.float64, device=device)
-            sums.index_add_(0, segment.to(device), states)
-            kept.states[layer.index][slots] = (sums.cpu() / count[:, None]).float()
+            states = layer.states[tokens].double()
+            sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
+            kept.states[layer.index][slots] = (sums / count[:, None]).float()
 
     def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.

@@ -47,7 +47,9 @@ class _Kept:
     def read(self, at: int, slots: NDArray[np.int64], device: str = "cpu") -> torch.Tensor:
         """Return the states in some slots at a place, float32 on a device."""
         which = torch.from_numpy(slots)
-        return self.rounded[at].rows(which, device) if self.rounded else self.states[at][which].to(device)
+        if self.rounded:
+            return self.rounded[at].rows(which, device)
+        return self.states[at][which.to(self.states[at].device)].to(device)
 
     def admit(self, keys: Keys, facts: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
@@ -133,21 +135,29 @@ class TokenSample(Observable):
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
             np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
-            self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
+            if len(chosen):
+                of_batch = torch.from_numpy(first[chosen] + rows.start).to(batch.device)
+                self._rows.append((kept, of_batch, torch.from_numpy(slots).to(batch.device)))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
-            if len(rows):
-                kept.states[layer.index][slots] = layer.states[rows.to(layer.states.device)].cpu()
+            kept.states[layer.index][slots] = layer.states[rows].float()
+
+    def follow(self, device: torch.device) -> None:
+        """Move the sample to where the states are; it stays there until it is read."""
+        for kept in self._kept:
+            kept.states = [states.to(device) for states in kept.states]
+
+    def settle(self) -> None:
+        """Leave the sample where it is: most of it stays from shard to shard."""
 
     def merge(self, other: TokenSample) -> None:
         """Take in the sample of other texts."""
         for mine, theirs in zip(self._kept, other._kept, strict=True):
             chosen, slots = mine.admit(theirs.keys, theirs.facts, self.size)
-            source = torch.from_numpy(theirs.slots[chosen])
             for at, states in enumerate(mine.states):
-                states[torch.from_numpy(slots)] = theirs.states[at][source]
+                states[torch.from_numpy(slots)] = theirs.read(at, theirs.slots[chosen])
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""

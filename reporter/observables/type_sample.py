@@ -73,19 +73,25 @@ class TypeSample(Observable):
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
         chosen, slots = self._admit(groups, batch.contexts[rows])
-        self._rows, self._into = torch.from_numpy(rows[chosen]), torch.from_numpy(slots)
+        self._rows, self._into = (torch.from_numpy(x).to(batch.device) for x in (rows[chosen], slots))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index][self._into] = layer.states[self._rows.to(layer.states.device)].cpu()
+            self.states[layer.index][self._into] = layer.states[self._rows].float()
+
+    def follow(self, device: torch.device) -> None:
+        """Move the sample to where the states are; it stays there until it is read."""
+        self.states = [states.to(device) for states in self.states]
+
+    def settle(self) -> None:
+        """Leave the sample where it is: most of it stays from shard to shard."""
 
     def merge(self, other: TypeSample) -> None:
         """Take in the sample of other texts."""
         chosen, slots = self._admit(other.groups, other.keys)
-        source, into = torch.from_numpy(other.slots[chosen]), torch.from_numpy(slots)
         for at, states in enumerate(self.states):
-            states[into] = other.states[at][source]
+            states[torch.from_numpy(slots)] = other.read(at, other.slots[chosen])
 
     def _admit(self, groups: Ints, keys: Keys) -> tuple[Ints, Ints]:
         """Take in occurrences; return those that need a state written, and its slots."""
@@ -148,7 +154,9 @@ class TypeSample(Observable):
     def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
         """Return the states in some slots at a place, float32 on a device."""
         which = torch.from_numpy(slots)
-        return self._rounded[at].rows(which, device) if self._rounded else self.states[at][which].to(device)
+        if self._rounded:
+            return self._rounded[at].rows(which, device)
+        return self.states[at][which.to(self.states[at].device)].to(device)
 
     def select(
         self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"

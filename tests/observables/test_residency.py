@@ -17,7 +17,7 @@ from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 
-ON_THE_HOST = {"tokens", "contexts", "type_sample", "pooled", "text_entropy", "journey"}
+ON_THE_HOST = {"text_entropy", "journey"}
 """What does not keep to it: of a few texts or tokens."""
 
 LAYOUT = Layout(2, 6, final_width=6, attention=True)
