@@ -80,7 +80,8 @@ def explained_by_first(x: torch.Tensor) -> torch.Tensor:
 def _scaled(x: torch.Tensor) -> torch.Tensor:
     """Return a copy of each matrix over its largest entry, so that squares neither overflow nor vanish."""
     largest = torch.linalg.vector_norm(x, torch.inf, dim=(1, 2))[:, None, None]
-    return x / largest.where(largest > 0, 1.0)
+    scaled: torch.Tensor = x / largest.where(largest > 0, 1.0)
+    return scaled
 
 
 def _share(first: torch.Tensor, total: torch.Tensor) -> torch.Tensor:

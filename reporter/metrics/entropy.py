@@ -25,7 +25,14 @@ Floats = NDArray[np.float64]
 _PROMPT = (
     "−Σ p log p, p = λ/Σλ, λ the eigenvalues, cut off at 0, of the Gram matrix of the view's states of one text minus "
     "their mean; texts of fewer than three tokens in the view, and texts of equal states, are left out; about `texts` "
-    "texts, chosen by a hash"
+    "texts (100 unless the study says otherwise), chosen by a hash"
+)
+
+_OVER_TEXTS = (
+    f"{BOOTSTRAP}; of 100 texts it is, in the median over layers, ± 7 % of prompt and prompt_raw, ± 2 % of "
+    "prompt_normalised and ± 1.5 % of prompt_unit (± 11, 9 and 4 % in a decoder whose sinks are in the view), and held "
+    "what all texts read in 91 to 96 % of draws (300 and 150 paragraphs of Wikipedia, an encoder of 6 and a decoder "
+    "of 30 layers)"
 )
 
 STATISTICS = (
@@ -35,7 +42,7 @@ STATISTICS = (
         f"mean over texts of {_PROMPT}",
         (GIRALDO, SKEAN),
         unit="nats",
-        interval=BOOTSTRAP,
+        interval=_OVER_TEXTS,
         floor=True,
         bounds=(0, None),
         trap="Grows with the length of the text, up to log(min(n − 1, d)); a single sink in a text pulls it towards 0. "
@@ -50,7 +57,7 @@ STATISTICS = (
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
         (GIRALDO, SKEAN),
-        interval=BOOTSTRAP,
+        interval=_OVER_TEXTS,
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
@@ -65,7 +72,7 @@ STATISTICS = (
         "view's states of one text as they are, neither centred nor scaled: p = σ²/Σσ², σ their singular values",
         (GIRALDO, SKEAN, QUEIPO),
         unit="nats",
-        interval=BOOTSTRAP,
+        interval=_OVER_TEXTS,
         floor=True,
         bounds=(0, None),
         trap="A long common mean reads as low entropy, and so does one long state: of a text with one sink little else "
@@ -80,7 +87,7 @@ STATISTICS = (
         "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
         "mean and each scaled to length 1, with negative entries of that matrix set to 0",
         (SKEAN,),
-        interval=BOOTSTRAP,
+        interval=_OVER_TEXTS,
         floor=True,
         bounds=(0, 1),
         trap="A sink still tells: it moves the mean, and all other states then point away from it. Entries set to 0 "
@@ -107,7 +114,7 @@ _SHARES = ("prompt_normalised", "prompt_unit")
 class EntropyOptions(Options):
     """How many texts are measured."""
 
-    texts: int = Field(default=500, ge=1, description="texts whose states are decomposed, chosen by a hash")
+    texts: int = Field(default=100, ge=1, description="texts whose states are decomposed, chosen by a hash")
 
     def sample_size(self) -> int:
         """Return the number of texts."""
@@ -121,7 +128,7 @@ class EntropyOptions(Options):
     statistics=STATISTICS,
     needs=("text_entropy",),
     options=EntropyOptions,
-    version=2,
+    version=3,
     cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
 )
 def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,8 +20,11 @@ from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import TOKEN, TOKEN_ID, UnderView, at_place, column
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    import torch
+
     from reporter.observables.observed import Observed, Place
     from reporter.observables.type_moments import TypeMoments
     from reporter.observables.type_view import TypeView
@@ -271,10 +273,14 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
     tokens = int(kept.seen[list(seen.strata)].sum())
     strata = typed_strata(seen)
     found: TypeView | None = None
-    for place in seen.places:
-        key = ("type view", strata, place, options.memory)
-        found = seen.once(key, partial(type_view, seen, place, options.memory))
-        errors = seen.once(("errors of variance", *key[1:]), partial(_errors, found, seen, place, kept))
+    sampled(seen, strata)  # before threads ask for it, each for itself
+
+    def at(place: Place) -> tuple[TypeView, dict[str, Error | None]]:
+        found = type_view(seen, place, options.memory)
+        return found, _errors(found, seen, place, kept)
+
+    of_places = seen.once(("variance", strata, options.memory), lambda: spread(at, seen.places))
+    for place, (found, errors) in zip(seen.places, of_places, strict=True):
         yield from _of_place(found, place, tokens, seen, errors)
         yield from _types(found, place, kept, options.scatter)
     if found is None or tokens == 0:
@@ -306,14 +312,8 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     of_token = slot[np.minimum(sample.facts[:, TOKEN], len(slot) - 1)]
     covered = of_token >= 0
     types, texts = of_token[covered], texts_of(sample)[covered]
-    x = sample.states(place).double().cpu().numpy()[covered]
-    tokens = {
-        "whole": np.square(x - found.centre).sum(axis=1),
-        "within": np.square(x - found.means[types]).sum(axis=1),
-        "along": (x - found.centre) @ found.centre,
-        "square": np.square(x).sum(axis=1),
-    }
     apart = found.means - found.centre
+    tokens = _of_tokens(sample.states(place), np.flatnonzero(covered), types, found.centre, apart)
     of_types = {  # the means of the same over the occurrences of each type
         "whole": found.variances + np.square(apart).sum(axis=1),
         "within": found.variances,
@@ -328,6 +328,32 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
         name: error_over_texts(np.where(edge, jump * of_type[name][types], own[name]), texts, found.n, seen.texts)
         for name in own
     }
+
+
+def _of_tokens(
+    states: torch.Tensor, rows: NDArray[np.int64], types: NDArray[np.int64], centre: Floats, apart: Floats
+) -> dict[str, Floats]:
+    """Return what ``_influences`` wants of tokens, in the precision of the states: of errors a few digits are enough.
+
+    Args:
+        states: of the sample.
+        rows: tokens of it that types cover, shape (m,).
+        types: of each, shape (m,).
+        centre: μ.
+        apart: μ_t − μ of each type.
+    """
+    import torch
+
+    mean, from_mean = (torch.from_numpy(array).to(states) for array in (centre, apart))
+    x = states[torch.from_numpy(rows).to(states.device)]
+    lengths = [torch.linalg.vector_norm(x, dim=1, dtype=torch.float64)]
+    x -= mean
+    along = (x @ mean).double()
+    lengths.append(torch.linalg.vector_norm(x, dim=1, dtype=torch.float64))
+    x -= from_mean[torch.from_numpy(types).to(states.device)]
+    lengths.append(torch.linalg.vector_norm(x, dim=1, dtype=torch.float64))
+    square, whole, within, product = torch.stack([*(length.square() for length in lengths), along]).cpu().numpy()
+    return {"whole": whole, "within": within, "along": product, "square": square}
 
 
 def _influences(of: dict[str, Floats], found: TypeView) -> dict[str, Floats]:

@@ -123,7 +123,7 @@ class TextEntropy(Observable):
             for place, states in enumerate(batch.states)
             for bunch in self._bunches[states.shape[1]]
         ]
-        if batch.states[0].device.type == "cpu":
+        if _on_cores(batch.states[0]):
             for (place, _, bunch), entropies in zip(work, spread(_measured, work), strict=True):
                 self._found[bunch.texts, place] = entropies
         else:
@@ -172,6 +172,11 @@ class TextEntropy(Observable):
         self.lengths = tensors["lengths"].numpy()
         entropies = tensors["entropies"]
         self._parts = [entropies.where(entropies >= 0, torch.nan)]
+
+
+def _on_cores(states: torch.Tensor) -> bool:
+    """Return whether states are where threads work on them."""
+    return states.device.type == "cpu"
 
 
 def _measured(work: _Work) -> torch.Tensor:

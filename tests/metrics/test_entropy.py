@@ -10,6 +10,7 @@ from oracles.tokens import all_tokens
 from reporter.geometry.entropy import entropies_of
 from reporter.metrics import entropy
 from reporter.observables.bootstrap import poisson_weights
+from reporter.observables.observable import Setting
 from reporter.observables.text_entropy import TextEntropy, measured
 from reporter.texts.duplicates import originals
 
@@ -150,3 +151,31 @@ def test_merging_keeps_the_texts_apart(observe):
     observables, _ = observe(FakeModel(), made_up_texts(50), batch_tokens=64, names=("text_entropy",))
     kept = observables["text_entropy"]
     assert isinstance(kept, TextEntropy) and len(set(kept.texts)) == len(kept.texts) == 50
+
+
+def test_only_the_views_that_are_read_are_measured(observe):
+    observables, _ = observe(FakeModel(), made_up_texts(50), names=("moments", "text_entropy"))
+    every = observables["text_entropy"]
+    setting = Setting(every.layout, 0, 50, 100_000, views=("words", "no-sinks"))
+    observables, _ = observe(FakeModel(), made_up_texts(50), observables={"text_entropy": TextEntropy.empty(setting)})
+    few = observables["text_entropy"]
+    assert few.views == ["words", "no-sinks"] and every.views == ["words", "all", "no-sinks"]
+    np.testing.assert_array_equal(few.lengths, every.lengths[:, [0, 2]])
+    np.testing.assert_allclose(few.entropies, every.entropies[:, :, [0, 2]], rtol=1e-12)
+
+
+def test_on_an_accelerator_many_places_are_one_call(observe, monkeypatch):
+    """The same numbers, without threads, in fewer calls than there are places."""
+    names = ("text_entropy",)
+    expected, _ = observe(FakeModel(), made_up_texts(60), names=names)
+    calls = []
+    eigvalsh = torch.linalg.eigvalsh
+    monkeypatch.setattr(torch.linalg, "eigvalsh", lambda x: calls.append(len(x)) or eigvalsh(x))
+    monkeypatch.setattr("reporter.observables.text_entropy._on_cores", lambda states: False)
+    monkeypatch.setattr("reporter.observables.text_entropy.spread", None)
+    found, _ = observe(FakeModel(), made_up_texts(60), names=names, batch_tokens=10_000)
+    longest = max(len(text.split()) for text in made_up_texts(60)) + 2
+    assert 0 < len(calls) < longest  # bunches of about one length each, all five places at once
+    a, b = (kept["text_entropy"].tensors() for kept in (expected, found))
+    for name in a:
+        torch.testing.assert_close(a[name], b[name], rtol=1e-12, atol=1e-12)
