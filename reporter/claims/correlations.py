@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from reporter.geometry.correlation import Method, fisher_interval
 from reporter.store import Store
@@ -33,7 +33,8 @@ def correlate(feature: str, score: str, x: list[float], y: list[float]) -> Itera
 
     The interval is that of Fisher's z, none for fewer than four models; p is two-sided.
     """
-    n, methods = len(x), get_args(Method)
+    n = len(x)
+    methods: tuple[Method, Method] = ("pearson", "spearman")
     if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
         yield from (Correlation(feature, score, method, None, None, None, None, n) for method in methods)
         return
