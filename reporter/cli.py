@@ -136,7 +136,7 @@ def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> No
     from reporter.runs.studies import read_study
 
     found = plan_study(read_study(spec), out=out, offline=offline)
-    for line in (*found.lines(), estimate(found).line()):
+    for line in (*found.lines(), *estimate(found, out / "cache").lines()):
         typer.echo(line)
 
 
@@ -257,6 +257,44 @@ def verify(
     typer.echo(show(found, format))
     if not found.passed:
         raise typer.Exit(1)
+
+
+@app.command()
+def cache(
+    out: Out = Path("results"),
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Remove what was last used longer ago: 12h, 30d, 2w.")
+    ] = None,
+    larger_than: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Remove the oldest until no more than this is left: 10GB, 500MiB."),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Remove only what this study alone uses.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+) -> None:
+    """Show what the cache holds, or remove a part of it.
+
+    One line for each pass (a checkpoint on a corpus), each corpus' tokens and
+    texts, and each trained model: its size, when it was last used, and the
+    studies of the database that use it. What is removed is computed again
+    when it is needed; numbers in the database stay. With several options,
+    only what all of them name goes; what a run holds at this moment never
+    does. Without --older-than, --larger-than and --study nothing is removed.
+    """
+    from reporter.runs.cache import bytes_of, entries, lines, prunable, pruned_lines, remove, seconds_of
+    from reporter.store import Store
+
+    age = None if older_than is None else seconds_of(older_than)
+    size = None if larger_than is None else bytes_of(larger_than)
+    found = entries(out, Store(out / "results.duckdb"))
+    if age is None and size is None and study is None:
+        said = lines(out, found)
+    else:
+        gone = prunable(found, older_than=age, larger_than=size, study=study)
+        removed, held = (gone, []) if dry_run else remove(gone)
+        said = pruned_lines(removed, held, dry_run)
+    for line in said:
+        typer.echo(line)
 
 
 @app.command()

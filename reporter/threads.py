@@ -34,6 +34,27 @@ def single() -> Iterator[None]:
             torch.set_num_threads(usual)
 
 
+@contextmanager
+def given(count: int | None) -> Iterator[None]:
+    """Let torch, the linear algebra of NumPy and SciPy, and :func:`spread` use so many threads.
+
+    Args:
+        count: how many; as many as they use by themselves (one for each core that this process may use) if None.
+    """
+    if count is None:
+        yield
+        return
+    import torch
+
+    usual = torch.get_num_threads()
+    with threadpool_limits(count, "blas"):
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(usual)
+
+
 def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return what a function makes of each item, in their order, computed on all cores, each item with one thread.
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from reporter.threads import single, spread
+from reporter.threads import given, single, spread
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +77,13 @@ def test_the_first_item_that_fails_is_what_is_raised() -> None:
     with pytest.raises(ValueError, match="1"):
         spread(job, range(4))
     assert torch.get_num_threads() == 2
+
+
+def test_a_study_says_how_many_there_are() -> None:
+    with given(1):
+        assert torch.get_num_threads() == 1
+        assert _blas() == {1}
+        assert len(set(spread(lambda _: threading.get_ident(), range(4)))) == 1
+    assert torch.get_num_threads() == 2
+    with given(None):
+        assert torch.get_num_threads() == 2

@@ -39,7 +39,7 @@ def of_groups(column: str) -> Any:
             "control:N", scale=alt.Scale(domain=list(CONTROLS), range=list(CONTROLS.values())), legend=None
         )
         seen = "controls === 'with' || datum.control === 'none'"
-        base = alt.Chart().transform_filter(seen).encode(x=x, y=y, color=color, detail="control:N")
+        base = alt.Chart().transform_filter(seen).encode(x=x, y=y, color=color, detail=alt.Detail("control:N"))
         line = base.mark_line(strokeWidth=1.8).encode(strokeDash=dash)
         points = base.transform_filter("datum.control === 'none'").mark_point(filled=True, size=36, opacity=1)
         points = points.encode(

@@ -36,7 +36,7 @@ def directions(column: str) -> Any:
         layers = [parts.here(), parts.zero()]
         if column == "consistency":
             band = alt.Chart().transform_filter("datum.concept === bring").mark_area(opacity=0.2)
-            layers.append(band.encode(x=x, y=alt.Y("ci_low:Q", title=None), y2="ci_high:Q", color=color))
+            layers.append(band.encode(x=x, y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"), color=color))
         line = base.mark_line(strokeWidth=1.8).encode(opacity=lit)
         points = base.mark_point(filled=True, size=40).encode(
             opacity=lit,

@@ -24,9 +24,9 @@ def probes(frame: pd.DataFrame, styles: Styles) -> Any:
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
     color = alt.Color("classifier:N", scale=alt.Scale(domain=kinds, range=list(CATEGORIES)[: len(kinds)]), legend=None)
     dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())), legend=None)
-    base = alt.Chart().encode(x=x, color=color, detail="kind:N")
+    base = alt.Chart().encode(x=x, color=color, detail=alt.Detail("kind:N"))
     band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
-    band = band.encode(y=alt.Y("ci_low:Q", title=None), y2="ci_high:Q")
+    band = band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
     points = base.mark_point(filled=True, size=40, opacity=0.9).encode(
         y=y, tooltip=parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")

@@ -52,7 +52,7 @@ def offsets(frame: pd.DataFrame, styles: Styles) -> Any:
     low, high = min(0.0, float(frame["low"].min())), max(0.0, float(frame["high"].max()))
     y = alt.Y("cosine:Q", title="cosine", scale=alt.Scale(domain=[max(-1.0, low), min(1.0, high)]))
     chart = alt.Chart()
-    band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2="high:Q")
+    band = chart.mark_area(opacity=0.2, color=BLUE).encode(x=x, y=alt.Y("low:Q", title="cosine"), y2=alt.Y2("high:Q"))
     line = chart.mark_line(color=BLUE, strokeWidth=1.8).encode(x=x, y=y)
     points = chart.mark_point(size=70, filled=True, opacity=0, color=BLUE)
     points = points.encode(x=x, y=y, tooltip=parts.tips("distance", "cosine", "sd", "n"))
@@ -77,7 +77,7 @@ def by_position(column: str) -> Any:
         rule = changes.mark_rule(color=ORANGE, strokeDash=[5, 3], strokeWidth=1.5)
         rule = rule.encode(x=x, tooltip=parts.tips("position", "change_p"))
         note = changes.mark_text(align="left", dx=4, dy=7, color=ORANGE, fontSize=11, baseline="top")
-        note = note.encode(x=x, y=alt.value(0), text="position:Q")
+        note = note.encode(x=x, y=alt.YValue(0), text=alt.Text("position:Q"))
         return alt.layer(line, rule, note, points, data=frame).properties(width="container", height=240)
 
     return draw

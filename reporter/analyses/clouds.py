@@ -7,7 +7,7 @@ a part. Histograms: a corpus, or two (``a–b``), is a part; all parts of a meas
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from reporter.analyses._samples import drawn_texts, stream
 from reporter.analyses._sources import LUISTO, WILSON
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import overlap, spreads
@@ -32,6 +33,7 @@ from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure
 from reporter.spec.problems import show
 from reporter.table import Row
+from reporter.threads import spread
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -118,6 +120,7 @@ STATISTICS = (
     "and how well a linear classifier tells the corpora apart.",
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
+    effort=lambda scale, said: Effort(products=5e5 * scale.texts * scale.width * scale.places),
     tables=(HistogramBin, Explained, Point),
     charts=CHARTS,
     section=Section(
@@ -146,16 +149,22 @@ def clouds(item: CloudSpec, context: Context) -> Iterator[Row]:
             raise ReporterError(f"the tokenizer finds no token in any text of corpus '{name}'")
         vectors[name] = pooled(texts[name], context, corpus.max_tokens, name)
     places = context.layout.places
-    for done, place in enumerate(places, 1):
+    done = count(1)
+
+    def at(place: Place) -> list[Value]:
+        found = list(_values(place, {name: of[place] for name, of in vectors.items()}, context.seed))
+        context.tell("layers", next(done), len(places))
+        return found
+
+    for place, values in zip(places, spread(at, places), strict=True):
         clouds = {name: of[place] for name, of in vectors.items()}
-        yield from _values(place, clouds, context.seed)
+        yield from values
         for histogram in counted(clouds):
-            for low, high, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
-                yield HistogramBin(histogram.measure, histogram.part, place, float(low), float(high), int(count))
+            for low, high, many in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
+                yield HistogramBin(histogram.measure, histogram.part, place, float(low), float(high), int(many))
         for name, x in clouds.items():
             yield from _explained(place, name, x)
         yield from points(place, clouds, texts)
-        context.tell("layers", done, len(places))
 
 
 def _explained(place: Place, name: str, x: Floats) -> Iterator[Explained]:
@@ -185,7 +194,7 @@ def _values(place: Place, clouds: Mapping[str, Floats], seed: int) -> Iterator[V
 
 
 def _centroids(place: Place, clouds: Mapping[str, Floats], x: Floats, y: Any) -> Value:
-    within = [spread.within for spread in spreads(x, y).groups]
+    within = [group.within for group in spreads(x, y).groups]
     means = [of.mean(axis=0) for of in clouds.values()]
     found = []
     for a, b in combinations(range(len(means)), 2):

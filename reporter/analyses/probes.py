@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,6 +36,7 @@ from reporter.analyses._samples import readable, stream
 from reporter.analyses._sources import HEWITT, LUISTO, WILSON
 from reporter.analyses.base import Context, Corpus
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import wilson
@@ -43,6 +45,7 @@ from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
 from reporter.table import Row
+from reporter.threads import spread
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
@@ -223,6 +226,7 @@ def _inside(complaint: Complaint) -> Complaint:
     "vector at each layer, and how much of that is the classifier's own doing.",
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
+    effort=lambda scale, said: Effort(products=6e4 * said.folds * scale.texts * scale.width * scale.places),
     tables=(Point,),
     charts=CHARTS,
     section=Section(
@@ -255,14 +259,19 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         return
     vectors = pooled(read.texts, context, read.max_tokens)
     fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
-    for done, place in enumerate(places, 1):
+    done = count(1)
+
+    def at(place: Place) -> list[Value]:
         x = vectors[place]
-        if all_the_same(x):
-            yield from _nothing(place, _SAME)
-        else:
-            yield from _at(place, x, read, fold, item.hidden, context.seed)
+        same = all_the_same(x)
+        found = list(_nothing(place, _SAME) if same else _at(place, x, read, fold, item.hidden, context.seed))
+        context.tell("layers", next(done), len(places))
+        return found
+
+    for place, values in zip(places, spread(at, places), strict=True):
+        x = vectors[place]
+        yield from values
         yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
-        context.tell("layers", done, len(places))
 
 
 def _texts(read: Labelled) -> dict[str, list[str]]:

@@ -18,7 +18,7 @@ from reporter.charts.numbers import whole
 from reporter.charts.readings import Shown
 from reporter.charts.scene import Scene
 from reporter.charts.styles import Styles
-from reporter.charts.vega import alt
+from reporter.charts.vega import alt, unvalidated
 from reporter.errors import ReporterError
 
 if TYPE_CHECKING:
@@ -354,8 +354,6 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         drawn: as it was read.
         scene: what all charts of the page share.
     """
-    from altair.utils.schemapi import debug_mode
-
     chart, frame = drawn.chart, drawn.frame
     if frame is None or frame.empty:
         return drawn
@@ -364,8 +362,7 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
     try:
         states, picks = chart.say(frame, scene), chart.picks(frame, scene)
         panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
-        # Altair's own validation takes longer than all the rest; the tests draw every kind with it
-        with debug_mode(False):
+        with unvalidated():
             specs = {name: bare_spec(make(frame, scene.styles)) for name, make in chart.drawings.items()}
     except Exception as error:  # one broken chart must not take the page down
         return replace(drawn, error=_told(error))

@@ -43,11 +43,11 @@ def correlations(frame: pd.DataFrame, styles: Styles) -> Any:
     shape = alt.Shape("method:N", scale=alt.Scale(domain=METHODS, range=["circle", "diamond"]), legend=None)
     color = alt.Color("method:N", scale=alt.Scale(domain=METHODS, range=[FLOOR_GREY, INK]), legend=None)
     valid = alt.Chart().transform_filter("isValid(datum.value)")
-    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY).encode(x=alt.datum(0, scale=scale))]
+    layers = [alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY).encode(x=alt.XDatum(0, scale=scale))]
     if parts.has(frame, "ci_low"):
         line = valid.mark_rule(strokeWidth=2, opacity=0.4)
         ends = alt.X("ci_low:Q", title=None, scale=scale)
-        layers.append(line.encode(x=ends, x2="ci_high:Q", y=y, yOffset=place, color=color))
+        layers.append(line.encode(x=ends, x2=alt.X2("ci_high:Q"), y=y, yOffset=place, color=color))
     points = valid.mark_point(filled=True, size=70, opacity=1).encode(
         x=x,
         y=y,

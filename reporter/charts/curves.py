@@ -97,7 +97,7 @@ def cuts(frame: pd.DataFrame, styles: Styles) -> Any:
     line = alt.Chart().mark_line(strokeWidth=1.4, strokeJoin="round", clip=True, opacity=0.9)
     points = alt.Chart().mark_point(filled=True, size=16, opacity=0.9, clip=True)
     chart = alt.layer(
-        line.encode(x=x, y=parts.value_axis(), color=color, detail="cut:Q"),
+        line.encode(x=x, y=parts.value_axis(), color=color, detail=alt.Detail("cut:Q")),
         points.encode(x=x, y=parts.value_axis(), color=color, tooltip=tooltip),
         data=frame,
     )
@@ -110,7 +110,7 @@ def _curves(rows: Any, x: Any, y: Any, tooltip: list[Any], size: int, data: Any,
     points = rows.mark_point(filled=True, size=size, opacity=0.9, clip=True)
     return alt.layer(
         *below,
-        line.encode(x=x, y=y, color=color, detail="layer:Q"),
+        line.encode(x=x, y=y, color=color, detail=alt.Detail("layer:Q")),
         points.encode(x=x, y=y, color=color, tooltip=tooltip),
         data=data,
     )

@@ -42,9 +42,9 @@ def _histogram(frame: pd.DataFrame, y: Any, shown: str = "") -> Any:
     base = chart.encode(x=alt.X("low:Q", title=None, scale=alt.Scale(zero=False, nice=True)), color=color)
     base = base.encode(tooltip=tips("part", "low", "high", "count", "n"))
     low = 0.7 if shown else 0
-    fill = base.mark_area(interpolate="step-after", opacity=0.16).encode(y=y, y2=alt.datum(low))
+    fill = base.mark_area(interpolate="step-after", opacity=0.16).encode(y=y, y2=alt.Y2Datum(low))
     line = base.mark_line(interpolate="step-after", strokeWidth=1.6).encode(y=y)
-    bar = base.mark_bar(opacity=0).encode(x2="high:Q", y=y)
+    bar = base.mark_bar(opacity=0).encode(x2=alt.X2("high:Q"), y=y)
     return alt.layer(fill.encode(y=_stacked(y)), line, bar).properties(width="container", height=240)
 
 
@@ -73,5 +73,5 @@ def explained(frame: pd.DataFrame, styles: Styles) -> Any:
     line = alt.Chart().mark_line(strokeWidth=2).encode(x=x, y=y, color=color)
     points = alt.Chart().mark_point(size=60, filled=True, opacity=0)
     points = points.encode(x=x, y=y, color=color, tooltip=tips("part", "components", "share", "n"))
-    dashes = rules.mark_rule(strokeDash=[3, 3], color=FLOOR_GREY, strokeWidth=1).encode(y="share:Q")
+    dashes = rules.mark_rule(strokeDash=[3, 3], color=FLOOR_GREY, strokeWidth=1).encode(y=alt.Y("share:Q"))
     return alt.layer(dashes, line, points, data=frame).properties(width="container", height=240)

@@ -61,7 +61,7 @@ def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
         layers.append(
             own.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True).encode(
                 x=alt.X("ci_low:Q", title=None, scale=parts.value_scale()),
-                x2="ci_high:Q",
+                x2=alt.X2("ci_high:Q"),
                 y=y,
                 color=parts.color(styles),
                 opacity=parts.lit(0.45, 0.08),

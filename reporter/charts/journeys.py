@@ -10,7 +10,7 @@ from typing import Any
 
 from reporter.charts.chart import bare_spec
 from reporter.charts.styles import FLOOR_GREY, INK, RULE_GREY, Styles
-from reporter.charts.vega import alt
+from reporter.charts.vega import alt, unvalidated
 
 SIDES = {"a": ("#1c5fb8", "#6aa8ff"), "b": ("#c2480c", "#ff9450")}
 """Colours of the two sides of a comparison, and of texts by turns, as in the stylesheet: light, dark."""
@@ -25,8 +25,9 @@ def dark_twins(styles: Styles) -> dict[str, str]:
 
 def specs(styles: Styles) -> dict[str, Any]:
     """Return the charts as Vega-Lite: ``value`` and ``rank`` over the layers, and ``path``."""
-    charts = {"value": lines(styles, _values()), "rank": lines(styles, _ranks()), "path": path()}
-    return {name: bare_spec(chart) for name, chart in charts.items()}
+    with unvalidated():
+        charts = {"value": lines(styles, _values()), "rank": lines(styles, _ranks()), "path": path()}
+        return {name: bare_spec(chart) for name, chart in charts.items()}
 
 
 def lines(styles: Styles, y: Any) -> Any:
@@ -67,19 +68,19 @@ def lines(styles: Styles, y: Any) -> Any:
     title = (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(baseline="top", color=FLOOR_GREY, text=alt.ExprRef("layers ? 'layer' : 'depth: layer / layers'"))
-        .encode(x=alt.value(alt.ExprRef("width / 2")), y=alt.value(alt.ExprRef("height + 24")))
+        .encode(x=alt.XValue(alt.ExprRef("width / 2")), y=alt.YValue(alt.ExprRef("height + 24")))
     )
-    line = rows.encode(x=x, y=y, color=color, detail="line:N")
+    line = rows.encode(x=x, y=y, color=color, detail=alt.Detail("line:N"))
     course = (
         line.transform_filter("!datum.closing")
         .mark_line(strokeCap="round", strokeJoin="round")
         .encode(
-            strokeWidth=alt.condition("datum.strong", alt.value(2.6), alt.value(1.8)),
+            strokeWidth=_where("datum.strong", alt.StrokeWidthValue, 2.6, 1.8),
             strokeDash=alt.StrokeDash("hue:N", scale=alt.Scale(domain=hues, range=dashes), legend=None),
         )
     )
     tail = line.transform_filter("datum.tail").mark_line(strokeDash=[2, 3], strokeWidth=1.2)
-    size = alt.condition("datum.here", alt.value(80), alt.value(34))
+    size = _where("datum.here", alt.SizeValue, 80, 34)
     points = line.transform_filter("!datum.closing").mark_point(filled=True, opacity=1).encode(size=size)
     closing = line.transform_filter("datum.closing").mark_point(fill=SURFACE[0], strokeWidth=1.6).encode(size=size)
     near = rows.transform_filter("datum.main").encode(x=x, y=y)
@@ -128,14 +129,16 @@ def path() -> Any:
         rule.encode(y=alt.YDatum(0, title=None, axis=None)).add_params(*_params(x0=-1, x1=1, y0=-1, y1=1)),
         rule.encode(x=alt.XDatum(0, title=None, axis=None)),
         origin.mark_text(text="PC 1", align="right", dy=-6, **name).encode(
-            x=alt.value("width"), y=alt.YDatum(0, title=None, axis=None)
+            x=alt.XValue("width"), y=alt.YDatum(0, title=None, axis=None)
         ),
         origin.mark_text(text="PC 2", align="left", dx=5, **name).encode(
-            x=alt.XDatum(0, title=None, axis=None), y=alt.value(8)
+            x=alt.XDatum(0, title=None, axis=None), y=alt.YValue(8)
         ),
     )
     course = rows.mark_line(strokeCap="round", strokeJoin="round", clip=True).encode(
-        detail="way:N", order="order:Q", strokeWidth=_by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3])
+        detail=alt.Detail("way:N"),
+        order=alt.Order("order:Q"),
+        strokeWidth=_by_weight(alt.StrokeWidth, [1, 1.4, 1.8, 3]),
     )
     dots = (
         rows.transform_filter("datum.mark == 'dot'")
@@ -149,11 +152,11 @@ def path() -> Any:
     )
     numbered = rows.transform_filter("datum.mark == 'number'")
     discs = numbered.mark_point(filled=True, strokeWidth=2, clip=True).encode(
-        size=alt.condition("datum.here", alt.value(254), alt.value(154)),
-        stroke=alt.condition("datum.here", alt.value(INK), alt.value(None)),
+        size=_where("datum.here", alt.SizeValue, 254, 154),
+        stroke=_where("datum.here", alt.StrokeValue, INK, None),
     )
     numbers = numbered.mark_text(fontSize=9, fontWeight=700, clip=True).encode(
-        text="number:N", color=alt.value(SURFACE[0])
+        text=alt.Text("number:N"), color=alt.ColorValue(SURFACE[0])
     )
     near = alt.Chart().encode(x=x, y=y)
     names = [
@@ -180,9 +183,13 @@ def _name(rows: Any, align: str, strong: bool, halo: bool) -> Any:
             clip=True,
             **mark,
         )
-        .encode(text="name:N")
+        .encode(text=alt.Text("name:N"))
     )
-    return text if strong and not halo else text.encode(color=alt.value(SURFACE[0] if halo else INK))
+    return text if strong and not halo else text.encode(color=alt.ColorValue(SURFACE[0] if halo else INK))
+
+
+def _where(test: str, channel: Any, then: Any, otherwise: Any) -> Any:
+    return channel(otherwise, condition={"test": test, "value": then})
 
 
 def _reach(axis: str) -> Any:

@@ -130,7 +130,7 @@ def floor_note() -> Any:
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
-        .encode(x=alt.value("width"), y=alt.value(-4))
+        .encode(x=alt.XValue("width"), y=alt.YValue(-4))
     )
 
 
@@ -147,13 +147,15 @@ def _quoted(text: str) -> str:
 def rule(**encoding: Any) -> Any:
     """A thin line at a value, such as ``y=0``."""
     line = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=RULE_GREY, clip=True)
-    return line.encode(**{channel: alt.datum(value) for channel, value in encoding.items()})
+    return line.encode(
+        **{channel: getattr(alt, f"{channel.upper()}Datum")(value) for channel, value in encoding.items()}
+    )
 
 
 @cache
 def zero() -> Any:
     """Return a faint line at 0."""
-    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1).encode(y=alt.datum(0))
+    return alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1).encode(y=alt.YDatum(0))
 
 
 def cosine_colour(field: str = "cosine:Q") -> Any:

@@ -72,7 +72,7 @@ def _over_depth(own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject
             .encode(
                 x=x,
                 y=parts.value_axis("ci_low:Q"),
-                y2="ci_high:Q",
+                y2=alt.Y2("ci_high:Q"),
                 color=parts.color(styles),
                 opacity=parts.lit(0.16, 0.02),
             )
@@ -127,7 +127,7 @@ def _floor(of: parts.Subject, x: Any, y: Any) -> list[Any]:
         .transform_filter(f"isValid(datum.value) && datum.site !== '{FINAL}'")
     )
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
-        x=x, y=y, detail="model:N", opacity=parts.lit(0.9, 0.2)
+        x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2)
     )
     # one label, at the deepest point of one of the lines, left out where that is off the axis (the page's rows are
     # rounded, so its end needs a little room)
@@ -167,7 +167,7 @@ def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
     y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False, nice=True))
     color, dash, shape = parts.color(styles), parts.dash(styles), parts.shape(styles)
     base = alt.Chart().encode(x=x, color=color)
-    band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2="ci_high:Q")
+    band = base.mark_area(opacity=0.14).encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
     points = base.mark_point(filled=True, size=44, opacity=1).encode(
         y=y, shape=shape, tooltip=parts.tips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")

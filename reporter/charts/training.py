@@ -114,7 +114,7 @@ def _over_models(frame: pd.DataFrame, styles: Styles, x: Any) -> list[Any]:
         area = of_role.transform_aggregate(low="mean(ci_low)", high="mean(ci_high)", groupby=["step"])
         bands.append(
             area.mark_area(clip=True, color=own[0].light, opacity=0.14).encode(
-                x=x, y=parts.value_axis("low:Q"), y2="high:Q"
+                x=x, y=parts.value_axis("low:Q"), y2=alt.Y2("high:Q")
             )
         )
     return bands

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from reporter.geometry.correlation import Method, fisher_interval
 from reporter.store import Store
@@ -33,14 +33,13 @@ def correlate(feature: str, score: str, x: list[float], y: list[float]) -> Itera
 
     The interval is that of Fisher's z, none for fewer than four models; p is two-sided.
     """
-    from scipy import stats
+    n, methods = len(x), get_args(Method)
+    if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
+        yield from (Correlation(feature, score, method, None, None, None, None, n) for method in methods)
+        return
+    from scipy import stats  # takes a second, and most studies have too few models
 
-    n = len(x)
-    methods: tuple[tuple[Method, Any], ...] = (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
-    for method, function in methods:
-        if n < FEWEST_MODELS or len(set(x)) == 1 or len(set(y)) == 1:
-            yield Correlation(feature, score, method, None, None, None, None, n)
-            continue
+    for method, function in zip(methods, (stats.pearsonr, stats.spearmanr), strict=True):
         found = function(x, y)
         value = float(found.statistic)
         low, high = fisher_interval(value, n, method)

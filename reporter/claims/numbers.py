@@ -92,18 +92,17 @@ class Numbers:
     def __init__(self, store: Store, study: Study, statistics: Mapping[str, Statistic] | None = None) -> None:
         self.store, self.study = store, study
         self._statistics = statistics
-        self._models: Callable[[], list[dict[Any, Any]]] = cache(self._read_models)
+        self._models: Callable[[], list[dict[str, Any]]] = cache(self._read_models)
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
 
-    def _records(self, sql: str, **values: Any) -> list[dict[Any, Any]]:
+    def _records(self, sql: str, **values: Any) -> list[dict[str, Any]]:
         """Return the rows of a query, in which NULL is None."""
-        frame = self.store.frame(sql, {"study": self.study.study, **values})
-        return frame.astype(object).where(frame.notna(), None).to_dict("records")
+        return self.store.records(sql, {"study": self.study.study, **values})
 
-    def corpus_sizes(self) -> list[dict[Any, Any]]:
+    def corpus_sizes(self) -> list[dict[str, Any]]:
         """Return the columns corpus, words and texts of each corpus of the study that was read."""
         return self._records(
             "SELECT corpus, words, texts FROM corpora WHERE study = $study AND words > 0 AND texts > 0"
@@ -285,7 +284,7 @@ class Numbers:
                         return str(entry.get("reason"))
         return "it could not be computed"
 
-    def _read_models(self) -> list[dict[Any, Any]]:
+    def _read_models(self) -> list[dict[str, Any]]:
         return self._records("SELECT * FROM models WHERE study = $study ORDER BY model, step NULLS FIRST")
 
     def _read_roles(self) -> dict[str, str]:

@@ -129,7 +129,7 @@ def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
         chosen.append((catalogue()[choice.name], choice.options))
     of = Pass(_checkpoint(), texts, len(model.states.text), SinkSpec(), ("final",), asked.seed)
     passes = Passes(folder, RunSpec().batch_tokens, True, Progress(io.StringIO()))
-    result = passes.measured(of, wanted_by(chosen), lambda: model)
+    result = passes.measured(of, wanted_by((*one, (asked.view,)) for one in chosen), lambda: model)
     rows: dict[str, list[dict[str, Any]]] = {"layer_metrics": []}
     for metric, options in chosen:
         key = CellName(_NAME, FINAL, _NAME, metric.name)

@@ -265,7 +265,7 @@ def matrix_entropy(x: States, form: str = "centred") -> float:
     if form not in FORMS:
         raise ValueError(f"form is {form!r}; it is one of {', '.join(FORMS)}")
     of = states(x, FEWEST)
-    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)]
+    found = entropies_of(of, [np.arange(len(of))], [np.ones((1, len(of)), dtype=bool)])[0, 0, FORMS.index(form)].item()
     if np.isnan(found):
         raise ValueError("all states are equal")
     return float(found)
@@ -334,7 +334,7 @@ def nearest_neighbours(x: States, k: int = 1) -> tuple[Floats, Ints]:
     if k < 1:
         raise ValueError(f"k is {k}; it is 1 or more")
     found = nearest(states(x, fewest=k + 1), k, listed=k)
-    return found.distances, found.places
+    return found.distances.cpu().numpy(), found.places.cpu().numpy()
 
 
 def principal_components(x: States, most: int = 2) -> Floats:
@@ -355,7 +355,9 @@ def principal_components(x: States, most: int = 2) -> Floats:
 
 
 def _log_ratios(x: States) -> Floats:
-    found = dimension.log_ratios(states(x))
+    from reporter.geometry.ratios import log_ratios
+
+    found = log_ratios(states(x))
     if len(found) < dimension.FEWEST:
         raise ValueError(f"{len(found)} distinct states that have neighbours; dimension needs {dimension.FEWEST}")
     return found

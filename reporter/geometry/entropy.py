@@ -2,111 +2,238 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Ints
 from reporter.geometry.spectra import EQUAL
+from reporter.threads import spread
 
 FEWEST = 3  # states: the centred Gram matrix of two has one eigenvalue, and no entropy whatever they are
 FORMS = ("centred", "raw", "unit")
 """Which matrix the entropy is of: of the states minus their mean; of the states as they are; of the states minus their
 mean, each scaled to length 1, with the negative products taken as 0."""
 
+_NUMBERS = 2**20  # float64 numbers of the states of a bunch: on a processor more would leave its cache
+_FULL = 0.8  # of the work on padded matrices must be on what is no padding; on an accelerator a tenth will do
 
-def entropies_of(states: torch.Tensor, rows: list[Ints], views: list[NDArray[np.bool_]]) -> Floats:
+
+@dataclass(frozen=True, eq=False)
+class Bunch:
+    """Texts of about one length, padded to the longest, and the sets of their rows whose entropies are wanted.
+
+    A set is a text in a view; a view that leaves a text the same rows as an earlier one shares its set, and one that
+    leaves it fewer than ``FEWEST`` has none.
+
+    Args:
+        texts: which of all texts, shape (b,).
+        rows: of the states, shape (b, longest).
+        shared: which of them every view keeps, or any where that is none, shape (b, longest), in float64.
+        of_set: the text of each set, shape (S,).
+        kept: which of its text's rows a set holds, shape (S, longest), in float64.
+        few, many: sets of no more rows than dimensions, and of more.
+        sets: the set of each text in each view, −1 for none, shape (b, V).
+    """
+
+    texts: torch.Tensor
+    rows: torch.Tensor
+    shared: torch.Tensor
+    of_set: torch.Tensor
+    kept: torch.Tensor
+    few: torch.Tensor
+    many: torch.Tensor
+    sets: torch.Tensor
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in the matrices of its sets, at most."""
+        return len(FORMS) * self.kept.numel() * self.kept.shape[1]
+
+
+def bunches(rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device) -> list[Bunch]:
+    """Return texts in bunches of about equal length, so that little of the work is on padding.
+
+    Args:
+        rows: of each text.
+        views: which of a text's rows belong to each view, shape (V, rows).
+        d: dimensions.
+        device: where the states are.
+    """
+    lengths = np.array([len(of_text) for of_text in rows], dtype=np.int64)
+    order = np.argsort(lengths, kind="stable")
+    full = _FULL if device.type == "cpu" else _FULL / 8
+    found, start = [], 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order):
+            work = np.minimum(lengths[order[start : stop + 1]], d).astype(np.float64) ** 3
+            if work.sum() < full * len(work) * work[-1] or len(work) * lengths[order[stop]] * d > _NUMBERS:
+                break
+            stop += 1
+        found.append(_bunch(order[start:stop], rows, views, d, device))
+        start = stop
+    return found
+
+
+def _bunch(
+    texts: Ints, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, device: torch.device
+) -> Bunch:
+    longest = len(rows[texts[-1]])
+    at = np.zeros((len(texts), longest), dtype=np.int64)
+    kept = np.zeros((len(texts), len(views[texts[0]]), longest), dtype=bool)
+    for i, text in enumerate(texts):
+        at[i, : len(rows[text])], kept[i, :, : len(rows[text])] = rows[text], views[text]
+    first = (kept[:, :, None] == kept[:, None]).all(axis=3).argmax(axis=2)
+    measured = (first == np.arange(kept.shape[1])) & (kept.sum(axis=2) >= FEWEST)
+    of_set, view = np.nonzero(measured)
+    sets = np.full(measured.shape, -1)
+    sets[of_set, view] = np.arange(len(of_set))
+    sets = np.take_along_axis(sets, first, axis=1)
+    masks = kept[of_set, view]
+    long = np.asarray(masks.sum(axis=1) > d)
+    every: NDArray[np.bool_] = np.logical_and.reduce(kept, axis=1)
+    none = ~np.logical_or.reduce(every, axis=1, keepdims=True)
+    shared = every | none & np.logical_or.reduce(kept, axis=1)
+
+    def there(array: NDArray[Any]) -> torch.Tensor:
+        return torch.as_tensor(array, device=device)
+
+    return Bunch(
+        there(texts),
+        there(at),
+        there(shared.astype(np.float64)),
+        there(of_set),
+        there(masks.astype(np.float64)),
+        there(np.flatnonzero(~long)),
+        there(np.flatnonzero(long)),
+        there(sets),
+    )
+
+
+def entropies_of(states: torch.Tensor, rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]]) -> torch.Tensor:
     """Return the entropy of each text in each view and form, NaN where it has none, shape (texts, V, F).
-
-    Texts are padded with zero rows, which add nothing but zero eigenvalues. Everything is in float64: in float32 a sink
-    in a text would leave the other eigenvalues to rounding. One Gram matrix serves all views of a text: each view's
-    part of it is centred by itself.
 
     Args:
         states: shape (tokens, d).
         rows: of each text.
         views: which of a text's rows belong to each view, shape (V, rows).
     """
-    longest = max(map(len, rows))
-    at, kept = np.zeros((len(rows), longest), dtype=np.int64), np.zeros((len(rows), views[0].shape[0], longest))
-    for i, (of_text, of_views) in enumerate(zip(rows, views, strict=True)):
-        at[i, : len(of_text)], kept[i, :, : len(of_text)] = of_text, of_views
-    # A view that leaves a text the same tokens as an earlier one is measured once; too few tokens are not at all.
-    first = (kept[:, :, None] == kept[:, None]).all(axis=3).argmax(axis=2)
-    text, view = np.nonzero((first == np.arange(kept.shape[1])) & (kept.sum(axis=2) >= FEWEST))
-    found = np.full((*first.shape, len(FORMS)), np.nan)
-    if len(text):
-        x = states[torch.as_tensor(at, device=states.device)].double()
-        of_set, mask = (torch.as_tensor(array, device=x.device) for array in (text, kept[text, view]))
-        squares = (x.square().sum(dim=2)[of_set] * mask).sum(dim=1)
-        raw = _gram(x, of_set, mask) if longest <= x.shape[2] else _product(x[of_set] * mask[:, :, None])
-        # Near the mean of all views: what centring takes off the Gram matrix later is small then.
-        inside = torch.as_tensor(kept.max(axis=1), device=x.device)[:, :, None]
-        x -= (x * inside).sum(dim=1, keepdim=True) / inside.sum(dim=1, keepdim=True).clamp(min=1)
-        if longest <= x.shape[2]:
-            centred = _centred(_gram(x, of_set, mask), mask)
-            unit = _entropies(_unit(centred))
-        else:
-            centres = _rows_about_mean(x[of_set], mask)
-            centred = _product(centres)
-            unit = _of_unit_rows(centres, mask.sum(dim=1))
-        forms = torch.stack([_entropies(centred), _entropies(raw), unit], dim=1)
-        varies = centred.diagonal(dim1=1, dim2=2).sum(dim=1) > EQUAL * squares
-        found[text, view] = forms.where(varies[:, None], torch.nan).cpu().numpy()
-    return np.take_along_axis(found, first[:, :, None], axis=1)
+    parts = bunches(rows, views, states.shape[1], states.device)
+    found = torch.empty(len(rows), len(views[0]), len(FORMS), dtype=torch.float64, device=states.device)
+    for bunch, entropies in zip(parts, spread(partial(entropies_in, states), parts), strict=True):
+        found[bunch.texts] = entropies
+    return found
 
 
-def _gram(x: torch.Tensor, text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return x_i·x_j over the rows that a mask keeps, shape (sets, tokens, tokens)."""
-    return (x @ x.mT)[text] * mask[:, :, None] * mask[:, None]
+def entropies_in(states: torch.Tensor, bunch: Bunch) -> torch.Tensor:
+    """Return the entropies of a bunch of texts, shape (b, V, F); see ``entropies_of``."""
+    return of_views(entropies_from(matrices(states, bunch)), bunch)
 
 
-def _centred(gram: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return (x_i − m)·(x_j − m) over the rows that a mask keeps, m their mean, shape (sets, tokens, tokens)."""
-    count = mask.sum(dim=1)[:, None]
-    means = gram.sum(dim=1) / count
-    offset = means.sum(dim=1, keepdim=True) / count / 2
-    means = (means - offset) * mask
-    return gram - (means[:, :, None] + means[:, None]) * mask[:, :, None] * mask[:, None]
+def of_views(entropies: torch.Tensor, bunch: Bunch) -> torch.Tensor:
+    """Return for each text and view what its set has, NaN where there is none, shape (b, V, F)."""
+    none = entropies.new_full((1, len(FORMS)), torch.nan)
+    return torch.cat([entropies, none])[bunch.sets]
 
 
-def _rows_about_mean(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return x − m for the rows that a mask keeps, m their mean, and zero for the others."""
-    kept = mask[:, :, None]
-    x = x * kept
-    return (x - x.sum(dim=1, keepdim=True) / kept.sum(dim=1, keepdim=True)) * kept
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """The matrices whose eigenvalues are wanted, of S sets.
+
+    Args:
+        forms: shape (F, S, m, m), in the order of ``FORMS``.
+        varies: whether the states of a set differ, shape (S,).
+    """
+
+    forms: torch.Tensor
+    varies: torch.Tensor
 
 
-def _product(rows: torch.Tensor) -> torch.Tensor:
-    """Return Σ x xᵀ over the rows of each set, which has the eigenvalues of their Gram matrix but zeros."""
-    return rows.mT @ rows
+def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
+    """Return the matrices of a bunch of texts, in float64: in float32 a sink would leave the rest to rounding.
+
+    One Gram matrix serves all views of a text and all forms. It is of the states minus the mean of those that all views
+    share (no sinks), which leaves little to take off where a view is centred by itself; the mean comes back for the raw
+    form. Texts of more rows than dimensions have matrices of dimensions, whose eigenvalues are the same but for zeros.
+
+    Args:
+        states: shape (tokens, d).
+        bunch: the texts.
+    """
+    x = states[bunch.rows].double()
+    shared, kept = bunch.shared[:, None], bunch.kept
+    centre = shared @ x / shared.sum(dim=2, keepdim=True).clamp(min=1)
+    x -= centre
+    mean, count = centre[bunch.of_set], kept.sum(dim=1)[:, None, None]
+    if x.shape[1] <= x.shape[2]:
+        kept = kept[:, :, None]
+        gram = (x @ x.mT)[bunch.of_set].mul_(kept).mul_(kept.mT)
+        forms = gram.new_empty(len(FORMS), *gram.shape)
+        along = (x @ centre.mT)[bunch.of_set] + mean.square().sum(dim=2, keepdim=True) / 2
+        _add_to_both(gram, along * kept, kept, out=forms[1])
+        own = gram.sum(dim=2, keepdim=True) / count
+        _add_to_both(gram, (own.sum(dim=1, keepdim=True) / count / 2 - own) * kept, kept, out=forms[0])
+        _unit_of(forms[0], out=forms[2])
+    else:
+        rows = x[bunch.of_set] * kept[:, :, None]
+        own = rows.sum(dim=1, keepdim=True) / count
+        rows = (rows - own) * kept[:, :, None]
+        centred = rows.mT @ rows
+        raw = centred + (own + mean).mT @ (own + mean) * count
+        forms = torch.stack([centred, raw, _of_unit_rows(rows, bunch)])
+    variance, squares = forms[:2].diagonal(dim1=2, dim2=3).sum(dim=2)
+    return Matrices(forms, variance > EQUAL * squares)
 
 
-def _unit(gram: torch.Tensor) -> torch.Tensor:
+def _add_to_both(gram: torch.Tensor, by: torch.Tensor, kept: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Return g_ij + b_i + b_j within the rows that a mask keeps, and zero elsewhere.
+
+    Args:
+        gram: shape (sets, rows, rows), zero outside the mask.
+        by: shape (sets, rows, 1), zero outside the mask.
+        kept: the mask, shape (sets, rows, 1).
+        out: where it goes.
+    """
+    return torch.baddbmm(gram, torch.cat([by, kept], dim=2), torch.cat([kept, by], dim=2).mT, out=out)
+
+
+def _unit_of(gram: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Return the Gram matrix of the rows scaled to length 1, negative entries as 0; a row that is zero stays so."""
     squares = gram.diagonal(dim1=1, dim2=2)
-    inverse = squares.rsqrt().where(squares > EQUAL * squares.sum(dim=1, keepdim=True), 0.0)
-    return (gram * inverse[:, :, None] * inverse[:, None]).clamp(min=0)
+    inverse = squares.rsqrt().where(squares > EQUAL * squares.sum(dim=1, keepdim=True), 0.0)[:, :, None]
+    return torch.mul(gram, inverse, out=out).mul_(inverse.mT).clamp_(min=0)
 
 
-def _of_unit_rows(rows: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """Return the entropy of the third form where some texts have more tokens than dimensions, shape (sets,).
+def _of_unit_rows(rows: torch.Tensor, bunch: Bunch) -> torch.Tensor:
+    """Return the matrices of the third form where some texts have more rows than dimensions.
 
-    Once negative products are taken as 0 it matters which products: as the source does, those of tokens where there are
-    no more tokens than dimensions, else those of dimensions.
+    Once negative products are taken as 0 it matters which products: as the source does, those of rows where there are
+    no more rows than dimensions, else those of dimensions. The smaller ones are padded with zeros.
     """
-    found = torch.empty(len(rows), dtype=rows.dtype, device=rows.device)
-    long = count > rows.shape[2]
-    found[~long] = _entropies(_unit(rows[~long] @ rows[~long].mT))
-    lengths = rows[long].norm(dim=2, keepdim=True)
-    units = rows[long] / lengths.where(lengths > 0, 1.0)
-    found[long] = _entropies(_product(units).clamp(min=0))
+    d = rows.shape[2]
+    found = rows.new_zeros(len(rows), d, d)
+    many, few = rows[bunch.many], rows[bunch.few]
+    lengths = many.norm(dim=2, keepdim=True)
+    units = many / lengths.where(lengths > 0, 1.0)
+    found[bunch.many] = (units.mT @ units).clamp(min=0)
+    first = bunch.kept[bunch.few].argsort(dim=1, descending=True, stable=True)[:, :d]
+    few = few.gather(1, first[:, :, None].expand(-1, -1, d))
+    found[bunch.few] = _unit_of(few @ few.mT)
     return found
 
 
-def _entropies(matrices: torch.Tensor) -> torch.Tensor:
-    """Return −Σ p log p, p = λ/Σλ over the positive eigenvalues of each matrix, shape (sets,)."""
-    eigenvalues = torch.linalg.eigvalsh(matrices).clamp(min=0)
-    p = eigenvalues / eigenvalues.sum(dim=1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
-    found: torch.Tensor = torch.special.entr(p).sum(dim=1).clamp(min=0)
-    return found
+def entropies_from(found: Matrices) -> torch.Tensor:
+    """Return −Σ p log p, p = λ/Σλ over the positive eigenvalues of each matrix, shape (S, F); NaN for equal states."""
+    if not len(found.varies):
+        return found.forms.new_zeros(0, len(FORMS))
+    eigenvalues = torch.linalg.eigvalsh(found.forms).clamp(min=0)
+    p = eigenvalues / eigenvalues.sum(dim=2, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    entropies = torch.special.entr(p).sum(dim=2).clamp(min=0)
+    of_sets: torch.Tensor = entropies.where(found.varies, torch.nan).T
+    return of_sets

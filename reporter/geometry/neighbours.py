@@ -1,11 +1,13 @@
 """Nearest neighbours, exact, at the price of a float32 matrix product: see :mod:`reporter.geometry.rows`.
 
-Which other rows are nearest to each row, and how far away (:func:`nearest`); which vectors of a table are nearest to a
-state, and how many are nearer than its own (:func:`compare`). Memory: a block of products.
+Which other rows are nearest to each row, and how far away (:func:`nearest`), also among several groups of rows at the
+price of one search (:func:`nearest_within`); which vectors of a table are nearest to a state, and how many are nearer
+than its own (:func:`compare`). Memory: a block of products.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -26,101 +28,193 @@ _GATHERED = 2**22  # numbers in float64 that are gathered at once
 # --- The nearest other rows of each row ---
 
 _SPARE = 6  # candidates beyond the k wanted, so that float32 rounding has to swap more than six to matter
-_FAR = 1e-3  # of d²: how far float32 may be off before the further ranks are ordered in float64
+_ROUNDINGS = 16  # units of rounding that a product of two rows may be off
+_FAR = 1e-3  # of d²: how far float32 may be off before a product in float64 decides the further ranks
 _BLOCK = 1024  # rows of the distance matrix held at once
 _TOGETHER = 64  # rows whose differences are held at once: they stay in the processor's cache
+_TOGETHER_ON_DEVICE = 1024  # the same on an accelerator, which would rather have few large steps
+_LEFT_OUT = 1.5  # times the rows that a group lacks on average are listed besides; where more lack, a row is done again
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Rows and their nearest other rows.
+    """Some rows and their nearest other rows among them, on the rows' device.
 
     Args:
-        distances: to the k nearest and to the further ones that were asked for, shape (n, k + further).
-        places: of the nearest other rows, nearest first, shape (n, listed).
-        listed: their distances: exact for the first few, beyond them as float32 has them, shape (n, listed).
+        rows: which rows they are, ascending, shape (m,).
+        distances: to the k nearest and to the further ones that were asked for, in float64, shape (m, k + further).
+        places: which rows are the nearest, nearest first, shape (m, listed).
+        listed: their distances: exact for the first few, beyond them as float32 has them, shape (m, listed).
     """
 
-    distances: Floats
-    places: Ints
-    listed: Floats
+    rows: Tensor
+    distances: Tensor
+    places: Tensor
+    listed: Tensor
 
 
 def nearest(x: Tensor | NDArray[np.floating], k: int, further: Sequence[int] = (), listed: int = 0) -> Neighbours:
-    """Return the nearest other rows of each row and their Euclidean distances.
+    """Return the nearest other rows of each row and their Euclidean distances: :func:`nearest_within`, of all rows."""
+    return nearest_within(x, [None], k, further, listed)[0]
+
+
+def nearest_within(
+    x: Tensor | NDArray[np.floating],
+    groups: Sequence[Tensor | None],
+    k: int,
+    further: Sequence[int] = (),
+    listed: int = 0,
+) -> list[Neighbours]:
+    """Return for each group of rows the nearest other rows of the same group, from one search among all rows.
 
     Candidates come from ‖a‖² + ‖b‖² − 2a·b in float32 on centred rows; their distances are then taken in float64
-    from the differences. A row whose candidates float32 could have missed is done again in float64.
+    from the differences. A row whose candidates float32 could have missed is done again with products in float64, and
+    what these leave open is decided by the differences alone. What a row's candidates hold of other groups is passed
+    over; where too few are left, the row is searched again among its own group.
 
-    The k nearest are exact. A further one is the float64 distance of a row that float32 puts at that rank: ranks that
-    differ by less than rounding may be swapped, and where that could move the distance by more than 0.05 % the row is
-    done again in float64.
+    The k nearest are exact. A further one is the float64 distance of a row that the product puts at that rank: ranks
+    that differ by less than rounding may be swapped, and where that could move the distance by more than 0.05 % the
+    row is done again as above.
 
     Args:
-        x: shape (n, d), n > k.
+        x: shape (n, d).
+        groups: rows of each, ascending, more than k of them, shape (m,); None: all. A row may be in several.
         k: neighbours.
-        further: ranks beyond k, ascending, below n; 1 is the nearest.
+        further: ranks beyond k, ascending; those that a group is too small for are left out; 1 is the nearest.
         listed: how many neighbours to name, if there are as many.
     """
     n = len(x)
     exact = wide(x) if isinstance(x, Tensor) else torch.from_numpy(np.asarray(x, dtype=np.float64))
     exact = exact - exact.mean(dim=0)
-    device, eps = exact.device, float(np.finfo(np.float32).eps)
-    rough = exact.float()
-    squares, exact_squares = rough.square().sum(dim=1), exact.square().sum(dim=1)
-    wanted = min(k + _SPARE, n - 1)
-    listed = min(listed, n - 1)
-    most = max(wanted, listed, *further)
-    at = torch.tensor(further, dtype=torch.int64, device=device) - 1
-    result = exact.new_empty(n, k + len(further))
-    places = torch.empty(n, listed, dtype=torch.int64, device=device)
-    listed_distances = exact.new_empty(n, listed)
-    product = rough.new_empty(min(_BLOCK, n), n)
-    for start in range(0, n, _BLOCK):
-        rows = torch.arange(start, min(start + _BLOCK, n), device=device)
-        own_column = torch.arange(len(rows), device=device)
+    every = torch.arange(n, device=exact.device)
+    among = [_Group(exact, every if rows is None else rows, k, further, listed) for rows in groups]
+    most = max((group.most for group in among), default=0)
+    lacking = max((1 - len(group.rows) / n for group in among), default=0.0)
+    count = min(n - 1, most + (math.ceil(_LEFT_OUT * most * lacking) + _SPARE if lacking else 0))
+    _search(exact.float(), every, among, count)
+    _search(exact, torch.stack([group.doubtful for group in among]).any(dim=0).nonzero()[:, 0], among, count)
+    return [group.found() for group in among]
+
+
+def _search(x: Tensor, rows: Tensor, among: Sequence[_Group], count: int) -> None:
+    """Show each group the ``count`` nearest of some rows, ascending, among all rows x, in the precision of x."""
+    squares = x.square().sum(dim=1)
+    products = x.new_empty(min(_BLOCK, len(rows)), len(x))
+    for block in _blocks(rows):
         # ‖row‖² is the same for all its candidates: it is left out here and added to the few that remain.
-        d2 = torch.addmm(squares, rough[rows], rough.T, alpha=-2, out=product[: len(rows)])
-        d2[own_column, rows] = torch.inf
-        far, candidates = smallest(d2, most)
-        columns = torch.cat([candidates[:, :wanted], candidates[:, at]], dim=1)
-        found = _squares_of_differences(exact, rows, columns)
+        d2 = torch.addmm(squares, x[block], x.T, alpha=-2, out=products[: len(block)])
+        d2.scatter_(1, block[:, None], torch.inf)
+        far, candidates = smallest(d2, count)
+        for group in among:
+            group.see(block, squares, d2, far, candidates)
+
+
+class _Group:
+    """Collects the neighbours of some rows among themselves, block by block.
+
+    Args:
+        exact: all rows, centred, in float64, (n, d).
+        rows: of this group, (m,).
+        k: neighbours.
+        further: ranks beyond k.
+        listed: how many neighbours to name.
+    """
+
+    def __init__(self, exact: Tensor, rows: Tensor, k: int, further: Sequence[int], listed: int) -> None:
+        n, m, device = len(exact), len(rows), exact.device
+        self.rows, self._exact, self._k, self._every = rows, exact, k, m == n
+        self._wanted, self._listed = min(k + _SPARE, m - 1), min(listed, m - 1)
+        ranks = [rank for rank in further if rank < m]
+        self.most = max(self._wanted, self._listed, *ranks, 0)
+        self._at = torch.tensor(ranks, dtype=torch.int64, device=device) - 1
+        self._place = torch.empty(n, dtype=torch.int64, device=device)
+        self._place[rows] = torch.arange(m, device=device)
+        self._inside = torch.zeros(n, dtype=torch.bool, device=device)
+        self._inside[rows] = True
+        self.doubtful = self._inside.clone()
+        """Rows of the group that have not been found with certainty, of all rows, (n,)."""
+        self._distances = exact.new_empty(m, k + len(ranks))
+        self._places = torch.empty(m, self._listed, dtype=torch.int64, device=device)
+        self._of_listed = exact.new_empty(m, self._listed)
+
+    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> None:
+        """Take in a block of rows, those of it that were not found with certainty before.
+
+        Args:
+            rows: which, (b,).
+            squares: squared norms of all rows, (n,).
+            d2: squared distances to all rows, without the own norm, (b, n).
+            far: the smallest of them, ascending, (b, count).
+            candidates: whose they are.
+        """
+        here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
+        rows = rows[here]
+        if not len(rows):
+            return
+        far, candidates = far[here], candidates[here]
+        if self._every:
+            far, candidates = far[:, : self.most], candidates[:, : self.most]
+        else:
+            far, candidates = self._own(here, d2, far, candidates)
+        columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
+        found = _squares_of_differences(self._exact, rows, columns)
         closest = found[:, :wanted].sort(dim=1)
-        found = torch.cat([closest.values[:, :k], found[:, wanted:]], dim=1)
-        result[rows] = found
-        if listed:
+        found = torch.cat([closest.values[:, : self._k], found[:, wanted:]], dim=1)
+        at, own = self._place[rows], squares[rows].double()[:, None]
+        self._distances[at] = found
+        if self._listed:
             order = torch.cat([candidates[:, :wanted].gather(1, closest.indices), candidates[:, wanted:]], dim=1)
-            rough_d2 = (far[:, wanted:].double() + squares[rows, None].double()).clamp(min=0)
-            places[rows] = order[:, :listed]
-            listed_distances[rows] = torch.cat([closest.values, rough_d2], dim=1)[:, :listed]
+            beyond = (far[:, wanted:].double() + own).clamp(min=0)
+            self._places[at] = order[:, : self._listed]
+            self._of_listed[at] = torch.cat([closest.values, beyond], dim=1)[:, : self._listed]
         # A row b that is no candidate has rough d² ≥ a := the last candidate's. If ‖b‖ ≥ 2·max(‖row‖, √a) its true
         # distance is at least √a; else rounding took off no more than this tolerance.
-        own = squares[rows].double()
-        last = far[:, wanted - 1].double() + own
-        tolerance = 16 * eps * (own + 4 * torch.maximum(own, last))
-        doubtful = (found[:, k - 1] > last - tolerance) & (wanted < n - 1)
-        if further:
-            last = far[:, at].double() + own[:, None]
-            tolerance = 16 * eps * (own[:, None] + 4 * torch.maximum(own[:, None], last))
-            doubtful |= (tolerance > _FAR * last).any(dim=1)
-        again = rows[doubtful]
-        if len(again):
-            d2 = torch.addmm(exact_squares, exact[again], exact.T, alpha=-2)
-            d2[torch.arange(len(again), device=device), again] = torch.inf
-            candidates = smallest(d2, min(most + _SPARE, n - 1))[1]
-            found = _squares_of_differences(exact, again, candidates).sort(dim=1).values
-            result[again] = torch.cat([found[:, :k], found[:, at]], dim=1)
-    return Neighbours(*(part.cpu().numpy() for part in (result.sqrt(), places, listed_distances.sqrt())))
+        last = torch.cat([far[:, wanted - 1 : wanted], far[:, self._at]], dim=1).double() + own
+        tolerance = _ROUNDINGS * torch.finfo(d2.dtype).eps * (own + 4 * torch.maximum(own, last))
+        doubtful = (tolerance > _FAR * last)[:, 1:].any(dim=1)
+        if wanted < len(self.rows) - 1:
+            doubtful |= found[:, self._k - 1] > (last - tolerance)[:, 0]
+        self.doubtful[rows] = doubtful
+
+    def _own(self, here: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the nearest candidates that are in this group, of its rows, which lie ``here`` in the block."""
+        inside = self._inside[candidates]
+        rank = inside.cumsum(dim=1)
+        # Those inside move up to their rank among themselves, all others to a last column that is cut off.
+        to = torch.where(inside & (rank <= self.most), rank - 1, self.most)
+        near = far.new_empty(len(far), self.most + 1).scatter_(1, to, far)[:, :-1]
+        which = candidates.new_empty(len(far), self.most + 1).scatter_(1, to, candidates)[:, :-1]
+        short = (rank[:, -1] < self.most).nonzero()[:, 0]
+        if len(short):
+            values, at = smallest(d2[here[short]][:, self.rows], self.most)
+            near[short], which[short] = values, self.rows[at]
+        return near, which
+
+    def found(self) -> Neighbours:
+        """Return what was found; the differences of rows that float64 products leave in doubt decide."""
+        for rows in _blocks(self.doubtful.nonzero()[:, 0]):
+            x, at = self._exact[self.rows], self._place[rows]
+            d2 = torch.addmm(x.square().sum(dim=1), self._exact[rows], x.T, alpha=-2)
+            d2.scatter_(1, at[:, None], torch.inf)
+            most = min(max(self._wanted, *(self._at + 1).tolist(), 0) + _SPARE, len(x) - 1)
+            found = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
+            self._distances[at] = torch.cat([found[:, : self._k], found[:, self._at]], dim=1)
+        return Neighbours(self.rows, self._distances.sqrt_(), self._places, self._of_listed.sqrt_())
+
+
+def _blocks(rows: Tensor) -> Iterator[Tensor]:
+    return (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
 
 
 def _squares_of_differences(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """Return ‖x_row − x_column‖² for the columns of each row, in float64, shape (rows, columns)."""
     found = x.new_empty(columns.shape)
-    for start in range(0, len(rows), _TOGETHER):
-        part = slice(start, start + _TOGETHER)
-        differences = x[columns[part]]
+    together = _TOGETHER if x.device.type == "cpu" else _TOGETHER_ON_DEVICE
+    for start in range(0, len(rows), together):
+        part = slice(start, start + together)
+        differences = x.index_select(0, columns[part].flatten()).view(*columns[part].shape, x.shape[1])
         differences -= x[rows[part], None]
-        found[part] = torch.linalg.vector_norm(differences, dim=2).square()
+        found[part] = torch.linalg.vector_norm(differences, dim=2).square_()
     return found
 
 
@@ -171,7 +265,7 @@ def compare(
     ranks: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     found: dict[Nearness, list[Ints]] = {measure: [] for measure in measures}
     for start in range(0, len(states), STATES):
-        group = _Group(states[start : start + STATES], own[start : start + STATES], vectors, nearest)
+        group = _States(states[start : start + STATES], own[start : start + STATES], vectors, nearest)
         searches = {measure: _Search(group, measure) for measure in measures}
         for first in range(0, len(vectors), VECTORS):
             block, norms = vectors.block(first, first + VECTORS)
@@ -209,7 +303,7 @@ def against(states: Tensor, ids: Ints, vectors: Rows) -> tuple[Floats, Floats]:
     return cosines, distances
 
 
-class _Group:
+class _States:
     """Some states, in both precisions, with their own vectors."""
 
     def __init__(self, states: Tensor, own: Ints, vectors: Rows, nearest: int) -> None:
@@ -228,7 +322,7 @@ class _Search:
     same for all vectors: the larger, the nearer.
     """
 
-    def __init__(self, group: _Group, measure: Nearness) -> None:
+    def __init__(self, group: _States, measure: Nearness) -> None:
         self._group, self._measure = group, measure
         every = torch.arange(group.size, device=group.wide.device)
         self._score, self._unit = self._exact(every, group.own)

@@ -123,7 +123,7 @@ def _top_share(n: int, total: Floats, gram: Floats) -> float | None:
 
 
 def _states(sample: Selection, rows: NDArray[np.int64], place: Place) -> Floats:
-    return sample.states(place)[rows].astype(np.float64)
+    return sample.states(place).double().cpu().numpy()[rows]
 
 
 def _units(x: Floats) -> Floats:

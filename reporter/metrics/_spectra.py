@@ -56,7 +56,7 @@ def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
         kept = spectrum > ZERO * spectrum.sum()
         spectrum, vectors = spectrum[kept], vectors[:, kept]
         sample = sampled(seen)
-        x = sample.states(place).astype(np.float64) - seen.moments(place).mean
+        x = sample.states(place).double().cpu().numpy() - seen.moments(place).mean
         numbers = gradients(spectrum, min(seen.width(place), n - 1))
         by = np.stack(list(numbers.values()), axis=1)
         influences = np.square(x @ vectors) @ by - spectrum @ by

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.components import largest_components
 from reporter.geometry.intervals import Error, cosine_influence, error_over_texts, interval
@@ -131,6 +132,7 @@ class AnisotropyOptions(SampleOptions):
     options=AnisotropyOptions,
     version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 20.0),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.
@@ -199,7 +201,7 @@ def _error_of_all(seen: Observed, place: Place, moments: LayerMoments) -> Error 
     if moments.units < 2:
         return None
     sample = sampled(seen)
-    x = sample.states(place).astype(np.float64)
+    x = sample.states(place).double().cpu().numpy()
     norms = np.sqrt(np.square(x).sum(axis=1))
     units, mean = x * _reciprocal(norms, norms > 0)[:, None], moments.unit_sum / moments.units
     return error_over_texts(cosine_influence(units, mean), texts_of(sample), moments.n, seen.texts)
@@ -229,7 +231,7 @@ class _Sampled:
 def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampled:
     sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
     batches = options.split(len(sample))
-    states = sample.states(place).astype(np.float64)
+    states = sample.states(place).double().cpu().numpy()
     found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
     shares = [share for share, _ in found]
     texts, error = texts_of(sample), None

@@ -216,4 +216,4 @@ def gaussian_entropies(n: int, d: int, seed: int) -> tuple[float, ...]:
     x = torch.from_numpy(np.random.default_rng([seed, n, d]).standard_normal((draws * n, d)))
     texts = list(np.arange(draws * n).reshape(draws, n))
     found = entropies_of(x, texts, [np.ones((1, n), dtype=bool)] * draws)[:, 0]
-    return tuple(found.mean(axis=0).tolist())
+    return tuple(found.mean(dim=0).tolist())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Query, corpora, curves
+from reporter.effort import searching
+from reporter.forward.halves import FEW_HALVES
 from reporter.geometry import noise
 from reporter.geometry.dimension import (
     EQUAL,
@@ -18,12 +21,9 @@ from reporter.geometry.dimension import (
     NAMES,
     PUBLISHED,
     SCALES,
-    Batch,
-    batch_of,
     estimate,
     gride_of,
     kept_of,
-    log_ratios,
     twonn_ml_of,
     twonn_of,
 )
@@ -32,8 +32,12 @@ from reporter.metrics._growth import DENSER, per_doubling
 from reporter.metrics._sources import DENTI, FACCO, SHAPE_OF_LEARNING
 from reporter.metrics.base import SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reporter.geometry.ratios import Batch
     from reporter.observables.observed import Observed, Place
     from reporter.observables.token_sample import Selection
 
@@ -45,9 +49,9 @@ _RELATIVE = (
     "with the floor and with other models at the same n, not with the width."
 )
 _DISTINCT = (
-    "states are drawn without duplicates, a duplicate being decided by what the model saw: the same prefix of "
-    "token ids (decoder), the same text and position (encoder), at layer 0 the same token id (and position where "
-    "position vectors are added)"
+    "`sample` times `batches` tokens are drawn uniformly from the view and duplicates among them left out but for the "
+    "first, a duplicate being decided by what the model saw: the same prefix of token ids (decoder), the same text and "
+    "position (encoder), at layer 0 the same token id (and position where position vectors are added)"
 )
 
 _COVERED = {  # least and most in tests/intervals/README.md
@@ -136,12 +140,13 @@ STATISTICS = (
     Statistic(
         "duplicates",
         "share of duplicates",
-        "1 − (distinct states) / (tokens) in the sample, " + _DISTINCT.partition(", ")[2],
+        "1 − (distinct states) / (tokens) in the sample, a duplicate" + _DISTINCT.partition("a duplicate")[2],
         (FACCO,),
         bounds=(0, 1),
         smallest=0.01,
         grows=per_doubling("0 to +0.07", "0 to 7", "at layer 0, where tokens of the same kind repeat"),
-        trap="Above one half the dimension is not computed.",
+        trap="Above one half the dimension is not computed. Of the drawn tokens, not of the corpus: the "
+        "smaller a part of it is drawn, the fewer of them repeat.",
     ),
     *(
         Statistic(
@@ -169,7 +174,7 @@ _TOO_FEW = f"fewer than {FEWEST} distinct states"
 
 
 class DimensionOptions(SampleOptions):
-    """How many distinct states are drawn, and how many of their ratios are left out."""
+    """How many tokens are drawn, and how many of their ratios are left out."""
 
     discard: float = Field(
         default=0.1,
@@ -217,10 +222,11 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     summary="How many coordinates it takes to describe the states in the neighbourhood of a state, and how that "
     "changes as the neighbourhood grows.",
     statistics=STATISTICS,
-    needs=("moments", "contexts"),
+    needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=4,
+    version=5,
     cost="a bounded sample; sample² distances for each layer, batch and view",
+    effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:
@@ -230,35 +236,117 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
-    sample = seen.context_sample(options.sample_size())
+    alongside = seen.alongside
+    key = ("dimension", tuple(one.held for one in alongside), options)
+    measured = seen.once(key, lambda: _measured(alongside, options))[seen.held]
+    _draw_floors(seen, measured)
     for place in seen.places:
-        kept, duplicates = _distinct(sample, place)
-        tokens = int(sample.facts[:, 0].sum())
-        if not len(kept):
-            reason = "no token"
-        elif duplicates > 0.5:
-            reason = f"{duplicates:.0%} of the sampled tokens are duplicates"
-        elif len(kept) < FEWEST:
-            reason = _TOO_FEW
+        at = measured[place]
+        if at.reason:
+            yield from _nothing(place, at.n, at.reason)
         else:
-            reason = ""
-        if reason:
-            yield from _nothing(place, len(kept), reason)
+            yield from _estimates(seen, at, place, options)
+        if at.tokens:
+            yield Value("duplicates", place, 1 - at.n / at.tokens, at.tokens)
         else:
-            yield from _estimates(seen, sample, kept, place, options)
-        if tokens:
-            yield Value("duplicates", place, duplicates, tokens)
-        else:
-            yield Value("duplicates", place, None, 0, reason=reason)
+            yield Value("duplicates", place, None, 0, reason="no token")
 
 
-def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], float]:
-    """Return which states of the sample to keep, still in random order, and the share of tokens that are duplicates."""
+@dataclass(frozen=True)
+class _At:
+    """What is measured of a view at a place.
+
+    Args:
+        n: distinct states.
+        tokens: those whose states they are.
+        reason: why there is no dimension; empty where there is one.
+        batches: the ratios of each batch.
+    """
+
+    n: int
+    tokens: int
+    reason: str
+    batches: tuple[Batch, ...] = ()
+
+
+def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[tuple[int, ...], Mapping[Place, _At]]:
+    """Return what is measured under each view, by the strata that it holds; all of them share their searches."""
+    samples = [seen.context_sample(options.sample_size()) for seen in views]
+    keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
+    rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
+    held = np.zeros((len(FEW_HALVES), len(keys)), dtype=bool)
+    for sample, of in zip(samples, rows, strict=True):
+        held[:, of] = sample.halves(views[0].seed)
+
+    def measure(place: Place) -> list[_At]:
+        kept = [_distinct(sample, place) for sample in samples]
+        batches = [
+            [] if reason else [of[distinct[part]] for part in options.split(len(distinct))]
+            for of, (distinct, _, reason) in zip(rows, kept, strict=True)
+        ]
+        found: list[list[Batch]] = [[] for _ in samples]
+        if any(batches):
+            import torch
+
+            given = [torch.as_tensor(sample.states(place)) for sample in samples]
+            x = given[0].new_empty(len(keys), given[0].shape[1])
+            for of, states in zip(rows, given, strict=True):
+                x[torch.from_numpy(of).to(x.device)] = states
+            for number in range(max(map(len, batches))):
+                _search(x, held, [of[number] if number < len(of) else None for of in batches], options.discard, found)
+        return [
+            _At(len(distinct), tokens, reason, tuple(of))
+            for (distinct, tokens, reason), of in zip(kept, found, strict=True)
+        ]
+
+    places = views[0].places
+    found = spread(measure, places)
+    return {
+        seen.held: {place: at[number] for place, at in zip(places, found, strict=True)}
+        for number, seen in enumerate(views)
+    }
+
+
+def _search(
+    x: Tensor,
+    held: NDArray[np.bool_],
+    batches: Sequence[NDArray[np.int64] | None],
+    discard: float,
+    found: Sequence[list[Batch]],
+) -> None:
+    """Add to what was found of each view the ratios of its next batch, from one search.
+
+    Args:
+        x: states of all views together, (n, d).
+        held: which of them each half-sample holds, (halves, n).
+        batches: which of them are in the batch of each view; None where it has no more.
+        discard: share of the largest μ that is left out.
+        found: of each view.
+    """
+    import torch
+
+    from reporter.geometry.ratios import batches_of
+
+    those = [(of, batch) for of, batch in zip(found, batches, strict=True) if batch is not None]
+    union = np.unique(np.concatenate([batch for _, batch in those]))
+    rows = torch.from_numpy(union).to(x.device)
+    parts = [torch.from_numpy(np.searchsorted(union, batch)).to(x.device) for _, batch in those]
+    ratios = batches_of(x[rows], torch.from_numpy(held[:, union]).to(x.device), parts, discard)
+    for (of, _), one in zip(those, ratios, strict=True):
+        of.append(one)
+
+
+def _distinct(sample: Selection, place: Place) -> tuple[NDArray[np.int64], int, str]:
+    """Return which states to keep, still in random order, of how many tokens, and why they are no good."""
     kept = np.arange(len(sample))
     if place.layer == 0:
         kept = np.sort(np.unique(sample.facts[:, 1], return_index=True)[1])
-    tokens = sample.facts[:, 0].sum()
-    return kept, float(1 - len(kept) / tokens) if tokens else 0.0
+    tokens = int(sample.facts[:, 0].sum())
+    if not len(kept):
+        return kept, tokens, "no token"
+    if 2 * len(kept) < tokens:
+        return kept, tokens, f"{1 - len(kept) / tokens:.0%} of the sampled tokens are duplicates"
+    return kept, tokens, _TOO_FEW if len(kept) < FEWEST else ""
 
 
 def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
@@ -266,14 +354,8 @@ def _nothing(place: Place, n: int, reason: str) -> Iterator[Value]:
         yield Value(name, place, None, n, reason=reason)
 
 
-def _estimates(
-    seen: Observed, sample: Selection, kept: NDArray[np.int64], place: Place, options: DimensionOptions
-) -> Iterator[Value]:
-    def compute() -> list[Batch]:
-        states, held = sample.states(place)[kept], sample.halves(seen.seed)[:, kept]
-        return [batch_of(states[rows], held[:, rows], options.discard) for rows in options.split(len(kept))]
-
-    batches = seen.once(("log ratios", seen.held, place, options), compute)
+def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions) -> Iterator[Value]:
+    batches = at.batches
     n, size = sum(len(one.logs) for one in batches), len(batches[0].logs)
     if min(len(one.logs) for one in batches) < FEWEST:
         yield from _nothing(place, n, _TOO_FEW)
@@ -302,9 +384,19 @@ def _estimates(
             yield Value(f"{name}_floor", place, floors[name], size)
 
 
-@lru_cache(maxsize=16)
+def _draw_floors(seen: Observed, measured: Mapping[Place, _At]) -> None:
+    """Draw what the floors are read from, all at once."""
+    sizes = {(len(at.batches[0].logs), seen.width(place), seen.seed) for place, at in measured.items() if at.batches}
+    spread(lambda size: _log_ratios_of_noise(*size), sorted(sizes))
+
+
+@lru_cache(maxsize=64)
 def _log_ratios_of_noise(n: int, d: int, seed: int) -> Floats:
-    return log_ratios(noise.gaussian(n, d, seed))
+    import torch
+
+    from reporter.geometry.ratios import log_ratios
+
+    return log_ratios(torch.from_numpy(noise.gaussian(n, d, seed)))
 
 
 @lru_cache(maxsize=256)

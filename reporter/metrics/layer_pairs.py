@@ -149,7 +149,7 @@ def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
 def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
     from reporter.observables.pooled import Pooled
 
-    return seen.get(Pooled).texts(seen.strata, options.texts)
+    return seen.get(Pooled).texts(seen.strata, options.texts, seen.device)
 
 
 def _groups(n: int) -> list[slice]:
@@ -170,7 +170,7 @@ def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: Pair
     near = np.zeros((count, n, min(options.k, n - 1)), dtype=np.int64)
     still, pointless = [""] * count, [""] * count
     for at, place in enumerate(seen.path):
-        x = texts.vectors(place)
+        x = texts.vectors(place).cpu().numpy()
         grams[at] = gram(x)
         if not grams[at].any():
             still[at] = _EQUAL

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Query, curves
+from reporter.effort import decomposing, little
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import described, sampled, texts_of
@@ -174,6 +175,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     version=2,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
     tables=(SinkToken, SinkCut),
     charts=(CUTS,),
 )
@@ -248,7 +250,7 @@ def _interval_of_share(
     mean, sample = moments.unit_sum / moments.units, sampled(seen)
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = sample.states(place).astype(np.float64)
+    x = sample.states(place).double().cpu().numpy()
     norms = np.sqrt(np.square(x).sum(axis=1))
     along = np.divide(x @ direction, norms, out=np.zeros(len(x)), where=norms > 0)
     influence = 2 * (along - direction @ mean) / (mean @ mean)

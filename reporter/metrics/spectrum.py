@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.charts import Chart, Query, corpora, curves
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import interval, reciprocal
@@ -170,6 +171,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     version=2,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
     tables=(Eigenvalue,),
     charts=(CURVES,),
 )

@@ -306,7 +306,7 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     of_token = slot[np.minimum(sample.facts[:, TOKEN], len(slot) - 1)]
     covered = of_token >= 0
     types, texts = of_token[covered], texts_of(sample)[covered]
-    x = sample.states(place)[covered].astype(np.float64)
+    x = sample.states(place).double().cpu().numpy()[covered]
     tokens = {
         "whole": np.square(x - found.centre).sum(axis=1),
         "within": np.square(x - found.means[types]).sum(axis=1),

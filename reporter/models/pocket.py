@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,11 +22,13 @@ from reporter.models.local import quiet
 from reporter.models.pocket_tokenizer import ensure_tokenizer
 from reporter.models.recipe import with_record
 from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, step_of, write_record
+from reporter.threads import single
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 _CURVE_POINTS = 100
+_WIDE = 512  # below it a step's matrices are done before threads have met; with one the weights are any machine's
 
 
 class Step(Protocol):
@@ -102,7 +104,8 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRec
     losses: dict[int, float] = {}
     train_losses: list[float] = []
     last = max(wanted)
-    with progress.step(f"training {first.model}", last, "steps") as bar, quiet():
+    few = single() if first.recipe.width < _WIDE else nullcontext()
+    with progress.step(f"training {first.model}", last, "steps") as bar, quiet(), few:
         for state in training.states(last):
             if state.train_loss is not None:
                 train_losses.append(state.train_loss)
@@ -110,6 +113,7 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRec
             if state.step in wanted:
                 losses[state.step] = _finite(training.held_out_loss(state.model), state.step)
                 _save(state.model, tokenizer, first.path / step_folder(state.step))
+        versions = _versions()
     record = TrainingRecord(
         recipe=first.recipe.model_dump(mode="json"),
         texts=texts.hash,
@@ -119,7 +123,7 @@ def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRec
         training_tokens=len(training.stream.tokens),
         held_out_texts=training.held_out_texts,
         seconds=time.perf_counter() - began,
-        versions=_versions(),
+        versions=versions,
         unknown_share=training.stream.unknown_share(),
     )
     write_record(first.path, record)

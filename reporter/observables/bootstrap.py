@@ -50,6 +50,9 @@ def poisson_weights(texts: NDArray[np.int64], seed: int, replicates: int = REPLI
     return _quantiles()[uniform]
 
 
+_REPLICATED = "replicate_"
+
+
 def weights_of(texts: NDArray[np.int64], seed: int, replicates: int, device: torch.device) -> torch.Tensor:
     """Return ``poisson_weights`` on a device in float64, shape (texts, replicates)."""
     return torch.from_numpy(poisson_weights(texts, seed, replicates)).to(device).double()
@@ -89,7 +92,11 @@ class Bootstrapped(Observable):
         """Return the arrays that ``sums_kept`` names."""
         return {name: getattr(self, name) for name in self.sums_kept}
 
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with replicates in float32: intervals need no more, and there are a thousand of them."""
+        return {name: x.float() if name.startswith(_REPLICATED) else x for name, x in self.tensors().items()}
+
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         for name in self.sums_kept:
-            setattr(self, name, tensors[name])
+            setattr(self, name, tensors[name].double() if name.startswith(_REPLICATED) else tensors[name])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Self
 
 import torch
 
+from reporter.effort import Effort, Scale
 from reporter.forward.places import Layout
 from reporter.observables.observable import Observable
+from reporter.observables.rounded import correlations_of, from_correlations, matrix_of, triangle_of
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -25,12 +28,15 @@ class Gram(Observable):
     runs in float64: without position vectors states repeat by token, and with fewer tokens than dimensions what float32
     leaves of zero would read as axes.
 
+    A finished one is kept as an upper triangle: in float64 at the embedding, elsewhere as float32 of what it is over
+    the roots of its diagonal, which stay float64. That moves eigenvalues by less than the float32 product did before.
+
     Args:
         layout: the places that are read.
     """
 
     name = "gram"
-    version = 3
+    version = 4
     gathered = ("mean", "gram")
 
     def __init__(self, layout: Layout) -> None:
@@ -38,6 +44,12 @@ class Gram(Observable):
         self.count: dict[_Key, float] = {}
         self.mean: dict[_Key, torch.Tensor] = {}
         self.gram: dict[_Key, torch.Tensor] = {}
+        self._triangles: dict[_Key, dict[str, torch.Tensor]] = {}  # of a finished pass, in the place of ``gram``
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return the work of a width × width product for each token and place."""
+        return super().effort(scale, size) + Effort(products=2.0 * scale.width**2 * scale.tokens * scale.places)
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
@@ -72,16 +84,44 @@ class Gram(Observable):
     def merge(self, other: Gram) -> None:
         """Add the second moments of other texts."""
         for key, count in other.count.items():
-            self._add(key, count, other.mean[key], other.gram[key])
+            self._add(key, count, other.mean[key], other._at(key))
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``count/LAYER/STRATUM``, ``mean/…`` and ``gram/…`` for what was seen."""
-        found = {}
-        for (layer, stratum), count in self.count.items():
-            found[f"count/{layer}/{stratum}"] = torch.tensor([count], dtype=torch.float64)
-            found[f"mean/{layer}/{stratum}"] = self.mean[layer, stratum]
-            found[f"gram/{layer}/{stratum}"] = self.gram[layer, stratum]
+        return self._known() | {f"gram/{at}/{stratum}": self._at((at, stratum)) for at, stratum in self.count}
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return a triangle in the place of each ``gram/…``: ``exact/…``, or ``scale/…`` and ``correlations/…``."""
+        found = self._known()
+        for at, stratum in self.count:
+            matrix, name = self._at((at, stratum)), f"{at}/{stratum}"
+            if self.layout.places[at].layer == 0:
+                found[f"exact/{name}"] = triangle_of(matrix)
+            else:
+                found[f"scale/{name}"], found[f"correlations/{name}"] = correlations_of(matrix)
         return found
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        places = zip(setting.layout.places, setting.layout.widths, strict=True)
+        triangles = sum((4 if place.layer else 8) * width * (width + 1) // 2 + 16 * width for place, width in places)
+        return triangles * sum(rows > 0 for rows in tokens)
+
+    def _known(self) -> dict[str, torch.Tensor]:
+        found = {}
+        for (at, stratum), count in self.count.items():
+            found[f"count/{at}/{stratum}"] = torch.tensor([count], dtype=torch.float64)
+            found[f"mean/{at}/{stratum}"] = self.mean[at, stratum]
+        return found
+
+    def _at(self, key: _Key) -> torch.Tensor:
+        if key in self.gram:
+            return self.gram[key]
+        kept = self._triangles[key]
+        if "exact" in kept:
+            return matrix_of(kept["exact"], len(self.mean[key]))
+        return from_correlations(kept["scale"], kept["correlations"])
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
@@ -90,8 +130,10 @@ class Gram(Observable):
             key = (int(layer), int(stratum))
             if kind == "count":
                 self.count[key] = float(tensor[0])
-            else:
+            elif kind in ("mean", "gram"):
                 getattr(self, kind)[key] = tensor
+            else:
+                self._triangles.setdefault(key, {})[kind] = tensor
 
     def covariance(self, place: int, strata: tuple[int, ...]) -> tuple[int, torch.Tensor]:
         """Return the number of tokens and their covariance (1/n), shape (width, width), over some strata.
@@ -107,7 +149,7 @@ class Gram(Observable):
         for stratum in strata:
             if (place, stratum) in self.count:
                 key = (place, stratum)
-                merged._add((place, 0), self.count[key], self.mean[key], self.gram[key])
+                merged._add((place, 0), self.count[key], self.mean[key], self._at(key))
         count = merged.count[place, 0]
         return int(count), merged.gram[place, 0] / count
 

@@ -18,7 +18,7 @@ from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
-from reporter.observables.token_sample import Contexts, Tokens
+from reporter.observables.token_sample import Tokens
 from reporter.observables.type_moments import TypeMoments
 from reporter.observables.type_sample import TypeSample
 
@@ -31,7 +31,6 @@ KINDS: Mapping[str, type[Observable]] = {
         TextMeans,
         FrequencySplit,
         Tokens,
-        Contexts,
         Losses,
         Lens,
         Journey,

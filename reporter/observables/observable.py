@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from reporter.effort import Effort, Scale
 from reporter.forward.places import Layout
+from reporter.forward.strata import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+
+READINGS = 4.0  # how often an observable goes through the states, where it does not say
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Setting:
         seed: the study's seed.
         texts: texts of the corpus.
         size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
+        views: under which views one that tells them apart (``tells_views``) is read, in the order of ``VIEWS``.
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
         tokens: how the tokenizer writes every id that occurs, added ones included.
         tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
@@ -47,6 +52,7 @@ class Setting:
     tokens: Mapping[int, str] = field(default_factory=dict)
     tokens_in_all: int = 0
     splits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    views: tuple[str, ...] = tuple(VIEWS)
 
 
 class Observable(ABC):
@@ -59,6 +65,8 @@ class Observable(ABC):
     version: ClassVar[int] = 1
     bounded: ClassVar[Literal["no", "at least", "exactly"]] = "no"
     """Whether it keeps only as much as metrics ask for, and if so, whether one that keeps more will do as well."""
+    tells_views: ClassVar[bool] = False
+    """Whether it keeps only the views under which metrics read it; one that keeps more will do as well."""
     reads_head: ClassVar[bool] = False
     """Whether it reads states with the model's language-model head, which then must be loaded."""
     reads_vocabulary: ClassVar[bool] = False
@@ -67,6 +75,18 @@ class Observable(ABC):
     """Whether it tells tokens apart by their ids."""
     gathered: ClassVar[tuple[str, ...]] = ()
     """Attributes, tensors or lists or dicts of them, that ``follow`` and ``settle`` move."""
+    states_kept: ClassVar[bool] = False
+    """Whether it keeps states, which take room, rather than sums."""
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return how much work it is to watch a pass, for the estimate of a plan.
+
+        Args:
+            scale: the pass.
+            size: how much a bounded observable keeps.
+        """
+        return scale.reading(READINGS)
 
     @classmethod
     @abstractmethod
@@ -105,12 +125,26 @@ class Observable(ABC):
         given = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
         return {name: value.as_json() if isinstance(value, Layout) else value for name, value in given.items()}
 
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return what is kept once the pass is finished: rounded where that is part of the definition."""
+        return self.tensors()
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk.
+
+        Args:
+            setting: of the pass.
+            tokens: expected in each stratum.
+        """
+        return sum(x.numel() * x.element_size() for x in cls.empty(setting).compact().values())
+
     @abstractmethod
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Take over a state that ``tensors()`` returned."""
+        """Take over a state that ``tensors()`` or ``compact()`` returned; what is compact takes in nothing more."""
 
-    def save(self, path: Path) -> None:
-        """Write to a safetensors file, at once or not at all."""
+    def save(self, path: Path, *, finished: bool = False) -> None:
+        """Write to a safetensors file, at once or not at all; what is finished in its compact form."""
         path.parent.mkdir(parents=True, exist_ok=True)
         metadata = {
             "observable": self.name,
@@ -119,7 +153,8 @@ class Observable(ABC):
         }
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            save_file({k: v.contiguous().cpu() for k, v in self.tensors().items()}, part, metadata=metadata)
+            tensors = self.compact() if finished else self.tensors()
+            save_file({k: v.contiguous().cpu() for k, v in tensors.items()}, part, metadata=metadata)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

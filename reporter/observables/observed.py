@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from reporter.geometry.arrays import Floats
 from reporter.observables.gram import Gram
 from reporter.observables.moments import LayerMoments, Moments
 from reporter.observables.observable import Observable
-from reporter.observables.token_sample import Contexts, Selection, Tokens, TokenSample
+from reporter.observables.token_sample import Selection, Tokens
 
 __all__ = ["Observed", "Place"]
 
@@ -38,6 +38,8 @@ class Observed:
         words: words of the corpus; what moves with them is compared between corpora of equal size only.
         head_problem: why the model has no language-model head to read states with; empty where it has one.
         unfed: observables that saw nothing, each with the reason.
+        device: where sampled states are read.
+        views: all views that are read one after the other, if there are others.
     """
 
     observables: Mapping[str, Observable]
@@ -50,6 +52,8 @@ class Observed:
     words: int = 0
     head_problem: str = ""
     unfed: Mapping[str, str] = field(default_factory=dict)
+    device: str = "cpu"
+    views: tuple[str, ...] = ()
 
     @cached_property
     def strata(self) -> tuple[int, ...]:
@@ -92,6 +96,15 @@ class Observed:
         """The strata of this view that hold any token: views of which it is equal hold the same tokens."""
         return tuple(s for s in self.strata if self.get(Moments).count[0, s] > 0)
 
+    @cached_property
+    def alongside(self) -> tuple[Observed, ...]:
+        """The same under each view that is read, this one among them; of views that hold the same tokens the first."""
+        found: dict[tuple[int, ...], Observed] = {}
+        for view in self.views or (self.view,):
+            one = replace(self, view=view)
+            found.setdefault(one.held, one)
+        return tuple(found.values())
+
     def get(self, kind: type[K]) -> K:
         """Return one of the observables that the metric needs.
 
@@ -122,11 +135,8 @@ class Observed:
 
     def token_sample(self, size: int) -> Selection:
         """Return up to ``size`` tokens drawn uniformly from the view, duplicates included, in random order."""
-        return self._select(Tokens, size)
+        return self.once(("tokens", self.held, size), lambda: self.get(Tokens).select(self.strata, size, self.device))
 
     def context_sample(self, size: int) -> Selection:
-        """Return up to ``size`` distinct contexts drawn uniformly from the view, in random order."""
-        return self._select(Contexts, size)
-
-    def _select(self, kind: type[TokenSample], size: int) -> Selection:
-        return self.once((kind.name, self.held, size), lambda: self.get(kind).select(self.strata, size))
+        """Return the distinct contexts among ``token_sample(size)``, with how many of its tokens have each."""
+        return self.once(("contexts", self.held, size), lambda: self.token_sample(size).distinct())

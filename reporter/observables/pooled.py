@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,9 @@ from reporter.observables.token_sample import COUNT, TEXT, TokenSample, _Kept
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.forward.places import Place
+    from reporter.observables.observable import Setting
 
-_Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
+_Part = tuple[_Kept, *tuple[torch.Tensor, ...]]  # rows, which text each is of, tokens of each text, and its slot
 
 
 class Pooled(TokenSample):
@@ -29,12 +31,18 @@ class Pooled(TokenSample):
     the two are one observation, and would be each other's nearest neighbours. ``facts`` counts a text's tokens in the
     stratum.
 
-    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum.
+    A text must come whole, in one batch, as it does in a pass. Memory: 4·size·d bytes for each place and stratum, half
+    of that once the pass is finished.
     """
 
     name = "pooled"
     bounded = "at least"
-    version = 2  # of its own, not of the sample that it is built on
+    version = 3  # of its own, not of the sample that it is built on
+
+    @classmethod
+    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
+        """Return how many texts have a token in each stratum."""
+        return [min(setting.texts, rows) for rows in tokens]
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""
@@ -44,6 +52,7 @@ class Pooled(TokenSample):
         """Choose the texts of a batch that enter the sample."""
         keys = self.keys(batch)
         own = batch.texts == batch.originals
+        self.follow(batch.device)
         self._parts: list[_Part] = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             tokens = np.flatnonzero(own[rows]) + rows.start
@@ -59,31 +68,23 @@ class Pooled(TokenSample):
             segment[chosen] = np.arange(len(chosen))
             of_token = segment[which]
             taken = of_token >= 0
-            self._parts.append(
-                (
-                    kept,
-                    torch.from_numpy(tokens[taken]),
-                    torch.from_numpy(of_token[taken]),
-                    torch.from_numpy(count[chosen]).double(),
-                    torch.from_numpy(slots),
-                )
-            )
+            numbers = (tokens[taken], of_token[taken], count[chosen].astype(np.float64), slots)
+            self._parts.append((kept, *(torch.as_tensor(x, device=batch.device) for x in numbers)))
 
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""
-        device = layer.states.device
         for kept, tokens, segment, count, slots in self._parts:
-            states = layer.states[tokens.to(device)].double()
-            sums = torch.zeros(len(count), states.shape[1], dtype=torch.float64, device=device)
-            sums.index_add_(0, segment.to(device), states)
-            kept.states[layer.index][slots] = (sums.cpu() / count[:, None]).float()
+            states = layer.states.index_select(0, tokens).double()
+            sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
+            kept.states[layer.index].index_copy_(0, slots, (sums / count[:, None]).float())
 
-    def texts(self, strata: tuple[int, ...], size: int) -> PooledTexts:
+    def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.
 
         Args:
             strata: which tokens are pooled.
             size: texts.
+            device: where their vectors are read.
         """
         held = [self._kept[stratum] for stratum in strata]
         keys, first = np.unique(np.concatenate([kept.keys for kept in held]), return_index=True)
@@ -94,7 +95,7 @@ class Pooled(TokenSample):
         for at, kept in enumerate(held):
             _, here, there = np.intersect1d(keys, kept.keys, assume_unique=True, return_indices=True)
             counts[at, here], slots[at, here] = kept.facts[there, COUNT], kept.slots[there]
-        return PooledTexts(self, strata, texts, counts, slots)
+        return PooledTexts(self, strata, texts, counts, slots, device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +108,7 @@ class PooledTexts:
         texts: place of each text in its corpus, shape (n,).
         counts: tokens of each text in each stratum, shape (strata, n).
         slots: where the mean over those tokens lies, shape (strata, n); no meaning where there is no token.
+        device: where vectors are read.
     """
 
     sample: Pooled
@@ -114,6 +116,7 @@ class PooledTexts:
     texts: NDArray[np.int64]
     counts: NDArray[np.int64]
     slots: NDArray[np.int64]
+    device: str = "cpu"
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -126,16 +129,16 @@ class PooledTexts:
 
     def take(self, rows: NDArray[np.int64]) -> PooledTexts:
         """Return some of the texts, in the order of ``rows``."""
-        return PooledTexts(self.sample, self.strata, self.texts[rows], self.counts[:, rows], self.slots[:, rows])
+        return replace(self, texts=self.texts[rows], counts=self.counts[:, rows], slots=self.slots[:, rows])
 
-    def vectors(self, place: Place) -> NDArray[np.float64]:
-        """Return the mean state of each text's tokens at a place, shape (n, width)."""
+    def vectors(self, place: Place) -> torch.Tensor:
+        """Return the mean state of each text's tokens at a place, float64 on the device, shape (n, width)."""
         at = self.sample.layout.index[place]
-        x = np.zeros((len(self), self.sample.layout.widths[at]))
+        x = torch.zeros(len(self), self.sample.layout.widths[at], dtype=torch.float64, device=self.device)
         for stratum, counts, slots in zip(self.strata, self.counts, self.slots, strict=True):
             rows = np.flatnonzero(counts)
             if len(rows):
-                states = self.sample._kept[stratum].states[at][torch.from_numpy(slots[rows])].numpy()
-                x[rows] += counts[rows, None] * states.astype(np.float64)
-        x /= self.counts.sum(axis=0)[:, None]
+                states = self.sample._kept[stratum].read(at, slots[rows], self.device).double()
+                share = torch.from_numpy(counts[rows] / self.counts[:, rows].sum(axis=0)).to(self.device)
+                x.index_add_(0, torch.from_numpy(rows).to(self.device), states * share[:, None])
         return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,20 +10,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.effort import Effort, Scale
 from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import VIEWS
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.entropy import FEWEST, FORMS, entropies_of
+from reporter.geometry.entropy import (
+    FEWEST,
+    FORMS,
+    Bunch,
+    Matrices,
+    bunches,
+    entropies_from,
+    entropies_in,
+    matrices,
+    of_views,
+)
 from reporter.observables.bootstrap import poisson_weights
 from reporter.observables.observable import Observable
+from reporter.threads import spread
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
     from reporter.observables.observed import Observed
 
-_NUMBERS = 2**24  # float64 numbers held at once
+_WAITING = 2**27  # float64 numbers of matrices that wait on an accelerator for their eigenvalues: 1 GiB
+
+_Work = tuple[int, torch.Tensor, Bunch]  # a place, its states, and texts
 
 
 class TextEntropy(Observable):
@@ -34,76 +49,110 @@ class TextEntropy(Observable):
     same content; ``lengths`` (V,): tokens in each view; and ``entropies`` (P, V, F), F the ``FORMS``: NaN for fewer
     than three tokens and for states that are all equal.
 
+    On a processor texts and places are spread over the cores. On an accelerator the eigenvalues of many places are one
+    call, and nothing comes to the host before the observable is read.
+
     Args:
         layout: the places that are read.
         seed: the study's seed: another one measures other texts.
         wanted: texts to measure.
         of: texts of the corpus.
+        views: V of ``VIEWS``.
     """
 
     name = "text_entropy"
-    version = 2
+    version = 3
     bounded = "at least"
+    tells_views = True
 
-    def __init__(self, layout: Layout, seed: int, wanted: int, of: int) -> None:
-        self.layout, self.seed, self.wanted, self.of = layout, seed, wanted, of
+    def __init__(self, layout: Layout, seed: int, wanted: int, of: int, views: Sequence[str]) -> None:
+        self.layout, self.seed, self.wanted, self.of, self.views = layout, seed, wanted, of, list(views)
         self.texts: Ints = np.zeros(0, dtype=np.int64)
         self.originals: Ints = self.texts
-        self.lengths: Ints = np.zeros((0, len(VIEWS)), dtype=np.int64)
-        self.entropies: Floats = np.zeros((0, len(layout.places), len(VIEWS), len(FORMS)))
-        self._texts: Ints = np.zeros(0, dtype=np.int64)
-        self._rows: list[Ints] = []  # of each text to measure in the batch, shortest first
-        self._views: list[NDArray[np.bool_]] = []  # which of them belong to each view, shape (V, tokens)
-        self._order: Ints = self.texts
-        self._of_places: list[Floats] = []
+        self.lengths: Ints = np.zeros((0, len(self.views)), dtype=np.int64)
+        self._parts: list[torch.Tensor] = []  # entropies of some texts each, in the order of ``texts``
+        self._bunches: dict[int, list[Bunch]] = {}  # texts of the batch at hand, by the width of the states
+        self._found = torch.zeros(0)
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return the work of eigenproblems as large as the texts are long, or as the states are wide."""
+        problems = min(size, scale.texts) * scale.places * min(scale.views, 2) * len(FORMS)
+        return scale.reading(1.0) + Effort(eigen=((min(scale.length, scale.width), problems),))
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
         """Return one that has seen nothing; ``setting.size`` is the number of texts to measure."""
-        return cls(setting.layout, setting.seed, setting.size, setting.texts)
+        return cls(setting.layout, setting.seed, setting.size, setting.texts, setting.views)
+
+    @property
+    def entropies(self) -> Floats:
+        """Entropies of the texts so far, shape (texts, P, V, F)."""
+        if len(self._parts) != 1:
+            none = torch.zeros(0, len(self.layout.places), len(self.views), len(FORMS), dtype=torch.float64)
+            self._parts = [torch.cat([none, *(part.cpu() for part in self._parts)])]
+        found: Floats = self._parts[0].cpu().numpy()
+        return found
 
     def start(self, batch: HiddenBatch) -> None:
         """Find the rows of each measured text in each view."""
         texts, first = np.unique(batch.texts, return_index=True)
         chosen = measured(texts, self.seed, self.wanted, self.of)
-        self._texts = texts[chosen]
-        self.originals = np.concatenate([self.originals, batch.originals[first[chosen]]])
-        self._of_places = []
-        rows = [np.flatnonzero(batch.texts == text) for text in self._texts]
-        self._order = np.argsort([len(of_text) for of_text in rows], kind="stable")
-        self._rows = [rows[i] for i in self._order]
-        self._views = [
-            np.stack([np.isin(batch.strata[of_text], strata) for strata in VIEWS.values()]) for of_text in self._rows
-        ]
-        lengths = np.zeros((len(rows), len(VIEWS)), dtype=np.int64)
-        for i, views in zip(self._order, self._views, strict=True):
-            lengths[i] = views.sum(axis=1)
-        self.texts = np.concatenate([self.texts, self._texts])
+        texts, first = texts[chosen], first[chosen]
+        order = np.argsort(batch.texts, kind="stable")
+        starts, stops = (np.searchsorted(batch.texts[order], texts, side) for side in ("left", "right"))
+        rows = [order[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        of_view = np.stack([np.isin(batch.strata, VIEWS[view]) for view in self.views])
+        views = [of_view[:, of_text] for of_text in rows]
+        lengths = np.array([view.sum(axis=1) for view in views], dtype=np.int64).reshape(len(rows), len(self.views))
+        self.texts = np.concatenate([self.texts, texts])
+        self.originals = np.concatenate([self.originals, batch.originals[first]])
         self.lengths = np.concatenate([self.lengths, lengths])
+        device = batch.states[0].device
+        self._bunches = {width: bunches(rows, views, width, device) for width in set(self.layout.widths)}
+        shape = (len(rows), len(self.layout.places), len(self.views), len(FORMS))
+        self._found = torch.empty(shape, dtype=torch.float64, device=device)
 
     def observe(self, layer: LayerStates) -> None:
-        """Measure the texts at one place."""
-        found = np.full((len(self._rows), len(VIEWS), len(FORMS)), np.nan)
-        start = 0
-        while start < len(self._rows):
-            stop, width = start + 1, layer.states.shape[1]
-            while stop < len(self._rows) and (stop + 1 - start) * len(self._rows[stop]) * width <= _NUMBERS:
-                stop += 1
-            found[self._order[start:stop]] = entropies_of(layer.states, self._rows[start:stop], self._views[start:stop])
-            start = stop
-        self._of_places.append(found)
+        """Wait for the others: the texts of all places are measured together."""
 
     def finish(self, batch: HiddenBatch) -> None:
-        """Keep the entropies of the batch."""
-        self.entropies = np.concatenate([self.entropies, np.stack(self._of_places, axis=1)])
-        self._of_places = []
+        """Measure the texts at all places."""
+        work = [
+            (place, states, bunch)
+            for place, states in enumerate(batch.states)
+            for bunch in self._bunches[states.shape[1]]
+        ]
+        if batch.states[0].device.type == "cpu":
+            for (place, _, bunch), entropies in zip(work, spread(_measured, work), strict=True):
+                self._found[bunch.texts, place] = entropies
+        else:
+            self._in_few_calls(work)
+        self._parts.append(self._found)
+        self._bunches = {}
+
+    def _in_few_calls(self, work: list[_Work]) -> None:
+        """Measure texts on an accelerator: of some places at once, so that there are few calls for eigenvalues."""
+        by_bunch: dict[Bunch, list[tuple[int, torch.Tensor]]] = {}
+        for place, states, bunch in work:
+            by_bunch.setdefault(bunch, []).append((place, states))
+        for bunch, places in by_bunch.items():
+            room = max(1, _WAITING // bunch.numbers)
+            for some in (places[start : start + room] for start in range(0, len(places), room)):
+                found = [matrices(states, bunch) for _, states in some]
+                together = Matrices(
+                    torch.cat([one.forms for one in found], dim=1), torch.cat([one.varies for one in found])
+                )
+                of_places = entropies_from(together).chunk(len(some))
+                for (place, _), entropies in zip(some, of_places, strict=True):
+                    self._found[bunch.texts, place] = of_views(entropies, bunch)
 
     def merge(self, other: TextEntropy) -> None:
         """Add other texts."""
         self.texts = np.concatenate([self.texts, other.texts])
         self.originals = np.concatenate([self.originals, other.originals])
         self.lengths = np.concatenate([self.lengths, other.lengths])
-        self.entropies = np.concatenate([self.entropies, other.entropies])
+        self._parts += other._parts
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``texts``, ``originals``, ``lengths`` and ``entropies``, by text; an undefined entropy is −1."""
@@ -121,8 +170,13 @@ class TextEntropy(Observable):
         """Take over saved arrays."""
         self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()
         self.lengths = tensors["lengths"].numpy()
-        entropies = tensors["entropies"].numpy()
-        self.entropies = np.where(entropies < 0, np.nan, entropies)
+        entropies = tensors["entropies"]
+        self._parts = [entropies.where(entropies >= 0, torch.nan)]
+
+
+def _measured(work: _Work) -> torch.Tensor:
+    _, states, bunch = work
+    return entropies_in(states, bunch)
 
 
 def measured(texts: Ints, seed: int, wanted: int, of: int) -> NDArray[np.bool_]:
@@ -156,7 +210,7 @@ class TextEntropies:
 def text_entropies(seen: Observed, place: Place, wanted: int) -> TextEntropies:
     """Return the entropies of about ``wanted`` texts, whatever larger number was measured."""
     kept = seen.get(TextEntropy)
-    view = list(VIEWS).index(seen.view)
+    view = kept.views.index(seen.view)
     order = np.argsort(kept.texts, kind="stable")
     order = order[measured(kept.texts[order], kept.seed, wanted, kept.of)]
     weights = seen.once(

@@ -3,10 +3,13 @@
 Each token has a 64-bit key; the sample is the tokens with the k smallest keys. Whatever the order in which tokens come,
 and however a corpus is split, the same tokens are kept ("bottom-k sampling", Cohen & Kaplan 2007). Since keys are
 hashes, the sample sorted by key is in random order, and any run of it is a shuffled batch.
+
+Once a pass is finished its states are kept in 16 bits, see :mod:`reporter.observables.rounded`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -18,15 +21,16 @@ from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA
 from reporter.observables.observable import Observable
+from reporter.observables.rounded import RoundedStates
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
 # Columns of ``facts``: what is known of a kept token besides its key and its states; its text is the first one of the
-# corpus with the same content. The last three are only in ``Tokens``: whether it is the first own token of its text,
-# and the bits of two float64, those of ``Sinks``.
-COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE = range(8)
+# corpus with the same content. The last four are only in ``Tokens``: whether it is the first own token of its text,
+# the bits of two float64, those of ``Sinks``, and the key of its context.
+COUNT, EMBEDDING_CONTEXT, TOKEN, TEXT, POSITION, FIRST, RATIO, DOMINANCE, CONTEXT = range(9)
 
 
 class _Kept:
@@ -38,6 +42,16 @@ class _Kept:
         self.slots: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.capacity = 0
         self.states = [torch.zeros(0, width) for width in widths]
+        self.rounded: list[RoundedStates] = []  # of a finished pass, in the place of ``states``
+
+    def follow(self, device: torch.device) -> None:
+        """Move the states."""
+        self.states = [states.to(device) for states in self.states]
+
+    def read(self, at: int, slots: NDArray[np.int64], device: str = "cpu") -> torch.Tensor:
+        """Return the states in some slots at a place, float32 on a device."""
+        which = torch.from_numpy(slots)
+        return self.rounded[at].rows(which, device) if self.rounded else self.states[at][which].to(device)
 
     def admit(self, keys: Keys, facts: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
@@ -75,7 +89,7 @@ class _Kept:
 class TokenSample(Observable):
     """The ``size`` tokens with the smallest keys in each stratum; subclasses say what the key is.
 
-    Memory: 4·size·d bytes for each place and stratum that fills up.
+    Memory: 4·size·d bytes for each place and stratum that fills up, half of that once the pass is finished.
 
     Args:
         layout: the places that are read.
@@ -83,8 +97,9 @@ class TokenSample(Observable):
         seed: the study's seed: another one keeps other tokens.
     """
 
-    version = 3
+    version = 4
     bounded = "at least"
+    states_kept = True
     columns: ClassVar[int] = 5
 
     def __init__(self, layout: Layout, size: int, seed: int) -> None:
@@ -110,6 +125,7 @@ class TokenSample(Observable):
         """Choose the tokens of a batch that enter the sample."""
         keys = self.keys(batch)
         facts = np.stack(self.facts(batch), axis=1)
+        self.follow(batch.device)
         self._rows = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             if rows.stop == rows.start:
@@ -122,13 +138,19 @@ class TokenSample(Observable):
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
             np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
-            self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
+            if len(chosen):
+                there = (torch.as_tensor(x, device=batch.device) for x in (first[chosen] + rows.start, slots))
+                self._rows.append((kept, *there))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
-            if len(rows):
-                kept.states[layer.index][slots] = layer.states[rows.to(layer.states.device)].cpu()
+            kept.states[layer.index].index_copy_(0, slots, layer.states.index_select(0, rows))
+
+    def follow(self, device: torch.device) -> None:
+        """Move the states to where those of the batches are."""
+        for kept in self._kept:
+            kept.follow(device)
 
     def merge(self, other: TokenSample) -> None:
         """Take in the sample of other texts."""
@@ -140,12 +162,37 @@ class TokenSample(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
+        found = self._known()
+        for stratum, kept in enumerate(self._kept):
+            for at in range(len(self.layout.places)):
+                found[f"states/{stratum}/{at}"] = kept.read(at, kept.slots)
+        return found
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with states in 16 bits."""
+        found = self._known()
+        for stratum, kept in enumerate(self._kept):
+            for at in range(len(self.layout.places)):
+                found |= RoundedStates.of(kept.read(at, kept.slots)).named(f"{stratum}/{at}")
+        return found
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        kept = [min(rows, setting.size) for rows in cls.most(setting, tokens)]
+        of_places = sum(RoundedStates.bytes(rows, width) for rows in kept for width in setting.layout.widths)
+        return of_places + 8 * (1 + cls.columns) * sum(kept)
+
+    @classmethod
+    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
+        """Return how many there are to draw from in each stratum."""
+        return tokens
+
+    def _known(self) -> dict[str, torch.Tensor]:
         found = {}
         for stratum, kept in enumerate(self._kept):
             found[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
             found[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
-            for at, states in enumerate(kept.states):
-                found[f"states/{stratum}/{at}"] = states[torch.from_numpy(kept.slots)]
         return found
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -153,12 +200,20 @@ class TokenSample(Observable):
         for stratum, kept in enumerate(self._kept):
             kept.keys = tensors[f"keys/{stratum}"].numpy().view(np.uint64)
             kept.facts = tensors[f"facts/{stratum}"].numpy()
-            kept.states = [tensors[f"states/{stratum}/{at}"] for at in range(len(kept.states))]
+            names = [f"{stratum}/{at}" for at in range(len(kept.states))]
+            kept.rounded = [RoundedStates.read(tensors, name) for name in names if f"middle/{name}" in tensors]
+            kept.states = [] if kept.rounded else [tensors[f"states/{name}"] for name in names]
             kept.capacity = len(kept.keys)
             kept.slots = np.arange(len(kept.keys))
 
-    def select(self, strata: tuple[int, ...], size: int) -> Selection:
-        """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once."""
+    def select(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> Selection:
+        """Return the ``size`` tokens with the smallest keys among some strata; a key found in two counts once.
+
+        Args:
+            strata: which tokens.
+            size: how many.
+            device: where their states are read.
+        """
         merged = _Kept((), self.columns)
         home = []
         for stratum in strata:
@@ -168,7 +223,7 @@ class TokenSample(Observable):
         where = np.zeros((merged.capacity, 2), dtype=np.int64)
         for stratum, source, slots in home:
             where[slots] = np.stack([np.full(len(source), stratum), source], axis=1)
-        return Selection(self, merged.keys[:size], merged.facts[:size], where[merged.slots[:size]])
+        return Selection(self, merged.keys[:size], merged.facts[:size], where[merged.slots[:size]], device)
 
 
 class Selection:
@@ -179,10 +234,13 @@ class Selection:
         keys: shape (n,).
         facts: shape (n, columns), see ``COUNT`` and the other columns.
         where: stratum and slot of each token, shape (n, 2).
+        device: where states are read.
     """
 
-    def __init__(self, sample: TokenSample, keys: Keys, facts: NDArray[np.int64], where: NDArray[np.int64]) -> None:
-        self._sample, self._where = sample, where
+    def __init__(
+        self, sample: TokenSample, keys: Keys, facts: NDArray[np.int64], where: NDArray[np.int64], device: str
+    ) -> None:
+        self._sample, self._where, self._device = sample, where, device
         self.keys, self.facts = keys, facts
 
     def __len__(self) -> int:
@@ -197,44 +255,46 @@ class Selection:
         """Return which tokens each of 31 half-samples of the texts holds, shape (31, n): ``FEW_HALVES``."""
         return FEW_HALVES[:, groups_of(self.texts, seed)]
 
-    def states(self, place: Place) -> NDArray[np.float32]:
-        """Return the tokens' states at a place, shape (n, width)."""
-        at = self._sample.layout.index[place]
-        x = torch.empty(len(self), self._sample.layout.widths[at])
-        for stratum in np.unique(self._where[:, 0]):
+    def distinct(self) -> Selection:
+        """Return the first token of each context, counted as often as the selection holds that context.
+
+        Dimension and neighbours are read off these, since equal states would be each other's nearest neighbours.
+        """
+        _, first, which = np.unique(self.facts[:, CONTEXT], return_index=True, return_inverse=True)
+        facts = self.facts[first]
+        facts[:, COUNT] = np.bincount(which, self.facts[:, COUNT], len(first))
+        order = np.argsort(first)
+        rows = first[order]
+        return Selection(self._sample, self.keys[rows], facts[order], self._where[rows], self._device)
+
+    def states(self, place: Place) -> torch.Tensor:
+        """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
+        at, held = self._sample.layout.index[place], self._sample._kept
+        strata: list[int] = np.unique(self._where[:, 0]).tolist()
+        if len(strata) == 1:
+            return held[strata[0]].read(at, self._where[:, 1], self._device)
+        x = torch.empty(len(self), self._sample.layout.widths[at], device=self._device)
+        for stratum in strata:
             rows = np.flatnonzero(self._where[:, 0] == stratum)
-            slots = torch.from_numpy(self._where[rows, 1])
-            x[torch.from_numpy(rows)] = self._sample._kept[stratum].states[at][slots]
-        return x.numpy()
-
-
-class Contexts(TokenSample):
-    """A sample of distinct contexts: tokens for which the model saw the same thing fall together and are counted.
-
-    Dimension and neighbours are read off this one, since equal states would be each other's nearest neighbours.
-    """
-
-    name = "contexts"
-
-    def keys(self, batch: HiddenBatch) -> Keys:
-        """Return what decided each state."""
-        return batch.contexts
+            x[torch.from_numpy(rows).to(self._device)] = held[stratum].read(at, self._where[rows, 1], self._device)
+        return x
 
 
 class Tokens(TokenSample):
-    """A uniform sample of tokens as they occur, duplicates included: averages over tokens are read off this one."""
+    """A uniform sample of tokens as they occur, duplicates included."""
 
     name = "tokens"
-    columns = 8
+    columns = 9
 
     def facts(self, batch: HiddenBatch) -> list[NDArray[np.int64]]:
-        """Add whether a token is the first own one of its text, and how near it is to being a sink."""
+        """Add whether a token is the first own one of its text, how near it is to being a sink, and its context."""
         sinks = batch.sinks
         return [
             *super().facts(batch),
             batch.first.astype(np.int64),
             sinks.ratio.view(np.int64),
             sinks.dominance.view(np.int64),
+            batch.contexts.view(np.int64),
         ]
 
     def keys(self, batch: HiddenBatch) -> Keys:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from reporter.forward.places import Layout
 from reporter.forward.strata import ASIDE, ORDINARY, STRATA
 from reporter.observables.observable import Observable
+from reporter.observables.rounded import RoundedStates
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -36,7 +37,8 @@ class TypeMoments(Observable):
     so that what should add up can be checked. Tokens that the tokenizer added belong to no type. A type takes memory
     in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens, those set aside).
 
-    Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin.
+    Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin. Once the pass is finished the
+    means are kept in 16 bits, see :mod:`reporter.observables.rounded`: 2·(d + 9) bytes for a type.
 
     Args:
         layout: the places that are read.
@@ -45,6 +47,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
+    version = 2
     reads_types = True
     bounded = "at least"
 
@@ -134,6 +137,23 @@ class TypeMoments(Observable):
             found[f"whole/{stratum}"] = torch.stack([count, *kept.totals.cpu().unbind(dim=1)], dim=1)
         return found
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk: no more types are set aside than there are such tokens."""
+        types = min(len(setting.counts), types_within(setting.size, setting.layout))
+        rows = sum(min(types, tokens[stratum]) for stratum in TYPED)
+        widths = setting.layout.widths
+        return sum(RoundedStates.bytes(rows, width) + 8 * rows + 16 * width for width in widths) + 16 * rows
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with the means of types in 16 bits."""
+        found = self.tensors()
+        for stratum in self.strata:
+            for at in range(len(self.layout.places)):
+                name = f"{stratum}/{at}"
+                found |= RoundedStates.of(found.pop(f"mean/{name}").float()).named(f"types/{name}")
+        return found
+
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.seen = tensors["seen"].numpy()
@@ -141,9 +161,13 @@ class TypeMoments(Observable):
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
             kept.count = tensors[f"count/{stratum}"].numpy()
-            kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
             kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
+            if f"mean/{stratum}/0" in tensors:
+                kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
+            else:
+                rounded = [RoundedStates.read(tensors, f"types/{stratum}/{at}") for at in places]
+                kept.mean = [means.rows(torch.arange(len(means.values))).double() for means in rounded]
             whole = tensors[f"whole/{stratum}"]
             kept.total, kept.totals = float(whole[0, 0]), whole[:, 1:].clone()
 

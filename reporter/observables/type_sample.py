@@ -12,26 +12,28 @@ from numpy.typing import NDArray
 from reporter.forward.contexts import Keys, key_of
 from reporter.forward.places import Layout, Place
 from reporter.observables.observable import Observable
+from reporter.observables.rounded import RoundedStates
 from reporter.observables.type_moments import TYPED
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
-OCCURRENCES = 24  # kept of a type in a stratum
+OCCURRENCES = 12  # kept of a type in a stratum
 
 
 Ints = NDArray[np.int64]
 
 
 class TypeSample(Observable):
-    """For each chosen type and stratum the 24 occurrences with the smallest context keys.
+    """For each chosen type and stratum the 12 occurrences with the smallest context keys.
 
     Types are chosen by a hash of their id among those that occur at least five times in the corpus, so that a larger
     sample begins with a smaller one. Context keys are hashes of what the model saw: occurrences for which it saw the
     same thing count once, and whatever the order and the split of a corpus, the same ones are kept.
 
-    Memory: 4·24·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up.
+    Memory: 4·12·d bytes for each type, place and stratum (ordinary tokens, and those set aside) that fills up,
+    half of that once the pass is finished.
 
     Args:
         layout: the places that are read.
@@ -39,8 +41,11 @@ class TypeSample(Observable):
     """
 
     name = "type_sample"
+    version = 2
     reads_types = True
     bounded = "at least"
+    states_kept = True
+    gathered = ("states",)
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:
         self.layout, self.types = layout, list(types)
@@ -49,6 +54,7 @@ class TypeSample(Observable):
         self.keys: Keys = np.zeros(0, dtype=np.uint64)
         self.slots: Ints = np.zeros(0, dtype=np.int64)
         self.states = [torch.zeros(0, width) for width in layout.widths]
+        self._rounded: list[RoundedStates] = []  # of a finished pass, in the place of ``states``
         self._rank = np.full(max(self.types, default=-1) + 1, -1, dtype=np.int64)
         self._rank[self.types] = np.arange(len(self.types))
         self._rows, self._into = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
@@ -67,13 +73,14 @@ class TypeSample(Observable):
         rank[inside] = self._rank[batch.token_ids[inside]]
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
+        self.follow(batch.device)
         chosen, slots = self._admit(groups, batch.contexts[rows])
-        self._rows, self._into = torch.from_numpy(rows[chosen]), torch.from_numpy(slots)
+        self._rows, self._into = (torch.as_tensor(x, device=batch.device) for x in (rows[chosen], slots))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index][self._into] = layer.states[self._rows.to(layer.states.device)].cpu()
+            self.states[layer.index].index_copy_(0, self._into, layer.states.index_select(0, self._rows))
 
     def merge(self, other: TypeSample) -> None:
         """Take in the sample of other texts."""
@@ -112,17 +119,40 @@ class TypeSample(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``groups``, ``keys`` and, for each place, ``states/PLACE``, sorted by group and key."""
-        slots = torch.from_numpy(self.slots)
-        found = {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
-        return found | {f"states/{at}": states[slots] for at, states in enumerate(self.states)}
+        return self._known() | {f"states/{at}": self.read(at, self.slots) for at in range(len(self.layout.places))}
+
+    def compact(self) -> dict[str, torch.Tensor]:
+        """Return the same with states in 16 bits."""
+        found = self._known()
+        for at in range(len(self.layout.places)):
+            found |= RoundedStates.of(self.read(at, self.slots)).named(str(at))
+        return found
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
+        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
+
+    def _known(self) -> dict[str, torch.Tensor]:
+        return {"groups": torch.from_numpy(self.groups), "keys": torch.from_numpy(self.keys.view(np.int64).copy())}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.groups, self.keys = tensors["groups"].numpy(), tensors["keys"].numpy().view(np.uint64)
         self.slots = np.arange(len(self.groups))
-        self.states = [tensors[f"states/{at}"] for at in range(len(self.states))]
+        names = [str(at) for at in range(len(self.layout.places))]
+        self._rounded = [RoundedStates.read(tensors, name) for name in names if f"middle/{name}" in tensors]
+        self.states = [] if self._rounded else [tensors[f"states/{name}"] for name in names]
 
-    def select(self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int) -> Occurrences:
+    def read(self, at: int, slots: Ints, device: str = "cpu") -> torch.Tensor:
+        """Return the states in some slots at a place, float32 on a device."""
+        which = torch.from_numpy(slots)
+        return self._rounded[at].rows(which, device) if self._rounded else self.states[at][which].to(device)
+
+    def select(
+        self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"
+    ) -> Occurrences:
         """Return occurrences of the first ``types`` types over some strata, those with the smallest keys.
 
         Args:
@@ -130,6 +160,7 @@ class TypeSample(Observable):
             types: how many types, in the order of their hashes, are looked at.
             occurrences: the most that are taken of a type; at most ``OCCURRENCES``.
             fewest: types with fewer are left out.
+            device: where their states are read.
         """
         stratum, rank = np.divmod(self.groups, max(len(self.types), 1))
         rows = np.flatnonzero(np.isin(stratum, strata) & (rank < types))
@@ -138,7 +169,7 @@ class TypeSample(Observable):
         kept = size >= fewest
         spans = [np.arange(start, start + count) for start, count in zip(first[kept], size[kept], strict=True)]
         taken = rows[np.concatenate(spans)] if spans else rows[:0]
-        return Occurrences(self, [self.types[i] for i in which[kept]], size[kept], self.slots[taken])
+        return Occurrences(self, [self.types[i] for i in which[kept]], size[kept], self.slots[taken], device)
 
 
 class Occurrences:
@@ -149,16 +180,16 @@ class Occurrences:
         types: token ids, length T.
         sizes: occurrences of each, shape (T,).
         slots: where their states lie, type after type.
+        device: where they are read.
     """
 
-    def __init__(self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints) -> None:
-        self._sample, self._slots = sample, slots
+    def __init__(self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints, device: str) -> None:
+        self._sample, self._slots, self._device = sample, slots, device
         self.types, self.sizes = types, sizes
 
-    def states(self, place: Place) -> NDArray[np.float32]:
-        """Return the states at a place, type after type, shape (Σ sizes, width)."""
-        found: NDArray[np.float32] = self._sample.states[self._sample.layout.index[place]].numpy()[self._slots]
-        return found
+    def states(self, place: Place) -> torch.Tensor:
+        """Return the states at a place, type after type, float32 on the device, shape (Σ sizes, width)."""
+        return self._sample.read(self._sample.layout.index[place], self._slots, self._device)
 
 
 def smallest(groups: Ints, keys: Keys, size: int = OCCURRENCES) -> Ints:

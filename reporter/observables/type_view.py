@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-WITHIN = 1e-9  # of the variance, by which its two parts may miss it
+WITHIN = 1e-3  # of the variance, by which its two parts may miss it: means are kept in 16 bits, squares to 2^-10
 _ROUNDING = 1e-16  # of E‖x‖², which float64 does not resolve
 
 

@@ -44,7 +44,7 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
     began, metric = time.perf_counter(), cell.metric
     rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers)
     for view in cell.views:
-        seen = [side.seen(view) for side in sides]
+        seen = [side.seen(view, cell.views) for side in sides]
         if not cell.compares:
             results = metric.compute(seen[0], cell.options)
         else:

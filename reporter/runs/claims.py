@@ -38,7 +38,7 @@ def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
     from reporter.claims import judge, rows_of
 
     found = judge(store, study, _statistics(study))
-    known = [_plain(row) for row in store.frame(_ROWS, {"study": study.study}).to_dict("records")]
+    known = store.records(_ROWS, {"study": study.study})
     rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in rows_of(found)]
     skipped = {v.claim for v in found if plan.partial and v.verdict == "failed"}
     if skipped:
@@ -107,10 +107,6 @@ def tally(verdicts: list[Verdict]) -> str:
     tested = sum(verdict.p is not None for verdict in verdicts)
     corrected = f"; corrected for {tested} tests" if tested > 1 else ""
     return f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}: {words}{corrected}"
-
-
-def _plain(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(name): None if repr(value) in ("nan", "<NA>") else value for name, value in row.items()}
 
 
 def _key(rows: list[dict[str, Any]]) -> list[str]:

@@ -2,23 +2,71 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reporter.forward.measure import Counts
 from reporter.forward.places import Layout
-from reporter.locks import held, held_if_free
+from reporter.forward.strata import VIEWS
+from reporter.locks import held
 from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Observable
+from reporter.observables.observable import Observable, Setting
+from reporter.runs.cache import lock_of, read_note, write_note
 from reporter.runs.plan import digest
 
-Wanted = Mapping[str, int]  # name of an observable → tokens it must have sampled in each stratum (0: it samples none)
+if TYPE_CHECKING:
+    from reporter.spec.run import Keep
+
+
+@dataclass(frozen=True)
+class Want:
+    """How much of an observable is wanted.
+
+    Args:
+        size: what a bounded one must keep (sampled tokens, texts, MiB); 0: it is not bounded.
+        views: what one that tells views apart must keep, in the order of ``VIEWS``; empty: it does not.
+    """
+
+    size: int = 0
+    views: tuple[str, ...] = ()
+
+    def __or__(self, other: Want) -> Want:
+        """Return what does for both."""
+        return Want(
+            max(self.size, other.size), tuple(view for view in VIEWS if view in self.views or view in other.views)
+        )
+
+
+Wanted = Mapping[str, Want]
+
+
+def stays(name: str, keep: Keep) -> bool:
+    """Tell whether an observable is kept after the cells of a study that keeps so much are computed."""
+    return keep == "all" or (keep == "sums" and not KINDS[name].states_kept)
+
+
+def bytes_kept(
+    layout: Layout, wanted: Wanted, tokens: Sequence[int], texts: int, counts: Mapping[int, int]
+) -> dict[str, int]:
+    """Return about what each observable of a finished pass will take on disk.
+
+    Args:
+        layout: the places that are read.
+        wanted: how much of each.
+        tokens: expected in each stratum: ordinary, special, aside.
+        texts: of the corpus.
+        counts: expected occurrences of each token type that occurs at least five times, most frequent first.
+    """
+    setting = Setting(layout, 0, texts, 0, counts, tokens_in_all=sum(tokens))
+    return {
+        name: KINDS[name].bytes_kept(replace(setting, size=want.size, views=want.views), tokens)
+        for name, want in wanted.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -79,50 +127,86 @@ class Kept:
             waiting: told once whom it waits for.
         """
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        with held(_lock_of(self.folder), what, waiting):
+        with held(lock_of(self.folder), what, waiting):
             self.folder.mkdir(exist_ok=True)
             yield
 
     def facts(self) -> PassFacts | None:
         """Return what is known of the pass, None before it was finished once."""
-        found = _read(self.folder / "facts.json")
+        found = read_note(self.folder / "facts.json")
         if found is None:
             return None
         facts = found["facts"]
         return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
-    def missing(self, wanted: Wanted) -> list[str]:
-        """Return the wanted observables that are not there, or sampled fewer tokens than wanted."""
+    def missing(self, wanted: Wanted) -> dict[str, Want]:
+        """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
-            return list(wanted)
-        return [name for name, size in wanted.items() if not self._has(name, size)]
+            return dict(wanted)
+        found = {}
+        for name, want in wanted.items():
+            there, exactly = self._kept(name), KINDS[name].bounded == "exactly"
+            if there is None or (exactly and there.size != want.size):
+                found[name] = want
+            elif there | want != there:
+                found[name] = there | want
+        return found
 
-    def _has(self, name: str, size: int) -> bool:
-        found = _read(self.folder / f"{name}.json")
-        return (
-            found is not None
-            and found["version"] == KINDS[name].version
-            and (found["size"] == size or (found["size"] > size and KINDS[name].bounded != "exactly"))
-            and (self.folder / f"{name}.safetensors").exists()
-        )
+    def _kept(self, name: str) -> Want | None:
+        """Return how much of an observable there is."""
+        found = read_note(self.folder / f"{name}.json")
+        if found is None or found["version"] != KINDS[name].version:
+            return None
+        if not (self.folder / f"{name}.safetensors").exists():
+            return None
+        return Want(found["size"], tuple(found.get("views", ())))
 
-    def load(self, wanted: Wanted) -> dict[str, Observable]:
-        """Return observables that are not missing."""
+    def load(self, wanted: Wanted, keep: Keep = "all") -> dict[str, Observable]:
+        """Return observables that are not missing; what a study keeps stays, though the one that made it would not."""
         os.utime(self.folder)  # the cache drops what was not used for longest
+        for name in wanted:
+            note = self.folder / f"{name}.json"
+            known = read_note(note) or {}
+            if stays(name, keep) and not known.get("stays", True):
+                write_note(note, known | {"stays": True})
         return {name: KINDS[name].load(self.folder / f"{name}.safetensors") for name in wanted}
 
-    def finish(self, observables: Mapping[str, Observable], wanted: Wanted, facts: PassFacts) -> None:
-        """Write finished observables and forget unfinished work."""
+    def drop(self) -> None:
+        """Delete the observables that no study so far has asked to keep; their notes stay, and say so in a plan."""
+        for path in self.folder.glob("*.safetensors"):
+            if not (read_note(path.with_suffix(".json")) or {}).get("stays", True):
+                path.unlink(missing_ok=True)
+
+    def finish(
+        self,
+        observables: Mapping[str, Observable],
+        wanted: Wanted,
+        facts: PassFacts,
+        keep: Keep = "all",
+        said: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write finished observables in their compact form and forget unfinished work.
+
+        Args:
+            observables: what the pass fed.
+            wanted: how much of each.
+            facts: what else is known of the pass.
+            keep: how much of it stays once the cells of the study are computed.
+            said: what ``reporter cache`` says of the pass: model, checkpoint, corpus, and the folder of its tokens.
+        """
         for name, observable in observables.items():
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
-            observable.save(self.folder / f"{name}.safetensors")
-            _write(self.folder / f"{name}.json", {"version": observable.version, "size": wanted[name]})
-        _write(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs})
+            observable.save(self.folder / f"{name}.safetensors", finished=True)
+            write_note(
+                self.folder / f"{name}.json",
+                {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)},
+            )
+        write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": said or {}})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
 
     def _unfinished(self, wanted: Wanted) -> Path:
-        versions = {name: [size, KINDS[name].version] for name, size in wanted.items()}
+        versions = {name: [asdict(want), KINDS[name].version] for name, want in wanted.items()}
         return self.folder / f"unfinished-{digest(versions)[:12]}"
 
     def save_unfinished(
@@ -135,7 +219,7 @@ class Kept:
         part.mkdir(parents=True)
         for name, observable in observables.items():
             observable.save(part / f"{name}.safetensors")
-        _write(part / "progress.json", {"counts": asdict(counts), "next_shard": next_shard})
+        write_note(part / "progress.json", {"counts": asdict(counts), "next_shard": next_shard})
         part.rename(folder / f"shard-{next_shard:06}")
         for older in folder.iterdir():
             if older.name != f"shard-{next_shard:06}":
@@ -146,60 +230,8 @@ class Kept:
         found = sorted(self._unfinished(wanted).glob("shard-*"))
         if not found:
             return None
-        progress = _read(found[-1] / "progress.json")
+        progress = read_note(found[-1] / "progress.json")
         if progress is None:
             return None
         observables = {name: KINDS[name].load(found[-1] / f"{name}.safetensors") for name in wanted}
         return Unfinished(observables, Counts(**progress["counts"]), progress["next_shard"])
-
-
-def make_room(folder: Path, budget: int) -> list[str]:
-    """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names.
-
-    A pass that a run holds at this moment stays, however old it is.
-    """
-    passes = []
-    for path in folder.iterdir() if folder.exists() else ():
-        with suppress(FileNotFoundError):  # another run may be making room, too
-            if path.is_dir() and not path.name.startswith("unfinished-"):
-                passes.append((path.stat().st_mtime, path, _bytes(path)))
-    total = sum(size for _, _, size in passes)
-    dropped = []
-    for _, path, size in sorted(passes):
-        if total <= budget:
-            break
-        with held_if_free(_lock_of(path)) as free:
-            if free:
-                shutil.rmtree(path, ignore_errors=True)
-                total -= size
-                dropped.append(path.name)
-    return dropped
-
-
-def _lock_of(folder: Path) -> Path:
-    """Return the file that is locked: beside the folder, as one inside would go with it while others wait at it."""
-    return folder.with_name(f"{folder.name}.lock")
-
-
-def _bytes(folder: Path) -> int:
-    """Return the size of the files in a folder, to which a run may be adding and from which it may be removing."""
-    total = 0
-    for inside, _, files in os.walk(folder):
-        for file in files:
-            with suppress(FileNotFoundError):
-                total += Path(inside, file).stat().st_size
-    return total
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=1), "utf-8")
-    part.replace(path)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from reporter.geometry.intervals import quantile
 from reporter.store import Store
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEWEST_MODELS = 2  # one has no spread
 _KEY = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
@@ -56,8 +53,9 @@ def write_over_models(store: Store, study: str) -> int:
 
     Source: Student 1908, "The probable error of a mean", Biometrika 6.
     """
-    with store.reading() as read:
-        each, stored = (_plain(read(sql, {"study": study})) for sql in (_OF_MODELS, _STORED))
+    each, stored = (
+        [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
+    )
     rows = [
         dict(zip(_COLUMNS, (*key, len(values), *_interval(values)), strict=True))
         for key, values in _by_key(each)
@@ -79,9 +77,3 @@ def _interval(values: list[float]) -> tuple[float, float, float]:
 def _by_key(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[float]]]:
     for key, of_key in groupby(rows, key=lambda row: row[:-1]):
         yield key, [row[-1] for row in of_key]
-
-
-def _plain(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """Return rows in which NULL is None."""
-    columns = [zip(frame[name].tolist(), frame[name].isna(), strict=True) for name in frame.columns]
-    return list(zip(*([None if missing else value for value, missing in column] for column in columns), strict=True))

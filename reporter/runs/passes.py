@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised
+from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised, tokens_name
 from reporter.forward.memory import OutOfMemoryError
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
@@ -23,7 +23,8 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
-from reporter.runs.kept import Kept, PassFacts, Wanted
+from reporter.runs.cache import FOLDERS
+from reporter.runs.kept import Kept, PassFacts, Want, Wanted
 from reporter.runs.plan import PRECISIONS
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
+    from reporter.spec.run import Keep
     from reporter.texts.tokens import TokenisedCorpus
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
@@ -50,6 +52,7 @@ class Measured:
         facts: what is known of the pass besides.
         forward: what went through the model in this run; nothing where all was at hand.
         memo: results that metrics and views share.
+        device: where metrics read sampled states.
     """
 
     of: Pass
@@ -57,9 +60,10 @@ class Measured:
     facts: PassFacts
     forward: Counts
     memo: dict[Any, Any] = field(default_factory=dict)
+    device: str = "cpu"
 
-    def seen(self, view: str) -> Observed:
-        """Return what a metric gets to see under one view."""
+    def seen(self, view: str, views: tuple[str, ...] = ()) -> Observed:
+        """Return what a metric gets to see under one view, among others that it will see."""
         facts, texts = self.facts, self.of.texts
         return Observed(
             self.observables,
@@ -72,6 +76,8 @@ class Measured:
             texts.words,
             facts.head_problem,
             facts.unfed,
+            self.device,
+            views,
         )
 
 
@@ -84,12 +90,16 @@ class Passes:
         batch_tokens: the most tokens in a batch, padding included; changes no number beyond rounding.
         offline: never ask a hub.
         progress: where a pass is shown.
+        device: where metrics read sampled states.
+        keep: how much of a pass stays once the cells of the study are computed.
     """
 
     cache: Path
     batch_tokens: int
     offline: bool
     progress: Progress
+    device: str = "cpu"
+    keep: Keep = "all"
     _safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
@@ -115,19 +125,29 @@ class Passes:
             if missing:
                 model = load()
                 chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
-                forward = self._pass(kept, {name: wanted[name] for name in missing}, of, model, chosen)
+                forward = self._pass(kept, missing, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
-            return Measured(of, kept.load(wanted), facts, forward)
+            with self.progress.clock.within("store"):
+                return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
+
+    def drop(self, of: Pass) -> None:
+        """Delete what the study does not keep of a pass, in the precision in which it was done."""
+        if self.keep != "all":
+            kept = self._kept(of)
+            with kept.locked(str(of), self.progress.note):
+                kept.drop()
 
     def _kept(self, of: Pass) -> Kept:
-        return Kept(self.cache / "observables", of.inputs)
+        return Kept(self.cache / FOLDERS["pass"], of.inputs)
 
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
-        corpus = tokenised(model, texts, of.max_tokens, self.cache / "tokens")
-        counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        clock = self.progress.clock
+        with clock.within("loading"):
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
+            counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
@@ -155,7 +175,10 @@ class Passes:
         while True:
             found = kept.unfinished(wanted)
             if found is None:
-                observables = {name: KINDS[name].empty(replace(setting, size=size)) for name, size in wanted.items()}
+                observables = {
+                    name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
+                    for name, want in wanted.items()
+                }
                 counts, first = Counts(), 0
             else:
                 observables, counts, first = found.observables, found.counts, found.next_shard
@@ -171,11 +194,14 @@ class Passes:
                     raise
                 self._shrunk(of, min(settings.batch_tokens, error.tokens) // 2)
                 settings = replace(settings, batch_tokens=self._safe[of.checkpoint.fingerprint])
-        safe = self._safe.get(of.checkpoint.fingerprint)
+        safe = self._safe.get(of.checkpoint.fingerprint, None if known is None else known.batch_tokens)
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
-        kept.finish(observables, wanted, facts)
+        said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
+        said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
+        with clock.within("store"):
+            kept.finish(observables, wanted, facts, self.keep, said)
         return _minus(counts, before)
 
     def _feed(
@@ -194,13 +220,15 @@ class Passes:
         """Show the observables what is left of a corpus; return what went through the model, the rest included."""
         saver = _Saver(kept, wanted)
         fed = [observable for name, observable in observables.items() if name not in unfed]
-        with self.progress.step(str(of), len(of.texts), "texts") as step:
-            step.advance(counts.texts)
+        clock, tokens = self.progress.clock, len(corpus.ids)
+        with self.progress.step(str(of), tokens, "tokens", counts.tokens) as step, clock.within("observables"):
             shrunk = partial(self._shrunk, of)
             for shard, more in measure(model, corpus, fed, settings, first, step.advance, shrunk):
                 counts = counts + more
+                clock.take("forward", more.model_seconds)
                 if shard.stop < len(of.texts):
-                    saver.save(observables, counts, shard.index + 1)
+                    with clock.within("store"):
+                        saver.save(observables, counts, shard.index + 1)
         return counts
 
     def _shrunk(self, of: Pass, tokens: int) -> None:
@@ -210,13 +238,13 @@ class Passes:
         self._safe[of.checkpoint.fingerprint] = max(1, tokens)
 
 
-def wanted_by(chosen: Iterable[tuple[Metric, Options]]) -> dict[str, int]:
-    """Return the observables that some metrics need, each of the size that the most demanding one asks for."""
-    wanted: dict[str, int] = {}
-    for metric, options in chosen:
+def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
+    """Return the observables that some metrics need under some views, each as large as the most demanding one asks."""
+    wanted: dict[str, Want] = {}
+    for metric, options, views in chosen:
         for name in metric.needs:
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
-            wanted[name] = max(wanted.get(name, 0), size)
+            wanted[name] = wanted.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
     return wanted
 
 
@@ -245,11 +273,12 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     return readout, readout.loss_problem or readout.lens_problem
 
 
+SAVE_EVERY = 20.0  # seconds of work are worth saving
 MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
 
 
 class _Saver:
-    """Saves unfinished work after a shard, unless saving would cost more than ``MOST_SAVING`` of the time."""
+    """Saves unfinished work after a shard, every ``SAVE_EVERY`` seconds and at no more cost than ``MOST_SAVING``."""
 
     def __init__(self, kept: Kept, wanted: Wanted) -> None:
         self._kept, self._wanted = kept, wanted
@@ -258,7 +287,7 @@ class _Saver:
 
     def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
         began = time.perf_counter()
-        if (began - self._last) * MOST_SAVING < self._cost:
+        if began - self._last < max(SAVE_EVERY, self._cost / MOST_SAVING):
             return
         self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
         self._last = time.perf_counter()

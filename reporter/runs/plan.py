@@ -153,7 +153,7 @@ class MetricCell(Cell):
         first, *second = (of.inputs for of in self.passes)
         return {
             **first,
-            **{f"{part} of the second": value for of in second for part, value in of.items()},
+            **{part + _SECOND: value for of in second for part, value in of.items()},
             "metric": self.metric.name,
             "metric version": self.metric.version,
             **({"metric code": self.metric.code} if self.metric.code else {}),
@@ -171,6 +171,18 @@ class MetricCell(Cell):
         parts = ("precision", "precision of the second")
         passes = (of.settled(before.get(part)) for of, part in zip(self.passes, parts, strict=False))
         return replace(self, passes=tuple(passes))
+
+
+_SECOND = " of the second"
+_NOT_OF_PASS = ("metric", "metric version", "metric code", "options", "views")
+
+
+def passes_in(inputs: Mapping[str, Any]) -> list[str]:
+    """Return the hashes of the inputs of the passes, one or two or none, that a cell's inputs hold."""
+    own = {part: value for part, value in inputs.items() if part not in _NOT_OF_PASS}
+    first = {part: value for part, value in own.items() if not part.endswith(_SECOND)}
+    second = {part.removesuffix(_SECOND): value for part, value in own.items() if part.endswith(_SECOND)}
+    return [digest(parts) for parts in (first, second) if "pass" in parts]
 
 
 @dataclass(frozen=True, kw_only=True)

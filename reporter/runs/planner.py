@@ -20,6 +20,7 @@ from reporter.models.checkpoint import FINAL
 from reporter.models.random_init import random_init
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
+from reporter.runs.cache import FOLDERS, not_kept
 from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell, Pass, Plan, difference, or_raise
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
@@ -72,6 +73,7 @@ def plan_study(
         Store(out / "results.duckdb").cells(study.study),
         wanted,
         force,
+        out / "cache" / FOLDERS["pass"],
     )
     cells = tuple(map(grid.judged, (*grid.single(), *grid.compared(models), *grid.analysed())))
     return Plan(file, grid.analyses, texts, checkpoints, grid.baselines, cells, partial=bool(only))
@@ -104,6 +106,7 @@ class _Grid:
         done: what is known of cells that ran.
         wanted: what is planned.
         force: whether cells that are done run, too.
+        passes: the folder of kept passes.
     """
 
     file: StudyFile
@@ -115,6 +118,7 @@ class _Grid:
     done: Mapping[CellName, CellRecord]
     wanted: _Only
     force: bool
+    passes: Path
 
     @property
     def _choices(self) -> list[MetricChoice]:
@@ -177,6 +181,11 @@ class _Grid:
         """Return a cell with what is to be done with it, and why."""
         if cell.state == "failed":
             return cell
+        cell = self._compared_with_before(cell)
+        lost = not_kept(self.passes, cell) if cell.state == "run" and isinstance(cell, MetricCell) else []
+        return replace(cell, why=f"{cell.why}; not kept (run.keep): {', '.join(lost)}") if lost else cell
+
+    def _compared_with_before(self, cell: Cell) -> Cell:
         record = self.done.get(cell.key)
         if record is None:
             return replace(cell, state="run", why="new")

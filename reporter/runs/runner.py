@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
+from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
-from reporter.runs.kept import make_room
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
@@ -21,8 +22,6 @@ from reporter.store import Store
 
 if TYPE_CHECKING:
     from reporter.spec import StudyFile
-
-CACHE_BYTES = 20 * 2**30  # what kept observables may take up on disk, and kept tokens
 
 
 @dataclass(frozen=True)
@@ -81,15 +80,20 @@ def run_studies(
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
-    plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+    with progress.clock.within("planning"):
+        plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
     counts, words = [], []
     for plan in plans:
         counts.append(_run(plan, out, offline, progress))
         store = Store(out / "results.duckdb", waiting=progress.note)
-        write_over_models(store, plan.file.study.study)
-        words += judge_claims(plan, store, progress)
+        with progress.clock.within("claims"):
+            write_over_models(store, plan.file.study.study)
+            words += judge_claims(plan, store, progress)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
-    pages = _report(out, [plan.file.study.study for plan in plans], progress)
+    with progress.clock.within("report"):
+        pages = _report(out, [plan.file.study.study for plan in plans], progress)
+    if computed:
+        progress.note(f"where the time went, of {progress.clock.line()}")
     return Outcome(computed, cached, failed, pages, words.count("refuted"), words.count("failed"), strict)
 
 
@@ -100,14 +104,15 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     if cached == len(plan.cells) and _is_known(plan, store):
         progress.note(f"{name}: nothing to compute, all {cached} cells are done")
         return 0, cached, 0
-    began = time.perf_counter()
+    began, before = time.perf_counter(), progress.clock.spent()
     said = f"{name}: {plan.count('run')} cells to compute, {cached} done already"
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
     for hint in plan.hints():
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
-    from reporter.runs.work import work  # brings torch: not needed where everything is done
+    with progress.clock.within("loading"):
+        from reporter.runs.work import work  # brings torch: not needed where everything is done
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
@@ -115,9 +120,10 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     write_correlations(store, name)
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
-    store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, **numbers))
-    for kind in ("observables", "tokens"):
-        make_room(out / "cache" / kind, CACHE_BYTES)
+    timings = json.dumps({what: round(spent, 3) for what, spent in progress.clock.spent(before).items()})
+    store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, timings=timings, **numbers))
+    for kind in ("pass", "tokens"):
+        make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"
     progress.note(said + (f", {failed} failed" if failed else "") + f"; {seconds:.1f} s")
     return computed, cached, failed

@@ -20,6 +20,9 @@ def _device(value: str) -> str:
     return value
 
 
+Keep = Literal["all", "sums", "nothing"]
+
+
 class RunSpec(Part):
     """Where and how the forward passes are done."""
 
@@ -33,4 +36,12 @@ class RunSpec(Part):
         description="mixed: bfloat16 products on float32 weights; auto: mixed where a self-check passes.",
     )
     batch_tokens: int = Field(8192, ge=1, description="The most tokens in a batch, padding included.")
+    keep: Keep = Field(
+        "all",
+        description="What of a pass stays in the cache once the cells of the study are computed: all, compactly; sums, "
+        "without the sampled states, which take most of the room; nothing. A later study measures again what it lacks.",
+    )
+    threads: int | None = Field(
+        None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")

@@ -325,12 +325,28 @@ class Store:
 
             yield read
 
-    def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-        """A small result without pandas; none where there is no file yet."""
-        if not self._file.exists():
-            return []
+    def records(self, query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Reads like :meth:`frame`, without pandas, whose import takes longer than most queries.
+
+        Args:
+            query: SQL that reads.
+            parameters: Values for its ``?`` or ``$name``.
+
+        Returns:
+            A mapping by column for each row; NULL is None.
+
+        Raises:
+            UsageError: There are no results yet.
+            ReporterError: The file cannot be read.
+        """
         with self._file.reading() as connection:
-            return list(connection.execute(query, parameters).fetchall())
+            found = connection.execute(query, parameters)
+            columns = [column[0] for column in found.description]
+            return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+
+    def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+        """A small result; none where there is no file yet."""
+        return [tuple(row.values()) for row in self.records(query, parameters)] if self._file.exists() else []
 
 
 def _is(columns: Iterable[str]) -> str:

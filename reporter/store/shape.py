@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
 # An old storage version: people open the file with the DuckDB client they have.
 _NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1.4.0"}
+_HERE = "WHERE database_name = current_database()"
 
 
 def create_file(path: Path) -> None:
@@ -84,7 +85,7 @@ def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:
     Raises:
         ReporterError: A newer reporter or somebody else wrote the file.
     """
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    tables = {name for (name,) in connection.execute(f"SELECT table_name FROM duckdb_tables() {_HERE}").fetchall()}
     if not tables:
         return 0
     foreign = f"{path} holds tables that reporter did not make; choose another folder for the results"
@@ -119,8 +120,8 @@ def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
 
 def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | None], str | None]:
     """What each table (column None) and each column says about itself."""
-    tables = connection.execute("SELECT table_name, NULL, comment FROM duckdb_tables()").fetchall()
-    columns = connection.execute("SELECT table_name, column_name, comment FROM duckdb_columns()").fetchall()
+    tables = connection.execute(f"SELECT table_name, NULL, comment FROM duckdb_tables() {_HERE}").fetchall()
+    columns = connection.execute(f"SELECT table_name, column_name, comment FROM duckdb_columns() {_HERE}").fetchall()
     return {(table, column): comment for table, column, comment in tables + columns}
 
 

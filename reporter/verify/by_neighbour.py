@@ -17,7 +17,7 @@ SCALES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield what ``intrinsic_dimension`` measures, on the distinct contexts with the smallest hashes."""
+    """Yield what ``intrinsic_dimension`` measures, on the distinct contexts among the drawn tokens."""
     for view, mask in seen.masks.items():
         rows, tokens = _drawn(seen, mask, options)
         if not tokens:
@@ -37,11 +37,10 @@ def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
 
 
 def _drawn(seen: Reading, mask: Mask, options: Mapping[str, Any]) -> tuple[Any, int]:
-    """Return the rows of the drawn contexts, in the order of their hashes, and how many tokens have such a context."""
-    rows = np.flatnonzero(mask)
-    _, first, count = np.unique(seen.contexts[rows], return_index=True, return_counts=True)
-    size = options["sample"] * options["batches"]
-    return rows[first[:size]], int(count[:size].sum())
+    """Return of the drawn tokens the first of each context, in the order of their hashes, and how many were drawn."""
+    rows = seen.drawn(mask, options["sample"] * options["batches"])
+    first = np.unique(seen.contexts[rows], return_index=True)[1]
+    return rows[np.sort(first)], len(rows)
 
 
 def _different(seen: Reading, rows: Any, place: Place) -> Any:

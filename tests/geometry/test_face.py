@@ -37,7 +37,7 @@ def test_what_is_public_is_there_and_nothing_heavy_comes_with_it():
 def test_they_are_what_the_metrics_say(observe, values, role):
     model = FakeModel(role=role, layers=1, width=8, sinks=False)
     texts = FakeTexts(list(dict.fromkeys(made_up_texts(80, shortest=6, longest=16))))
-    names = ("moments", "gram", "tokens", "contexts")
+    names = ("moments", "gram", "tokens")
     observables, _ = observe(model, texts, names=names, sites=())
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     found = values(model, observables, len(texts), "words", ("anisotropy", "spectrum", "intrinsic_dimension"))

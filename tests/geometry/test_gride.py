@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from oracles.gride import gride as reference
 from oracles.gride import gride_of_ratios, log_density
 from scipy.integrate import quad
 
 from reporter.geometry.dimension import RANKS, SCALES, gride_of
-from reporter.metrics.intrinsic_dimension import log_ratios
+from reporter.geometry.ratios import log_ratios
 
 
 def curve(x):
-    logs = log_ratios(x)
+    logs = log_ratios(torch.from_numpy(x))
     return {n: gride_of(logs[:, at], n) for at, n in enumerate(SCALES[: logs.shape[1]])}
 
 
@@ -41,7 +42,7 @@ def test_ratios_drawn_from_the_model_give_its_dimension(n, d):
 
 
 def test_scale_1_is_the_first_ratio_alone():
-    logs = log_ratios(np.random.default_rng(0).standard_normal((300, 6)))
+    logs = log_ratios(torch.from_numpy(np.random.default_rng(0).standard_normal((300, 6))))
     assert gride_of(logs[:, 0], 1) == pytest.approx(300 / logs[:, 0].sum(), rel=1e-12)
 
 
@@ -81,7 +82,7 @@ def test_noise_is_seen_at_small_scales_only():
 
 @pytest.mark.parametrize(("count", "scales"), [(3, 1), (4, 1), (5, 2), (8, 2), (9, 3), (128, 6), (129, 7), (500, 7)])
 def test_a_scale_needs_its_neighbours(count, scales):
-    logs = log_ratios(np.random.default_rng(count).standard_normal((count, 3)))
+    logs = log_ratios(torch.from_numpy(np.random.default_rng(count).standard_normal((count, 3))))
     assert logs.shape == (count, scales) and (logs >= 0).all()
     assert (2 * SCALES[scales - 1] <= count - 1) and (scales == 7 or 2 * SCALES[scales] > count - 1)
     assert RANKS == (1, 2, 4, 8, 16, 32, 64, 128)

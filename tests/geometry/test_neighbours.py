@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from oracles.twonn import neighbour_distances
 
 from reporter.geometry import neighbours
-from reporter.geometry.neighbours import nearest
+from reporter.geometry.neighbours import nearest, nearest_within
 
 RNG = np.random.default_rng
 
@@ -69,7 +70,7 @@ NASTY = [
 @pytest.mark.parametrize("make", NASTY)
 def test_nasty_data(make, kind):
     x = make(RNG(0)).astype(kind)
-    found = nearest(x, 2).distances
+    found = nearest(x, 2).distances.numpy()
     expected = neighbour_distances(x.astype(np.float64), 2)
     assert found.shape == (len(x), 2) and found.dtype == np.float64
     # Centring moves a coordinate by a rounding of its size: what that allows at 1e5 is the absolute part.
@@ -80,7 +81,7 @@ def test_nasty_data(make, kind):
 def test_further_ranks_of_nasty_data(make):
     x = make(RNG(0))
     ranks = [4, 16, 128]
-    found = nearest(x, 2, ranks).distances
+    found = nearest(x, 2, ranks).distances.numpy()
     expected = neighbour_distances(x, 128)[:, [0, 1, 3, 15, 127]]
     np.testing.assert_allclose(found[:, :2], expected[:, :2], rtol=1e-9, atol=1e-14 * np.abs(x).max())
     np.testing.assert_allclose(found[:, 2:], expected[:, 2:], rtol=5e-4, atol=1e-14 * np.abs(x).max())
@@ -88,7 +89,7 @@ def test_further_ranks_of_nasty_data(make):
 
 def test_further_ranks_of_plain_data_are_exact_but_for_a_few_swaps():
     x = RNG(3).standard_normal((1500, 20))
-    found, expected = nearest(x, 1, [5, 64, 200]).distances, neighbour_distances(x, 200)[:, [0, 4, 63, 199]]
+    found, expected = nearest(x, 1, [5, 64, 200]).distances.numpy(), neighbour_distances(x, 200)[:, [0, 4, 63, 199]]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert (np.abs(found / expected - 1) < 1e-12).mean() > 0.99
 
@@ -117,6 +118,49 @@ def test_the_second_look_is_needed_and_taken(monkeypatch):
     x = tighter_clusters(RNG(0))
     expected = neighbour_distances(x, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(neighbours.np, "finfo", lambda kind: type("Eps", (), {"eps": -1.0}))
-        careless = nearest(x, 2).distances
+        patch.setattr(neighbours, "_ROUNDINGS", -1e9)
+        careless = nearest(x, 2).distances.numpy()
     assert np.abs(careless / expected - 1).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("make", NASTY)
+def test_a_group_has_the_neighbours_that_it_has_alone(make, kind):
+    """One search serves groups that differ in a few rows, in most of them, and one that is alone in its corner."""
+    x, rng = make(RNG(0)).astype(kind), RNG(1)
+    n = len(x)
+    groups = [
+        np.arange(n),
+        np.sort(rng.permutation(n)[: n - 9]),
+        np.sort(rng.permutation(n)[: n // 3]),
+        np.argsort(x[:, 0], kind="stable")[:150],  # lists of these rows hold hardly any other row
+        np.arange(n - 20, n),
+    ]
+    groups[3].sort()
+    found = nearest_within(x, [torch.from_numpy(group) for group in groups], 2, [4, 16, 128], 140)
+    for group, within in zip(groups, found, strict=True):
+        ranks = [rank for rank in (1, 2, 4, 16, 128) if rank < len(group)]
+        alone = x[group].astype(np.float64)
+        every = neighbour_distances(alone, max(ranks))
+        size = np.abs(x).max()
+        assert within.distances.shape == (len(group), len(ranks)) and (within.rows.numpy() == group).all()
+        distances = within.distances.numpy()
+        np.testing.assert_allclose(distances[:, :2], every[:, :2], rtol=1e-9, atol=1e-14 * size)
+        np.testing.assert_allclose(distances[:, 2:], every[:, [rank - 1 for rank in ranks[2:]]], 5e-4, 1e-14 * size)
+        places = within.places.numpy()
+        assert places.shape == within.listed.shape == (len(group), min(140, len(group) - 1))
+        assert np.isin(places, group).all() and (places != group[:, None]).all()
+        assert all(len(set(row)) == len(row) for row in places.tolist())
+
+
+def test_a_group_whose_rows_are_not_in_the_lists_is_searched_again(monkeypatch):
+    """Without that its lists would end early: the check above would be empty."""
+    x = RNG(0).standard_normal((600, 4))
+    few = torch.arange(0, 600, 100)
+    asked = []
+    of = neighbours.smallest
+    monkeypatch.setattr(neighbours, "smallest", lambda d2, count: asked.append(d2.shape) or of(d2, count))
+    monkeypatch.setattr(neighbours, "_LEFT_OUT", 0.0)
+    (found,) = nearest_within(x, [few], 2)
+    assert asked[0] == (600, 600) and asked[1][1] == len(few)
+    np.testing.assert_allclose(found.distances, neighbour_distances(x[few], 2), rtol=1e-9)

@@ -151,19 +151,21 @@ def test_samples_and_batches_are_what_the_options_say(everything, values):
         "anisotropy": {"sample": 100, "batches": 2},
     }
     found = values(model, observables, TEXTS, "words", **options)
-    contexts = observables["contexts"].select((0, 2), 192)
+    contexts = observables["tokens"].select((0, 2), 192).distinct()
     tokens = observables["tokens"].select((0, 2), 200)
+    starts = range(0, len(contexts) - 63, 64)  # distinct contexts among 192 tokens make no third batch
+    assert len(starts) > 1
     for layer in range(1, 5):
-        x = contexts.states(Place("block", layer))
-        by_batch = [twonn(x[i : i + 64]) for i in (0, 64, 128)]
+        x = contexts.states(Place("block", layer)).numpy()
+        by_batch = [twonn(x[i : i + 64]) for i in starts]
         value = found["intrinsic_dimension.twonn", layer]
         assert value.value == pytest.approx(np.mean(by_batch), rel=1e-6)
-        assert value.ci_low < value.value < value.ci_high and value.n == 192
+        assert value.ci_low < value.value < value.ci_high and value.n == 64 * len(starts)
         likely = found["intrinsic_dimension.twonn_ml", layer]
-        assert likely.value == pytest.approx(np.mean([twonn_ml(x[i : i + 64]) for i in (0, 64, 128)]), rel=1e-6)
+        assert likely.value == pytest.approx(np.mean([twonn_ml(x[i : i + 64]) for i in starts]), rel=1e-6)
         assert likely.ci_low < likely.value < likely.ci_high
 
-        y = tokens.states(Place("block", layer)).astype(np.float64)
+        y = tokens.states(Place("block", layer)).double().numpy()
         by_batch = [anisotropy(y[i : i + 100])["top_variance_share"] for i in (0, 100)]
         value = found["anisotropy.top_variance_share_batch", layer]
         assert value.value == pytest.approx(np.mean(by_batch), rel=1e-6)

@@ -79,11 +79,11 @@ def test_the_baseline_is_that_of_random_tokens_of_other_types(observe, values):
     """Against the mean of many draws, from the same occurrences."""
     observables, _ = observe(FakeModel(sinks=False), made_up_texts(150))
     found = values(FakeModel(), observables, 150, "words", ["contextuality"])
-    sample = observables["type_sample"].select((0, 2), 256, 24, 5)
+    sample = observables["type_sample"].select((0, 2), 256, 12, 5)
     rng = np.random.default_rng(0)
     owner = np.repeat(np.arange(len(sample.sizes)), sample.sizes)
     for layer, place in enumerate(observables["type_sample"].layout.path):
-        x = sample.states(place).astype(float)
+        x = sample.states(place).double().numpy()
         draws = [
             np.mean(
                 [
@@ -123,7 +123,7 @@ def test_duplicate_texts_add_no_context(observe, values):
         known = set(few["type_sample"].tensors()[stratum].tolist())
         assert stratum == "groups" or known <= set(many["type_sample"].tensors()[stratum].tolist())
     found = values(model, many, 12, "words", ["contextuality"])
-    of_word_1 = many["type_sample"].select((0, 2), 99, 24, 5)  # some begin a text
+    of_word_1 = many["type_sample"].select((0, 2), 99, 12, 5)  # some begin a text
     assert dict(zip(of_word_1.types, of_word_1.sizes, strict=True))[3] == 6
     assert found["contextuality.self_similarity", 2].value < 1
 
@@ -132,12 +132,12 @@ def test_smaller_options_read_the_beginning_of_a_larger_sample(observe, values):
     texts = made_up_texts(150)
     options = {"contextuality": {"types": 9, "occurrences": 6}}
     found = []
-    for sample in (9 * 24, 100_000):
+    for sample in (9 * 12, 100_000):
         observables, _ = observe(FakeModel(), texts, sample=sample)
         found.append(values(FakeModel(), observables, 150, "words", ["contextuality"], **options))
     assert found[0] == found[1]
     assert found[0]["contextuality.self_similarity", 1].n == 9
-    assert ContextualityOptions(**options["contextuality"]).sample_size() == 9 * 24
+    assert ContextualityOptions(**options["contextuality"]).sample_size() == 9 * 12
     with pytest.raises(ValueError):
         ContextualityOptions(occurrences=25)
 

@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from oracles.twonn import scikit_dimension
 from oracles.twonn import twonn as reference
 from scipy.spatial.distance import cdist
 
 from reporter.forward.halves import FEW_HALVES, groups_of
-from reporter.geometry.dimension import batch_of, estimate, gride_of, scales_read, twonn_ml_of, twonn_of
-from reporter.geometry.dimension import log_ratios as log_ratios_at_all_scales
+from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.geometry.intervals import half_sample_interval
+from reporter.geometry.ratios import batch_of, log_ratios, scales_read
 
 
-def log_ratios(x):
+def log_ratios_at_all_scales(x):
+    return log_ratios(torch.from_numpy(x))
+
+
+def first_ratios(x):
     """Of the first two neighbours alone."""
     return log_ratios_at_all_scales(x)[:, :1].ravel()
 
@@ -29,7 +34,7 @@ def in_space(x, width, seed=0):
 def test_a_linear_subspace_reads_its_dimension(dimension, within, kind):
     rng = np.random.default_rng(dimension)
     x = rng.random((2500, dimension)) if kind == "cube" else rng.standard_normal((2500, dimension))
-    logs = log_ratios(in_space(x, 100))
+    logs = first_ratios(in_space(x, 100))
     assert twonn_of(logs) == pytest.approx(dimension, rel=within)
     assert twonn_ml_of(logs) == pytest.approx(dimension, rel=within)
 
@@ -37,14 +42,14 @@ def test_a_linear_subspace_reads_its_dimension(dimension, within, kind):
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_a_sphere_reads_its_dimension(dimension):
     x = np.random.default_rng(0).standard_normal((2500, dimension + 1))
-    logs = log_ratios(in_space(x / np.linalg.norm(x, axis=1, keepdims=True), 40))
+    logs = first_ratios(in_space(x / np.linalg.norm(x, axis=1, keepdims=True), 40))
     assert twonn_of(logs) == pytest.approx(dimension, rel=0.07)
 
 
 @pytest.mark.parametrize("count", [10, 11, 19, 20, 101, 1000])
 def test_scikit_dimension_agrees(count):
     x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
-    logs = log_ratios(x)
+    logs = first_ratios(x)
     assert twonn_of(logs) == pytest.approx(scikit_dimension(x), rel=1e-6)
     assert twonn_of(logs) == pytest.approx(reference(x), rel=1e-6)
     assert twonn_ml_of(logs) == pytest.approx(scikit_dimension(x, "mle"), rel=1e-6)
@@ -55,7 +60,7 @@ def test_scikit_dimension_agrees(count):
 def test_any_share_can_be_discarded(count, discard):
     """Against scikit-dimension and against lstsq; counts of which 1 − discard is no whole number of states."""
     x = np.random.default_rng(count).standard_normal((count, 30)) * np.geomspace(1, 0.01, 30)
-    logs = log_ratios(x)
+    logs = first_ratios(x)
     if discard == 0:  # the last point, at F = 1, has no log: scikit-dimension returns infinity
         f = np.arange(1, count) / count
         assert twonn_of(logs, 0) == pytest.approx(-logs[:-1] @ np.log(1 - f) / (logs[:-1] @ logs[:-1]), rel=1e-9)
@@ -89,23 +94,23 @@ def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
 
 def test_fifty_dimensions_read_about_33_at_4096():
     x = np.random.default_rng(0).standard_normal((4096, 50))
-    assert twonn_of(log_ratios(x)) == pytest.approx(33, abs=1.5)
+    assert twonn_of(first_ratios(x)) == pytest.approx(33, abs=1.5)
 
 
 def test_scale_offset_and_order_do_not_matter():
     rng = np.random.default_rng(1)
     x = rng.standard_normal((500, 8))
-    expected = twonn_of(log_ratios(x))
+    expected = twonn_of(first_ratios(x))
     for other in (x * 1e6, x * 1e-6, x + 1e4, x[rng.permutation(500)], x[:, ::-1].copy()):
-        assert twonn_of(log_ratios(other)) == pytest.approx(expected, rel=1e-6)
+        assert twonn_of(first_ratios(other)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_equal_rows_are_dropped_before_n_is_taken():
     x = np.random.default_rng(2).standard_normal((300, 6)).astype(np.float32)
     twice = np.concatenate([x, x[:40]])
-    assert len(log_ratios(twice)) == 300
-    assert twonn_of(log_ratios(twice)) == pytest.approx(twonn_of(log_ratios(x)), rel=1e-12)
-    assert len(log_ratios(np.ones((30, 4)))) == 0
+    assert len(first_ratios(twice)) == 300
+    assert twonn_of(first_ratios(twice)) == pytest.approx(twonn_of(first_ratios(x)), rel=1e-12)
+    assert len(first_ratios(np.ones((30, 4)))) == 0
     np.testing.assert_allclose(log_ratios_at_all_scales(twice), log_ratios_at_all_scales(x), rtol=1e-9)
 
 
@@ -113,8 +118,8 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
     rng = np.random.default_rng(4)
     x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
-    found = batch_of(x, held, 0.1)
-    bits = (held * np.array([[1], [2]])).sum(axis=0).astype(np.uint32)
+    found = batch_of(torch.from_numpy(x), torch.from_numpy(held), 0.1)
+    bits = torch.from_numpy((held * np.array([[1], [2]])).sum(axis=0)).int()
     read = scales_read(bits, bits[np.argsort(cdist(x, x), axis=1)[:, 1:241]])
     assert [read[n] for n in (1, 2, 4, 8)] == [1, 2, 4, 8] and all(0.4 * n < read[n] < 0.6 * n for n in (16, 32, 64))
     for half in range(2):
@@ -130,13 +135,48 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
 def test_half_samples_are_read_at_the_same_distance():
     """Neighbours in the same text are in the half with it, of those in other texts every second is."""
     held = FEW_HALVES[:, np.repeat(np.arange(64), 20)]
-    bits = np.bitwise_or.reduce(held.astype(np.int64) << np.arange(31)[:, None]).astype(np.uint32)
+    bits = torch.from_numpy(np.bitwise_or.reduce(held.astype(np.int64) << np.arange(31)[:, None])).int()
     order = np.random.default_rng(0).permuted(np.tile(np.arange(1280), (1280, 1)), axis=1)[:, :240]
     apart = scales_read(bits, bits[order])
     assert apart == {1: 1, 2: 2, 4: 4, 8: 8, 16: 8, 32: 16, 64: 32}
     together = order.copy()
     together[:, :32] = np.arange(1280)[:, None]
     assert scales_read(bits, bits[together]) == {1: 1, 2: 2, 4: 4, 8: 8, 16: 16, 32: 24, 64: 40}
+
+
+def test_views_that_share_a_search_read_what_each_reads_alone(observe, monkeypatch):
+    from oracles.fake_model import FakeModel, made_up_texts
+
+    from reporter.geometry import ratios
+    from reporter.metrics.registry import catalogue
+    from reporter.observables.observed import Observed
+
+    observables, _ = observe(FakeModel(), made_up_texts(60))
+    searches = []
+    search = ratios.nearest_within
+    monkeypatch.setattr(ratios, "nearest_within", lambda x, *rest: searches.append(len(x)) or search(x, *rest))
+    metric = catalogue()["intrinsic_dimension"]
+    options = metric.options(sample=128, batches=3)
+
+    def read(views):
+        memo = {}
+        layout = observables["moments"].layout
+        return {
+            view: list(metric.compute(Observed(observables, layout, 60, view, 0, memo, views=views), options))
+            for view in ("words", "all", "no-sinks")
+        }
+
+    together, shared = read(("words", "all", "no-sinks")), len(searches)
+    searches.clear()
+    alone = read(())
+    assert 0 < shared < 0.6 * len(searches)
+    for view, values in alone.items():
+        assert sum(value.value is not None for value in values) > 30
+        for value, other in zip(values, together[view], strict=True):
+            assert (value.statistic, value.place, value.n) == (other.statistic, other.place, other.n)
+            assert value.value == pytest.approx(other.value, rel=1e-7)
+            assert (value.ci_low is None) == (other.ci_low is None)
+            assert value.ci_low is None or value.ci_low == pytest.approx(other.ci_low, rel=1e-3)
 
 
 def test_the_interval_covers_where_texts_are_clusters():
@@ -146,7 +186,7 @@ def test_the_interval_covers_where_texts_are_clusters():
         rng = np.random.default_rng(seed)
         x = np.repeat(rng.standard_normal((80, 5)), 3, axis=0) + 0.5 * rng.standard_normal((240, 5))
         groups = np.repeat(groups_of(np.arange(80), seed), 3)
-        found = batch_of(x, FEW_HALVES[:, groups], 0.1)
+        found = batch_of(torch.from_numpy(x), torch.from_numpy(FEW_HALVES[:, groups]), 0.1)
         names = ("twonn_ml", "twonn", "gride_8")
         estimates.append([estimate(name, found.logs, 0.1) for name in names])
         halves = [found.halves[name] for name in names]

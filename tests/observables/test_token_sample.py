@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,12 +15,21 @@ from reporter.observables.token_sample import (
     POSITION,
     TEXT,
     TOKEN,
-    Contexts,
     Tokens,
+    TokenSample,
 )
 
 LAYERS, WIDTH = 1, 4
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Contexts(TokenSample):
+    """Tokens for which the model saw the same thing fall together and are counted: keys repeat, as in ``Pooled``."""
+
+    name = "contexts"
+
+    def keys(self, batch):
+        return batch.contexts
 
 
 class Corpus:
@@ -67,7 +77,8 @@ def check(selection, corpus, strata, size):
     assert selection.facts[:, EMBEDDING_CONTEXT].tolist() == [context[key] % 20 for key in expected]
     for layer in range(LAYERS + 1):
         expected_states = corpus.state(layer, np.array(expected, dtype=np.uint64))
-        assert np.array_equal(selection.states(Layout(LAYERS, WIDTH).path[layer]), expected_states.reshape(-1, WIDTH))
+        states = selection.states(Layout(LAYERS, WIDTH).path[layer])
+        assert states.dtype == torch.float32 and np.array_equal(states, expected_states.reshape(-1, WIDTH))
 
 
 @QUICK

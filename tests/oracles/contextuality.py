@@ -40,7 +40,7 @@ def explained_about_mean(x):
     return PCA(n_components=1).fit(x).explained_variance_ratio_[0], truncated.explained_variance_ratio_[0]
 
 
-def occurrences(tokens, corpus, decoder, most=24):
+def occurrences(tokens, corpus, decoder, most=12):
     """Return where the chosen occurrences of each type lie in a view."""
     known, counts = np.unique(corpus.ids[~corpus.special], return_counts=True)
     found = {}

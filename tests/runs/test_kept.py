@@ -6,7 +6,14 @@ import os
 
 import pytest
 
-from reporter.runs.kept import Kept, make_room
+from reporter.forward.measure import Counts
+from reporter.forward.places import Layout
+from reporter.metrics.registry import catalogue
+from reporter.observables.kinds import KINDS
+from reporter.observables.observable import Setting
+from reporter.runs.cache import make_room
+from reporter.runs.kept import Kept, PassFacts, Want
+from reporter.runs.passes import wanted_by
 
 
 @pytest.fixture
@@ -42,3 +49,36 @@ def test_a_pass_that_runs_for_hours_stays(passes, tmp_path):
 
 def test_there_may_be_nothing_to_make_room_in(tmp_path):
     assert make_room(tmp_path / "nowhere", 0) == []
+
+
+def keep(kept, name, want):
+    """Keep an observable that has seen nothing, as a pass for ``want`` would."""
+    layout = Layout(2, 4)
+    observable = KINDS[name].empty(Setting(layout, 0, 9, want.size, views=want.views))
+    facts = PassFacts({}, layout, Counts(), "cpu", "float32", None)
+    kept.finish({name: observable}, {name: want}, facts)
+
+
+@pytest.mark.parametrize(
+    ("there", "want", "missing"),
+    [
+        (Want(8, ("words", "all")), Want(8, ("words",)), None),
+        (Want(8, ("words", "all")), Want(4, ("all",)), None),
+        (Want(8, ("words",)), Want(8, ("no-sinks",)), Want(8, ("words", "no-sinks"))),
+        (Want(8, ("words",)), Want(4, ("all",)), Want(8, ("words", "all"))),
+        (Want(8, ("words",)), Want(16, ("words",)), Want(16, ("words",))),
+    ],
+)
+def test_what_is_kept_does_for_fewer_views_and_smaller_samples(tmp_path, there, want, missing):
+    kept = Kept(tmp_path, {"seed": 0})
+    keep(kept, "text_entropy", there)
+    assert kept.missing({"text_entropy": want}) == ({} if missing is None else {"text_entropy": missing})
+    assert kept.missing({"moments": Want()}) == {"moments": Want()}
+
+
+def test_views_are_asked_of_those_that_tell_them_apart():
+    metric = catalogue()["entropy"]
+    chosen = [(metric, metric.options(texts=texts), views) for texts, views in ((7, ["all"]), (9, ["words"]))]
+    assert wanted_by(chosen) == {"text_entropy": Want(9, ("words", "all"))}
+    other = catalogue()["spectrum"]
+    assert {want.views for want in wanted_by([(other, other.options(), ["all"])]).values()} == {()}

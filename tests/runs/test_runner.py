@@ -198,6 +198,7 @@ def test_batch_size_changes_nothing(study, run, store):
 def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch):
     monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 10)
     monkeypatch.setattr(passes, "MOST_SAVING", float("inf"))
+    monkeypatch.setattr(passes, "SAVE_EVERY", 0)
     run(study(), only=["dec", "nested"])
     whole = store.frame(NUMBERS)
     tokens = store.frame("SELECT max(tokens) AS n FROM cells")["n"][0]

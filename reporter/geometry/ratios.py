@@ -1,0 +1,242 @@
+"""The ratios of the distances to neighbours, of batches of states and of every half-sample of their texts.
+
+What :mod:`reporter.geometry.dimension` estimates from; in torch, where the states are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from reporter.geometry.arrays import Floats
+from reporter.geometry.dimension import EQUAL, FEWEST, NAMES, PUBLISHED, RANKS, SCALES
+from reporter.geometry.neighbours import Neighbours, nearest_within
+
+_MOVED = 16  # from this scale on half-samples are read at another one
+_LISTED = 240  # neighbours; more than the 128 that the largest scale needs, since a half may hold few of the nearest
+_STEPS = 50  # of Newton's method; five or six are usual
+_ENOUGH = 1e-8  # relative: the error left after a step is about its square
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The ratios of one batch of states, and every estimate in each half-sample of its texts.
+
+    Args:
+        logs: as ``log_ratios`` returns them.
+        halves: by statistic, NaN where a half has none, shape (halves,).
+    """
+
+    logs: Floats
+    halves: Mapping[str, Floats]
+
+
+def batch_of(x: Tensor, held: Tensor, discard: float = 0.1) -> Batch:
+    """Return the ratios of a batch and its estimates in half-samples: :func:`batches_of`, of all states."""
+    return batches_of(x, held, [slice(None)], discard)[0]
+
+
+def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float = 0.1) -> list[Batch]:
+    """Return the ratios of each batch of states, in which neighbours are sought, and its estimates in half-samples.
+
+    All batches share one search: those of views that differ in a few states cost little more than one.
+
+    Args:
+        x: states, shape (n, d).
+        held: which states each half-sample holds, up to 31 of them, on the same device, shape (halves, n).
+        batches: which states are in each, shape (m,).
+        discard: share of the largest μ that ``twonn`` leaves out.
+    """
+    every = torch.arange(len(x), device=x.device)
+    groups = [every[rows].sort().values for rows in batches]
+    found = []
+    for rows, near in zip(groups, neighbours(x, groups), strict=True):
+        if len(rows) < 3 or not (near.distances[:, 0] == 0).any():
+            found.append(_batch(near, held, discard))
+        else:
+            rows = rows[_distinct(x[rows])]
+            found.append(_batch(neighbours(x[rows], [every[: len(rows)]])[0], held[:, rows], discard))
+    return found
+
+
+def _distinct(x: Tensor) -> Tensor:
+    """Return the first of each set of equal rows, ascending."""
+    _, which = torch.unique(x, dim=0, return_inverse=True)
+    every = torch.arange(len(x), device=x.device)
+    first = every.new_full((int(which.max()) + 1,), len(x)).scatter_reduce_(0, which, every, "amin")
+    return first.sort().values
+
+
+def _batch(found: Neighbours, held: Tensor, discard: float) -> Batch:
+    halves = {name: np.full(len(held), np.nan) for name in NAMES}
+    if len(found.distances) >= FEWEST:
+        # Bit h says whether half h holds a state: looked up once for all neighbours, in all halves.
+        bits = (held.int() << torch.arange(len(held), dtype=torch.int32, device=held.device)[:, None]).sum(0).int()
+        of_neighbours = bits[found.places]
+        read = scales_read(bits[found.rows], of_neighbours)
+        for name, values in half_estimates(found, held[:, found.rows], of_neighbours, discard, read).items():
+            halves[name] = values.cpu().numpy()
+    return Batch(_logs(found.distances), halves)
+
+
+def scales_read(bits: Tensor, of_neighbours: Tensor) -> dict[int, int]:
+    """Return for each scale the one at which half-samples are read, so that it lies at the same distance.
+
+    Neighbours in the same text are in the half with it, of others every second is. Where dimension changes with
+    distance the same rank would be another number, so a scale n from 16 on is read at m, 2m being how many of the 2n
+    nearest neighbours are in the half on average. Small scales, of which halving would leave too few neighbours, stay.
+
+    Args:
+        bits: which half-samples hold a state, int32, shape (n,).
+        of_neighbours: the same of its nearest neighbours, nearest first, shape (n, listed).
+    """
+    shared = _bits_set(bits[:, None] & of_neighbours).sum(dim=0)
+    share = (shared.double() / _bits_set(bits).sum().clamp(min=1)).tolist()
+    return {n: n if n < _MOVED else max(1, round(n * float(np.mean(share[: 2 * n])))) for n in SCALES}
+
+
+def _bits_set(x: Tensor) -> Tensor:
+    """Return how many of the bits of non-negative int32 numbers are set."""
+    x = x - ((x >> 1) & 0x55555555)
+    x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+    x = (x + (x >> 4)) & 0x0F0F0F0F
+    x = x + (x >> 8)
+    return (x + (x >> 16)) & 0x3F
+
+
+def half_estimates(
+    found: Neighbours, held: Tensor, of_neighbours: Tensor, discard: float, read: Mapping[int, int]
+) -> dict[str, Tensor]:
+    """Return every estimate among the states that each half-sample holds, NaN where it has none, shape (halves,).
+
+    The r-th neighbour within the half is the r-th one of the list that the half holds. A state whose list is too short
+    for a scale is left out of it; a scale that more than one state in ten is left out of has no estimate.
+
+    Args:
+        found: neighbours among all states, with a list.
+        held: which states each half-sample holds, shape (halves, n).
+        of_neighbours: the same of the neighbours in the list, in bits of int32, shape (n, listed).
+        discard: share of the largest μ that ``twonn`` leaves out.
+        read: for each scale the one at which half-samples are read.
+    """
+    halves, device = len(held), held.device
+    ranks = torch.tensor([(here, 2 * here) for here in read.values()], device=device).flatten()
+    sizes = held.sum(dim=1)
+    most, listed = int(sizes.max()), of_neighbours.shape[1]
+    if most < FEWEST:
+        return {}
+    distances = found.listed.new_full((halves, most, len(ranks)), torch.nan)
+    ranks_wanted = ranks.to(torch.uint8)  # lists are shorter than 256: bytes are read fastest
+    for half, size in enumerate(sizes.tolist()):
+        if half % 8 == 0:
+            of_eight = (of_neighbours >> half).to(torch.uint8)
+        rows = held[half].nonzero()[:, 0]
+        inside = of_eight.index_select(0, rows).bitwise_and_(1 << half % 8).ne_(0)
+        count = inside.cumsum(dim=1, dtype=torch.uint8)
+        at = torch.searchsorted(count, ranks_wanted.expand(size, -1).contiguous())
+        near = found.listed.take(rows[:, None] * listed + at.clamp(max=listed - 1))
+        distances[half, :size] = near.masked_fill_(at == listed, torch.nan)
+    near, far = distances[:, :, ::2].transpose(1, 2), distances[:, :, 1::2].transpose(1, 2)
+    logs = (far / near).log_().masked_fill_(~(near > 0), torch.nan)  # (halves, scales, states)
+    enough = (~far.isnan()).sum(dim=2) / sizes[:, None].double() >= 0.9
+    enough = enough.cumprod(dim=1).bool() & (sizes[:, None] >= FEWEST)
+    return _of_halves(logs, enough, discard, list(read.values()))
+
+
+def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[int]) -> dict[str, Tensor]:
+    """Return every estimate from the log ratios of each half-sample, NaN for states that it lacks.
+
+    Args:
+        logs: shape (halves, scales, states).
+        enough: whether a half has enough states for a scale, shape (halves, scales).
+        discard: share of the largest μ that ``twonn`` leaves out.
+        scales: the one at which each scale is read.
+    """
+    there = ~logs.isnan()
+    n, total = there.sum(dim=2).double(), logs.nansum(dim=2)
+    enough &= (n >= FEWEST) & (total >= EQUAL * n)
+    found = most_likely(logs.nan_to_num(nan=0.0), n, total, torch.tensor(scales, device=logs.device))
+    found = found.masked_fill(~enough, torch.nan)
+    estimates = {f"gride_{scale}": found[:, at] for at, scale in enumerate(SCALES)}
+    first = logs[:, 0].sort(dim=1).values.nan_to_num(nan=torch.inf)  # NaN comes last
+    count, rank = n[:, :1], torch.arange(1, first.shape[1] + 1, dtype=logs.dtype, device=logs.device)
+    empirical = -torch.log1p(-rank / count)
+    for name, share in {"twonn": discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
+        kept = torch.minimum(((1 - share) * count + 1e-9).floor(), count - 1)
+        fits = enough[:, 0] & (first.gather(1, (kept - 1).clamp(min=0).long())[:, 0] >= EQUAL)
+        if name == "twonn_ml":
+            values = (count[:, 0] - 1) / total[:, 0]
+        else:
+            used = torch.where(rank <= kept, first, 0.0)
+            values = (used * torch.where(rank <= kept, empirical, 0.0)).sum(dim=1) / used.square().sum(dim=1)
+        estimates[name] = values.masked_fill(~fits, torch.nan)
+    return estimates
+
+
+def log_ratios(x: Tensor) -> Floats:
+    """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
+
+    Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
+    r1 = 0 has no ratio.
+    """
+    every = torch.arange(len(x), device=x.device)
+    (found,) = neighbours(x, [every], listed=0)
+    if (found.distances[:, 0] == 0).any():
+        x = x[_distinct(x)]
+        (found,) = neighbours(x, [every[: len(x)]], listed=0)
+    return _logs(found.distances)
+
+
+def _logs(distances: Tensor) -> Floats:
+    if not len(distances):
+        return np.zeros((0, 0))
+    logs = distances.log().diff(dim=1)
+    return np.asarray(logs[logs[:, 0].argsort()].cpu().numpy())
+
+
+def neighbours(x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED) -> list[Neighbours]:
+    """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list.
+
+    Args:
+        x: states, shape (n, d).
+        groups: rows of each batch, ascending; one of fewer than three has no neighbours.
+        listed: how many are listed.
+    """
+    large = [rows for rows in groups if len(rows) >= 3]
+    found = iter(nearest_within(x, large, 2, RANKS[2:], listed) if large else [])
+    none = Neighbours(*(torch.zeros(shape, dtype=kind) for shape, kind in _NOTHING))
+    return [next(found) if len(rows) >= 3 else none for rows in groups]
+
+
+_NOTHING = ((0, torch.int64), ((0, 1), torch.float64), ((0, 0), torch.int64), ((0, 0), torch.float64))
+
+
+def most_likely(logs: Tensor, count: Tensor, total: Tensor, scales: Tensor) -> Tensor:
+    """Return what ``gride_of`` of :mod:`reporter.geometry.dimension` finds, of many samples and scales at once.
+
+    Args:
+        logs: log μ, 0 for a state that is left out, shape (samples, scales, states).
+        count: states that are not, in float64, shape (samples, scales).
+        total: Σ log μ, shape (samples, scales).
+        scales: n, shape (scales,).
+    """
+    n = scales.double()
+    least = 2 * n / (3 * n - 1) * count / total
+    left_out, d = logs.shape[2] - count, least
+    for _ in range(_STEPS):
+        x = d[:, :, None] * logs
+        falls = torch.expm1(-x)
+        ratio = torch.where(x > 0, x / -falls, 1.0)
+        # A state that is left out has a ratio of 1, and of the same times 1 + falls.
+        sums = ratio.sum(dim=2) - left_out
+        squares = (ratio.square_() * falls.add_(1)).sum(dim=2) - left_out
+        slope = count - (2 * n - 1) * d * total + (n - 1) * sums  # times d
+        step = slope / (count + (n - 1) * squares)  # relative to d
+        d = torch.maximum(d * (1 + step), least)
+        if not (step.abs() >= _ENOUGH).any():
+            break
+    return torch.where(n == 1, count / total, d)
