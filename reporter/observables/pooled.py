@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reporter.forward.places import Place
     from reporter.observables.observable import Setting
 
-_Part = tuple[_Kept, *tuple[torch.Tensor, ...]]  # rows, which text each is of, tokens of each text, and its slot
+_Part = tuple[_Kept, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Pooled(TokenSample):
@@ -52,7 +52,6 @@ class Pooled(TokenSample):
         """Choose the texts of a batch that enter the sample."""
         keys = self.keys(batch)
         own = batch.texts == batch.originals
-        self.follow(batch.device)
         self._parts: list[_Part] = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             tokens = np.flatnonzero(own[rows]) + rows.start
@@ -68,15 +67,24 @@ class Pooled(TokenSample):
             segment[chosen] = np.arange(len(chosen))
             of_token = segment[which]
             taken = of_token >= 0
-            numbers = (tokens[taken], of_token[taken], count[chosen].astype(np.float64), slots)
-            self._parts.append((kept, *(torch.as_tensor(x, device=batch.device) for x in numbers)))
+            self._parts.append(
+                (
+                    kept,
+                    torch.from_numpy(tokens[taken]),
+                    torch.from_numpy(of_token[taken]),
+                    torch.from_numpy(count[chosen]).double(),
+                    torch.from_numpy(slots),
+                )
+            )
 
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""
+        device = layer.states.device
         for kept, tokens, segment, count, slots in self._parts:
-            states = layer.states.index_select(0, tokens).double()
-            sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
-            kept.states[layer.index].index_copy_(0, slots, (sums / count[:, None]).float())
+            states = layer.states[tokens.to(device)].double()
+            sums = torch.zeros(len(count), states.shape[1], dtype=torch.float64, device=device)
+            sums.index_add_(0, segment.to(device), states)
+            kept.states[layer.index][slots] = (sums.cpu() / count[:, None]).float()
 
     def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.

@@ -44,10 +44,6 @@ class _Kept:
         self.states = [torch.zeros(0, width) for width in widths]
         self.rounded: list[RoundedStates] = []  # of a finished pass, in the place of ``states``
 
-    def follow(self, device: torch.device) -> None:
-        """Move the states."""
-        self.states = [states.to(device) for states in self.states]
-
     def read(self, at: int, slots: NDArray[np.int64], device: str = "cpu") -> torch.Tensor:
         """Return the states in some slots at a place, float32 on a device."""
         which = torch.from_numpy(slots)
@@ -125,7 +121,6 @@ class TokenSample(Observable):
         """Choose the tokens of a batch that enter the sample."""
         keys = self.keys(batch)
         facts = np.stack(self.facts(batch), axis=1)
-        self.follow(batch.device)
         self._rows = []
         for kept, rows in zip(self._kept, batch.rows, strict=True):
             if rows.stop == rows.start:
@@ -138,19 +133,13 @@ class TokenSample(Observable):
             # The first text of the corpus, not of the batch, so that neither batches nor merges change it.
             np.minimum.at(candidates[:, TEXT], which, batch.originals[rows])
             chosen, slots = kept.admit(distinct, candidates, self.size)
-            if len(chosen):
-                there = (torch.as_tensor(x, device=batch.device) for x in (first[chosen] + rows.start, slots))
-                self._rows.append((kept, *there))
+            self._rows.append((kept, torch.from_numpy(first[chosen] + rows.start), torch.from_numpy(slots)))
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
-            kept.states[layer.index].index_copy_(0, slots, layer.states.index_select(0, rows))
-
-    def follow(self, device: torch.device) -> None:
-        """Move the states to where those of the batches are."""
-        for kept in self._kept:
-            kept.follow(device)
+            if len(rows):
+                kept.states[layer.index][slots] = layer.states[rows.to(layer.states.device)].cpu()
 
     def merge(self, other: TokenSample) -> None:
         """Take in the sample of other texts."""

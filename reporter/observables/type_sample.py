@@ -45,7 +45,6 @@ class TypeSample(Observable):
     reads_types = True
     bounded = "at least"
     states_kept = True
-    gathered = ("states",)
 
     def __init__(self, layout: Layout, types: Sequence[int]) -> None:
         self.layout, self.types = layout, list(types)
@@ -73,14 +72,13 @@ class TypeSample(Observable):
         rank[inside] = self._rank[batch.token_ids[inside]]
         rows = np.flatnonzero((rank >= 0) & np.isin(batch.strata, TYPED))
         groups = batch.strata[rows] * len(self.types) + rank[rows]
-        self.follow(batch.device)
         chosen, slots = self._admit(groups, batch.contexts[rows])
-        self._rows, self._into = (torch.as_tensor(x, device=batch.device) for x in (rows[chosen], slots))
+        self._rows, self._into = torch.from_numpy(rows[chosen]), torch.from_numpy(slots)
 
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index].index_copy_(0, self._into, layer.states.index_select(0, self._rows))
+            self.states[layer.index][self._into] = layer.states[self._rows.to(layer.states.device)].cpu()
 
     def merge(self, other: TypeSample) -> None:
         """Take in the sample of other texts."""
