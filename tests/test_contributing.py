@@ -27,6 +27,20 @@ def made(section: str) -> dict[str, str]:
     return dict(re.findall(told, SECTIONS[section], re.MULTILINE | re.DOTALL))
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a function that makes a folder for the reader, whose results have the pages' script: making it is slow."""
+    from reporter.report.assets import write_assets
+
+    write_assets(made_once := tmp_path_factory.mktemp("assets"))
+
+    def make(folder: Path) -> Path:
+        shutil.copytree(made_once, folder / "results")
+        return folder
+
+    return make
+
+
 def follow(section: str, folder: Path) -> list[str]:
     """Make the files of a section in a folder and call its commands there; return what each of them prints."""
     for name, text in made(section).items():
@@ -50,10 +64,9 @@ def numbers(output: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_metric_is_added(tmp_path):
+def test_a_metric_is_added(tmp_path, place):
     section = "Add a metric, step by step"
-    copy = tmp_path / "copy"
-    copy.mkdir()
+    copy = place(tmp_path / "copy")
     for name in ("reporter", "templates", "tests"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(ROOT / "pyproject.toml", copy / "pyproject.toml")
@@ -74,8 +87,8 @@ def test_a_metric_is_added(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_chart_is_added(tmp_path):
-    follow("Add a chart", tmp_path)
+def test_a_chart_is_added(tmp_path, place):
+    follow("Add a chart", place(tmp_path))
     folder = tmp_path / "results" / "bars"
     page = (folder / "index.html").read_text("utf-8")
     figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
@@ -87,8 +100,8 @@ def test_a_chart_is_added(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_analysis_is_added(tmp_path):
-    validated, _, layers, ends = follow("Add an analysis", tmp_path)
+def test_an_analysis_is_added(tmp_path, place):
+    validated, _, layers, ends = follow("Add an analysis", place(tmp_path))
     assert "1 beginning" in validated and "1 claim" in validated
     found = numbers(layers)
     assert [layer for layer, _ in found] == ["0", "1", "2"] and all(float(value) > 0 for _, value in found)
@@ -98,14 +111,14 @@ def test_an_analysis_is_added(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_source_of_texts_is_added(tmp_path):
-    *_, corpora = follow("Add a corpus source", tmp_path)
+def test_a_source_of_texts_is_added(tmp_path, place):
+    *_, corpora = follow("Add a corpus source", place(tmp_path))
     assert re.search(r"captions\s+subtitles\s+films\s+2\s+11\b", corpora)
 
 
 @pytest.mark.slow
-def test_a_kind_of_claim_is_added(tmp_path):
-    validated, _, claims = follow("Add a kind of claim", tmp_path)
+def test_a_kind_of_claim_is_added(tmp_path, place):
+    validated, _, claims = follow("Add a kind of claim", place(tmp_path))
     assert "6 models" in validated and "1 claim" in validated
     ((name, kind, verdict, value, low, wanted),) = (line.split() for line in claims.splitlines() if "most" in line)
     assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")

@@ -205,6 +205,7 @@ def is_overload(node: ast.stmt) -> bool:
         "from reporter.metrics.registry import catalogue; assert catalogue()",
         "from reporter.analyses.registry import analyses; assert analyses()",
         "import reporter.store",
+        "import reporter.runs.runner",
     ],
 )
 def test_what_answers_at_once_imports_nothing_heavy(statement):

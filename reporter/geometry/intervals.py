@@ -117,16 +117,6 @@ def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> E
     return Error(float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)))
 
 
-def cosine_influence(units: Floats, mean: Floats) -> Floats:
-    """Return the influence of each token on ‖mean of u‖², which the mean cosine is but for n/(n − 1), shape (m,).
-
-    Args:
-        units: u = x/‖x‖ of each token, 0 where x is, shape (m, d).
-        mean: of u over all tokens, shape (d,).
-    """
-    return 2 * (units @ mean - mean @ mean)
-
-
 def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[float, float]) -> Interval:
     """Return a 95 % interval on a scale on which the bounds lie at infinity, cut at the bounds.
 

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.geometry.arrays import wide
+from reporter.geometry.components import first_axis
+from reporter.geometry.spectra import EQUAL
 from reporter.metrics.base import N
 from reporter.table import OfCorpus, at_place, column
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from reporter.observables.observed import Observed, Place
     from reporter.observables.token_sample import Selection
 
-Floats = NDArray[np.float64]
-
 DOMINANCES = (0.25, 0.5, 1.0, 2.0, 4.0)
 FACTORS = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
-_SMALL = 64  # dimensions below which all eigenvalues are as cheap as the largest
 TOP_SHARE, COSINE, SIMILARITY = "anisotropy.top_variance_share", "anisotropy.mean_cosine", "convergence.similarity"
 
 
@@ -51,6 +54,8 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         seen: observables of one checkpoint on one corpus.
         size: the most tokens that are looked at.
     """
+    import torch
+
     from reporter.observables.token_sample import DOMINANCE, FIRST, RATIO
 
     sample = replace(seen, view="words").token_sample(size)
@@ -61,72 +66,82 @@ def cuts(seen: Observed, size: int) -> list[SinkCut]:
         "dominance": (DOMINANCES, np.searchsorted(DOMINANCES, facts[:, DOMINANCE].view(np.float64))),
         "factor": (FACTORS, np.searchsorted(FACTORS, facts[:, RATIO].view(np.float64))),
     }
+    which = {rule: (at, torch.from_numpy(cut_of)) for rule, (at, cut_of) in bins.items()}
     last = seen.path[-1]
     target = _units(_states(sample, inside, last))
-    return [
-        SinkCut(rule, cut, statistic, place, value, n, left_out)
-        for place in seen.places
-        for rule, (at, which) in bins.items()
-        for cut, numbers in zip(at, _nested(sample, inside, place, target, which, len(at)), strict=True)
-        for statistic, value, n, left_out in numbers
-    ]
+
+    def at(place: Place) -> list[SinkCut]:
+        x = _states(sample, inside, place)
+        return [
+            SinkCut(rule, cut, statistic, place, value, n, left_out)
+            for rule, (at, cut_of) in which.items()
+            for cut, numbers in zip(at, _nested(x, place, target, cut_of.to(x.device), len(at)), strict=True)
+            for statistic, value, n, left_out in numbers
+        ]
+
+    return [cut for found in spread(at, seen.places) for cut in found]
 
 
 _Number = tuple[str, float | None, int, float]
 
 
-def _nested(
-    sample: Selection, inside: NDArray[np.int64], place: Place, target: Floats, which: NDArray[np.int64], steps: int
-) -> Iterator[list[_Number]]:
-    """Yield the numbers of the tokens that each cut lets in: those of the first cut, then more and more."""
-    x = _states(sample, inside, place)
+def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) -> Iterator[list[_Number]]:
+    """Yield the numbers of the tokens that each cut lets in: those of the first cut, then more and more.
+
+    Args:
+        x: states, (n, d).
+        place: where.
+        target: what they come to at the last block, as unit vectors, (n, d).
+        which: the first cut that lets each in, (n,).
+        steps: how many cuts there are.
+    """
+    import torch
+
     units = _units(x)
     on_path = x.shape[1] == target.shape[1] and place.site in ("embedding", "block")
-    cosines = np.einsum("ij,ij->i", units, target) if on_path else np.full(len(x), np.nan)
-    centre = x[which == 0].mean(axis=0) if (which == 0).any() else np.zeros(x.shape[1])
-    x = x - centre  # so that products lose nothing to a common mean
-    n, total, gram = 0, np.zeros(x.shape[1]), np.zeros((x.shape[1], x.shape[1]))
-    unit_sum, similarity = np.zeros(x.shape[1]), 0.0
-    found: list[_Number] = []
+    cosines = (units * target).sum(dim=1) if on_path else None
+    known = torch.bincount(which, minlength=steps).tolist()
+    axis, found = None, list[_Number]()
     for step in range(steps):
-        new = which == step
-        if new.any() or not step:
-            n += int(new.sum())
-            total += x[new].sum(axis=0)
-            gram += x[new].T @ x[new]
-            unit_sum += units[new].sum(axis=0)
-            similarity += cosines[new].sum()
+        if known[step] or not step:
+            inside = (which <= step).double()
+            n, unit_sum = sum(known[: step + 1]), inside @ units
+            share, axis = _top_share(x, inside, n, axis)
             left_out = 1 - n / max(len(x), 1)
             found = [
-                (TOP_SHARE, _top_share(n, total, gram), n, left_out),
+                (TOP_SHARE, share, n, left_out),
                 (COSINE, float((unit_sum @ unit_sum - n) / (n * (n - 1))) if n > 1 else None, n, left_out),
             ]
-            if on_path and n:
-                found.append((SIMILARITY, float(similarity / n), n, left_out))
+            if cosines is not None and n:
+                found.append((SIMILARITY, float(inside @ cosines / n), n, left_out))
         yield found
 
 
-def _top_share(n: int, total: Floats, gram: Floats) -> float | None:
-    """Return λ1/Σλ of n states about their mean, given their sum and Σ x xᵀ; None where they do not vary."""
+def _top_share(x: Tensor, inside: Tensor, n: int, near: Tensor | None) -> tuple[float | None, Tensor | None]:
+    """Return λ1/Σλ of some states about their mean, None where they do not vary; and their first axis.
+
+    Args:
+        x: all states, (n, d).
+        inside: 1 for those that count, else 0.
+        n: how many count.
+        near: a vector that may be near the axis.
+    """
     if n < 2:
-        return None
-    covariance = gram / n - np.outer(total / n, total / n)
-    trace = float(np.trace(covariance))
-    if trace <= 1e-12 * float(np.trace(gram)) / n:
-        return None
-    if len(covariance) < _SMALL:
-        return float(np.linalg.eigvalsh(covariance)[-1] / trace)
-    from scipy.sparse.linalg import eigsh
-
-    start = np.random.default_rng(0).standard_normal(len(covariance))  # scipy's own is another one at each call
-    return float(eigsh(covariance, k=1, v0=start, tol=1e-9, return_eigenvectors=False)[0] / trace)
+        return None, near
+    centred = x - inside @ x / n
+    trace, squares = inside @ centred.square().sum(dim=1), inside @ x.square().sum(dim=1)
+    if bool(trace <= EQUAL * squares):
+        return None, near
+    largest, axis = first_axis(centred, inside, near)
+    return float(largest / trace), axis
 
 
-def _states(sample: Selection, rows: NDArray[np.int64], place: Place) -> Floats:
-    return sample.states(place).double().cpu().numpy()[rows]
+def _states(sample: Selection, rows: NDArray[np.int64], place: Place) -> Tensor:
+    import torch
+
+    return wide(sample.states(place)[torch.from_numpy(rows)])
 
 
-def _units(x: Floats) -> Floats:
-    norms = np.linalg.norm(x, axis=1, keepdims=True)
-    units: Floats = np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
+def _units(x: Tensor) -> Tensor:
+    units: Tensor = x / x.norm(dim=1, keepdim=True).masked_fill_((x == 0).all(dim=1, keepdim=True), 1.0)
     return units

@@ -1,69 +1,104 @@
-"""The eigenvalues of a corpus, and the errors of numbers of them."""
+"""The eigenvalues of a corpus, and the errors of numbers of them: one decomposition for each place and its tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics._intervals import sampled, texts_of
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reporter.geometry.arrays import Ints
     from reporter.observables.observed import Observed, Place
 
 
-def varies(variance: float, n: int, seen: Observed, place: Place) -> bool:
-    """Tell whether a total variance is more than what rounding leaves of equal float32 states."""
-    moments = seen.moments(place)
-    scale = moments.mean @ moments.mean + moments.squares.sum() / n
-    return bool(variance > EQUAL * scale)
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """What the covariance of the states at a place is made of.
+
+    Args:
+        values: its eigenvalues that are not zero, largest first.
+        reason: why there are none; empty where there are.
+        errors: of numbers of them, by the names that ``gradients`` gives them.
+    """
+
+    values: Floats
+    reason: str
+    errors: Mapping[str, Error | None]
 
 
-def eigenvalues(seen: Observed, place: Place) -> tuple[Floats, str]:
-    """Return the eigenvalues of the covariance that are not zero, largest first, and why there are none if so.
+def spectrum_of(seen: Observed, place: Place) -> Spectrum:
+    """Return the eigenvalues at a place; those of all places are taken at once.
 
     n tokens span n − 1 directions about their mean: what lies beyond is rounding and left out.
     """
+
+    def compute() -> dict[Place, Spectrum]:
+        sample = sampled(seen) if seen.tokens >= 2 else None
+        texts = np.zeros(0, dtype=np.int64) if sample is None else texts_of(sample)
+
+        def at(place: Place) -> Spectrum:
+
+            if sample is None:
+                return Spectrum(np.zeros(0), "fewer than two tokens", {})
+            return _decomposed(seen, place, sample.states(place), texts)
+
+        return dict(zip(seen.places, spread(at, seen.places), strict=True))
+
+    return seen.once(("spectra", seen.held), compute)[place]
+
+
+def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Spectrum:
+    import torch
+
     n = seen.tokens
-    if n < 2:
-        return np.zeros(0), "fewer than two tokens"
-    found = seen.eigenvalues(place)[: n - 1]
-    total = found.sum()
-    if not varies(total, n, seen, place):
-        return np.zeros(0), "all states are equal"
-    return found[found > ZERO * total], ""
+    values, vectors = torch.linalg.eigh(torch.from_numpy(seen.covariance(place)).to(_device_of(sample)))
+    spectrum = values.flip(0).clamp(min=0)[: n - 1].cpu().numpy()
+    total = spectrum.sum()
+    moments = seen.moments(place)
+    if not total > EQUAL * (moments.mean @ moments.mean + moments.squares.sum() / n):
+        return Spectrum(np.zeros(0), "all states are equal", {})
+    spectrum = spectrum[spectrum > ZERO * total]
+    numbers = gradients(spectrum, min(seen.width(place), n - 1))
+    by = torch.from_numpy(np.stack(list(numbers.values()), axis=1)).to(vectors.device)
+    # Products in float32 move an influence, and so an interval, by some 1e-6 of itself.
+    x = (wide(sample) - torch.from_numpy(moments.mean).to(vectors.device)).float()
+    along = x @ vectors.flip(1)[:, : len(spectrum)].float()
+    influences = along.double().square_() @ by - torch.from_numpy(spectrum).to(by.device) @ by
+    return Spectrum(
+        spectrum,
+        "",
+        {
+            name: error_over_texts(influence, texts, n, seen.texts)
+            for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
+        },
+    )
 
 
-def uncentred_eigenvalues(seen: Observed, place: Place) -> Floats:
-    """Return the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
+def _device_of(x: Tensor) -> str:
+    """Return where float64 numbers of a device are: on the processor for Apple's."""
+    return "cpu" if x.device.type == "mps" else str(x.device)
+
+
+def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
+    """Return for each place the eigenvalues of E xxᵀ = covariance + μμᵀ, largest first; n tokens span n directions.
 
     They are the squared singular values of the matrix of states as they are, over n.
     """
-    covariance, mean = seen.covariance(place), seen.moments(place).mean
-    return np.asarray(np.linalg.eigvalsh(covariance + np.outer(mean, mean))[::-1][: seen.tokens])
+    import torch
 
+    def at(place: Place) -> Floats:
+        moment, mean = torch.from_numpy(seen.covariance(place)), torch.from_numpy(seen.moments(place).mean)
+        found: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
+        return found
 
-def spectral_errors(seen: Observed, place: Place) -> dict[str, Error | None]:
-    """Return the errors of numbers of the covariance's eigenvalues, by the names that ``gradients`` gives them."""
-
-    def compute() -> dict[str, Error | None]:
-        values, vectors = np.linalg.eigh(seen.covariance(place))
-        n = seen.tokens
-        spectrum, vectors = values[::-1][: n - 1], vectors[:, ::-1][:, : n - 1]
-        kept = spectrum > ZERO * spectrum.sum()
-        spectrum, vectors = spectrum[kept], vectors[:, kept]
-        sample = sampled(seen)
-        x = sample.states(place).double().cpu().numpy() - seen.moments(place).mean
-        numbers = gradients(spectrum, min(seen.width(place), n - 1))
-        by = np.stack(list(numbers.values()), axis=1)
-        influences = np.square(x @ vectors) @ by - spectrum @ by
-        texts = texts_of(sample)
-        return {
-            name: error_over_texts(influence, texts, n, seen.texts)
-            for name, influence in zip(numbers, influences.T, strict=True)
-        }
-
-    return seen.once(("spectral errors", seen.held, place), compute)
+    return seen.once(("uncentred", seen.held), lambda: dict(zip(seen.places, spread(at, seen.places), strict=True)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,19 +11,24 @@ from numpy.typing import NDArray
 
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
-from reporter.geometry.components import largest_components
-from reporter.geometry.intervals import Error, cosine_influence, error_over_texts, interval
+from reporter.geometry.arrays import wide
+from reporter.geometry.components import first_axis
+from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
 from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
 from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
-from reporter.metrics._spectra import eigenvalues, spectral_errors
+from reporter.metrics._spectra import spectrum_of
 from reporter.metrics.base import SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from reporter.observables.moments import LayerMoments
     from reporter.observables.observed import Observed, Place
+    from reporter.observables.token_sample import Selection
 
 Floats = NDArray[np.float64]
 
@@ -141,12 +145,12 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
+    sampled_at = seen.once(("anisotropy", seen.held, options), lambda: _sampled_everywhere(seen, options))
     for place in seen.places:
-        of_sample = seen.once(("anisotropy", seen.held, place, options), partial(_sampled, seen, place, options))
-        moments = seen.moments(place)
+        of_sample, moments = sampled_at[place], seen.moments(place)
         yield from _of_spectrum(seen, place)
         yield from _top_share_of_batches(of_sample, seen, place)
-        exact = _Cosines(moments.unit_sum, moments.units, _error_of_all(seen, place, moments))
+        exact = _Cosines(moments.unit_sum, moments.units, of_sample.of_all)
         yield from _mean_cosine("mean_cosine", seen, place, exact)
         yield from _mean_cosine("mean_cosine_centred", seen, place, of_sample.centred)
         yield from _mean_cosine("mean_cosine_standardised", seen, place, of_sample.standardised)
@@ -155,12 +159,13 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
 def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
     """Yield what the eigenvalues of the covariance decide."""
     n, d = seen.tokens, seen.width(place)
-    spectrum, reason = eigenvalues(seen, place)
-    if reason:
-        yield Value("top_variance_share", place, None, n, reason=reason)
-        yield Value("isoscore", place, None, n, reason=reason)
+    at = spectrum_of(seen, place)
+    if at.reason:
+        yield Value("top_variance_share", place, None, n, reason=at.reason)
+        yield Value("isoscore", place, None, n, reason=at.reason)
         return
-    share, errors = top_share_of(spectrum), spectral_errors(seen, place)
+    spectrum, errors = at.values, at.errors
+    share = top_share_of(spectrum)
     least = 1 / min(d, n - 1)
     yield Value(
         "top_variance_share", place, share, n, *interval(share, errors["top_variance_share"], "logit", (least, 1.0))
@@ -196,17 +201,6 @@ class _Cosines:
     error: Error | None
 
 
-def _error_of_all(seen: Observed, place: Place, moments: LayerMoments) -> Error | None:
-    """Return the error of the mean cosine over all tokens."""
-    if moments.units < 2:
-        return None
-    sample = sampled(seen)
-    x = sample.states(place).double().cpu().numpy()
-    norms = np.sqrt(np.square(x).sum(axis=1))
-    units, mean = x * _reciprocal(norms, norms > 0)[:, None], moments.unit_sum / moments.units
-    return error_over_texts(cosine_influence(units, mean), texts_of(sample), moments.n, seen.texts)
-
-
 @dataclass(frozen=True)
 class _Sampled:
     """What the sampled statistics need of a layer.
@@ -218,6 +212,7 @@ class _Sampled:
         size: tokens in a batch.
         centred: of x − μ over the whole sample.
         standardised: of (x − μ)/σ over the whole sample.
+        of_all: error of the mean cosine over all tokens; None for few texts.
     """
 
     n: int
@@ -226,36 +221,61 @@ class _Sampled:
     size: int
     centred: _Cosines
     standardised: _Cosines
+    of_all: Error | None
 
 
-def _sampled(seen: Observed, place: Place, options: AnisotropyOptions) -> _Sampled:
-    sample, moments = seen.token_sample(options.sample_size()), seen.moments(place)
+def _sampled_everywhere(seen: Observed, options: AnisotropyOptions) -> Mapping[Place, _Sampled]:
+    sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
+    found = spread(lambda place: _sampled(seen, place, sample, influencing, options), seen.places)
+    return dict(zip(seen.places, found, strict=True))
+
+
+def _sampled(
+    seen: Observed, place: Place, sample: Selection, influencing: Selection, options: AnisotropyOptions
+) -> _Sampled:
+    import torch
+
+    moments, texts = seen.moments(place), texts_of(sample)
+    states = wide(sample.states(place))
+    if influencing is sample:
+        of_all = _error_of_all(states, texts, moments, seen.texts)
+    else:
+        others = wide(influencing.states(place))
+        of_all = _error_of_all(others, texts_of(influencing), moments, seen.texts)
     batches = options.split(len(sample))
-    states = sample.states(place).double().cpu().numpy()
     found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
-    shares = [share for share, _ in found]
-    texts, error = texts_of(sample), None
+    shares, error = [share for share, _ in found], None
     if found:
-        influence = np.concatenate([of_batch * len(of_batch) for _, of_batch in found])
+        influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in found])
         error = error_over_texts(influence, texts[: len(influence)], len(influence), seen.texts)
-    states -= moments.mean
-    deviation = np.sqrt(moments.squares / max(moments.n, 1))
-    inverse = _reciprocal(deviation, deviation > 1e-6 * np.abs(moments.mean))
+    mean = torch.from_numpy(moments.mean).to(states.device)
+    deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
-    scale = np.sqrt(moments.mean @ moments.mean + moments.squares.sum() / max(moments.n, 1))
-    squares = np.square(states)
-    return _Sampled(
-        batches[-1].stop,
-        shares,
-        error,
-        batches[0].stop,
-        _cosines(states, np.sqrt(squares.sum(axis=1)), 1e-6 * scale, texts, seen.texts),
-        _cosines(states * inverse, np.sqrt(squares @ inverse**2), 0.0, texts, seen.texts, standardised=True),
-    )
+    scale = float((mean.square() + deviation.square()).sum().sqrt())
+    inverse = _reciprocal(deviation, deviation > 1e-6 * mean.abs())
+    states = states - mean
+    squares = states.square()
+    centred = _cosines(states, squares.sum(dim=1).sqrt_(), 1e-6 * scale, texts, seen.texts)
+    states *= inverse
+    standardised = _cosines(states, (squares @ inverse.square()).sqrt_(), 0.0, texts, seen.texts, standardised=True)
+    return _Sampled(batches[-1].stop, shares, error, batches[0].stop, centred, standardised, of_all)
+
+
+def _error_of_all(x: Tensor, texts: NDArray[np.int64], moments: LayerMoments, distinct: int) -> Error | None:
+    """Return the error of the mean cosine over all tokens from the states of some."""
+    import torch
+
+    if moments.units < 2:
+        return None
+    mean = torch.from_numpy(moments.unit_sum / moments.units).to(x.device)
+    norms = x.norm(dim=1)
+    # The influence of a token on ‖mean of u‖², which the mean cosine is but for n/(n − 1).
+    influence = 2 * ((x @ mean) * _reciprocal(norms, norms > 0) - mean @ mean)
+    return error_over_texts(influence.cpu().numpy(), texts, moments.n, distinct)
 
 
 def _cosines(
-    x: Floats, norms: Floats, zero: float, texts: NDArray[np.int64], distinct: int, standardised: bool = False
+    x: Tensor, norms: Tensor, zero: float, texts: NDArray[np.int64], distinct: int, standardised: bool = False
 ) -> _Cosines:
     """Return the unit vectors' sum and the error of their mean cosine; norms up to ``zero`` count as zero.
 
@@ -271,19 +291,22 @@ def _cosines(
         distinct: texts of the corpus.
         standardised: whether the deviations are estimates, too.
     """
-    inverse = _reciprocal(norms, norms > max(zero, 1e-6 * norms.max(initial=0.0)))
+    if not len(x):
+        return _Cosines(np.zeros(x.shape[1]), 0, None)
+    inverse = _reciprocal(norms, norms > (1e-6 * norms.max()).clamp(min=zero))
     total, count = inverse @ x, int((inverse > 0).sum())
     if count < 2:
-        return _Cosines(total, count, None)
+        return _Cosines(total.cpu().numpy(), count, None)
     mean = total / count
     along = (x @ mean) * inverse  # m·u
-    shift = (mean * inverse.sum() - (along * np.square(inverse)) @ x) / count
-    influence = 2 * (along - mean @ mean) - 2 * x @ shift
+    shift = (mean * inverse.sum() - (along * inverse.square()) @ x) / count
+    influence = 2 * (along - mean @ mean) - 2 * (x @ shift)
     if standardised:
-        squares = np.square(x)
-        weights = np.square(mean) - (along * np.square(inverse)) @ squares / count
-        influence -= (squares - (squares.mean(axis=0) > 0)) @ weights
-    return _Cosines(total, count, error_over_texts(influence - influence.mean(), texts, len(x), distinct))
+        squares = x.square()
+        weights = mean.square() - (along * inverse.square()) @ squares / count
+        influence -= squares @ weights - (squares.mean(dim=0) > 0).double() @ weights
+    influence -= influence.mean()
+    return _Cosines(total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(x), distinct))
 
 
 def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> Iterator[Value]:
@@ -300,21 +323,21 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
     yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
-def _first_share(x: Floats) -> tuple[float, Floats]:
+def _first_share(x: Tensor) -> tuple[float, Tensor]:
     """Return λ1/Σλ of the covariance of x, shape (n, d), and what each row adds to it; NaN if all rows are equal."""
-    centred = x - x.mean(axis=0)
-    squares = np.square(centred).sum(axis=1)
+    centred = x - x.mean(dim=0)
+    squares = centred.square().sum(dim=1)
     total = squares.sum()
-    if total <= EQUAL * np.square(x).sum():
-        return float("nan"), np.zeros(len(x))
-    (largest,), along = largest_components(centred, 1)
-    share = float(largest / total)
-    return share, (np.square(along[:, 0]) - share * squares) / total
+    if bool(total <= EQUAL * x.square().sum()):
+        return float("nan"), x.new_zeros(len(x))
+    largest, axis = first_axis(centred)
+    share = largest / total
+    return float(share), ((centred @ axis).square_() - share * squares) / total
 
 
-def _reciprocal(x: Floats, where: NDArray[np.bool_]) -> Floats:
+def _reciprocal(x: Tensor, where: Tensor) -> Tensor:
     """Return 1/x, and 0 elsewhere."""
-    return np.divide(1.0, x, out=np.zeros_like(x), where=where)
+    return x.reciprocal().masked_fill_(~where, 0.0)
 
 
 def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> Iterator[Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,15 +13,17 @@ from pydantic import Field
 
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
-from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
 from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._intervals import BOOTSTRAP
 from reporter.metrics._sources import ETHAYARAJH
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
+from reporter.threads import spread
 
 if TYPE_CHECKING:
+    import torch
+
     from reporter.observables.observed import Observed, Place
     from reporter.observables.type_sample import Occurrences
 
@@ -199,10 +201,10 @@ def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Val
     from reporter.observables.intra_text import IntraText
 
     drawn, kept = _draw(seen, options), seen.get(IntraText)
+    of_places = seen.once(("contextuality", drawn.strata, options), lambda: _at_places(drawn, seen, options))
     for place in seen.places:
         cosine = _mean_cosine(seen, place)
-        key = ("contextuality", drawn.strata, place, options)
-        found = seen.once(key, partial(_of_types, drawn, place))
+        found = of_places[place]
         yield from _self_similarity(found, drawn, cosine, place, seen)
         yield from _explained(found, drawn, place, seen)
         average = kept.average("cosine", place, seen.view)
@@ -229,12 +231,15 @@ class _Drawn:
     """
 
     occurrences: Occurrences
-    members: Ints
-    others: Ints | None
+    members: torch.Tensor
+    others: torch.Tensor | None
     strata: tuple[int, ...]
 
 
 def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
+    import torch
+
+    from reporter.geometry.explained import padded
     from reporter.observables.type_moments import TYPED
     from reporter.observables.type_sample import TypeSample
 
@@ -244,16 +249,15 @@ def _draw(seen: Observed, options: ContextualityOptions) -> _Drawn:
         sample = seen.get(TypeSample)
         found = sample.select(strata, options.types, options.occurrences, _FEWEST, seen.device)
         sizes, ends = found.sizes, np.cumsum(found.sizes)
-        members = np.full((len(sizes), options.occurrences), -1, dtype=np.int64)
-        others = members.copy()
+        members = padded(tuple(sizes.tolist()), options.occurrences)
+        others = torch.full_like(members, -1)
         total = int(sizes.sum())
         enough = all(total - size >= size for size in sizes)
         rng = np.random.default_rng([seen.seed, total])
         for row, (size, end) in enumerate(zip(sizes, ends, strict=True)):
-            members[row, :size] = np.arange(end - size, end)
             if enough:
                 away = rng.choice(total - size, size, replace=False)
-                others[row, :size] = away + size * (away >= end - size)
+                others[row, :size] = torch.from_numpy(away + size * (away >= end - size))
         return _Drawn(found, members, others if enough else None, strata)
 
     return seen.once(("occurrences", strata, options), draw)
@@ -270,31 +274,39 @@ class _OfTypes:
     baseline: Floats | None
 
 
-def _of_types(drawn: _Drawn, place: Place) -> _OfTypes:
-    # A row of zeros stands for the places beyond a type's size: it changes no sum and no singular value but zeros.
-    states = drawn.occurrences.states(place).double().cpu().numpy()
-    states = np.concatenate([states, np.zeros((1, states.shape[1]))])
-    own, sizes = states[drawn.members], drawn.occurrences.sizes
-    return _OfTypes(
-        mean_pair_cosine(own),
-        explained_by_first(own),
-        *explained_about_mean(own, sizes),
-        None if drawn.others is None else explained_by_first(states[drawn.others]),
-    )
+def _at_places(drawn: _Drawn, seen: Observed, options: ContextualityOptions) -> dict[Place, _OfTypes]:
+    """Return the numbers of each type at each place; what another view found of the same occurrences is taken over."""
+    known: dict[bytes, Floats] = seen.once(("contextuality of types", options), dict)
+    keys = drawn.occurrences.keys()
+    new = np.array([at for at, key in enumerate(keys) if key not in known], dtype=np.int64)
+    found = spread(partial(_at_place, drawn, new), seen.places)
+    for at, of_type in zip(new, np.stack([own for own, _ in found], axis=1), strict=True):
+        known[keys[at]] = of_type
+    own = np.stack([known[key] for key in keys], axis=1) if keys else np.zeros((len(found), 0, 4))
+    return {
+        place: _OfTypes(own[at, :, 0], own[at, :, 1], own[at, :, 2], own[at, :, 3], baseline)
+        for at, (place, (_, baseline)) in enumerate(zip(seen.places, found, strict=True))
+    }
 
 
-def mean_pair_cosine(x: Floats) -> Floats:
-    """Return the mean cosine of two different rows of each matrix, zero rows left out; NaN for fewer than two.
+def _at_place(drawn: _Drawn, new: Ints, place: Place) -> tuple[Floats, Floats | None]:
+    """Return four numbers of some types, shape (types, 4), and that of random tokens for all."""
+    import torch
 
-    Args:
-        x: shape (T, m, d).
-    """
-    norms = np.linalg.norm(x, axis=2, keepdims=True)
-    units = np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
-    n = (norms > 0).sum(axis=(1, 2)).astype(np.float64)
-    pairs = np.square(units.sum(axis=1)).sum(axis=1) - n
-    mean: Floats = np.divide(pairs, n * (n - 1), out=np.full(len(x), np.nan), where=n > 1)
-    return mean.clip(-1, 1)
+    from reporter.geometry.explained import explained_by_first, gathered, likeness
+
+    states = drawn.occurrences.states(place)
+    device = states.device
+    own, baseline = np.zeros((len(new), 4)), None
+    if len(new):
+        found = likeness(
+            gathered(states, drawn.members[new].to(device)), torch.from_numpy(drawn.occurrences.sizes[new]).to(device)
+        )
+        forms = [found.similarity, found.explained, found.published, found.truncated]
+        own = torch.stack(forms, dim=1).cpu().numpy()
+    if drawn.others is not None and len(drawn.others):
+        baseline = explained_by_first(gathered(states, drawn.others.to(device))).cpu().numpy()
+    return own, baseline
 
 
 def _mean_cosine(seen: Observed, place: Place) -> float | None:
@@ -309,9 +321,15 @@ def _mean_over_types(statistic: str, place: Place, values: Floats, seed: int) ->
     if n == 0:
         reason = f"no token type has {_FEWEST} different contexts and states that are not zero"
         return Value(statistic, place, None, 0, reason=reason)
-    rng = np.random.default_rng([seed, n])
-    replicates = values[rng.integers(0, n, (_REPLICATES, n))].mean(axis=1)
+    replicates = _draws(n, seed) @ values / n
     return Value(statistic, place, float(values.mean()), n, *percentile_interval(replicates, n))
+
+
+@lru_cache(maxsize=16)
+def _draws(n: int, seed: int) -> Floats:
+    """Return how often each of n types is drawn in each bootstrap replicate, shape (R, n)."""
+    drawn = np.random.default_rng([seed, n]).integers(0, n, (_REPLICATES, n)) + n * np.arange(_REPLICATES)[:, None]
+    return np.bincount(drawn.ravel(), minlength=_REPLICATES * n).reshape(_REPLICATES, n).astype(np.float64)
 
 
 def _less(statistic: str, cosine: float | None, value: Value) -> Value:
@@ -336,11 +354,14 @@ def _self_similarity(
 
 
 def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+    from reporter.geometry.explained import floors
+
     value = _mean_over_types("explained_by_first", place, found.explained, seen.seed)
     yield value
     if value.value is not None:
         sizes = tuple(drawn.occurrences.sizes.tolist())
-        yield Value("explained_by_first_floor", place, explained_floor(sizes, seen.width(place), seen.seed), value.n)
+        floor = floors(sizes, seen.width(place), seen.seed)["explained"]
+        yield Value("explained_by_first_floor", place, floor, value.n)
     yield from _about_mean(found, drawn, place, seen)
     names = ("explained_by_first_baseline", "explained_by_first_adjusted")
     if value.value is None or found.baseline is None:
@@ -352,10 +373,11 @@ def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> 
 
 
 def _about_mean(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:
+    from reporter.geometry.explained import floors
+
     sizes = tuple(drawn.occurrences.sizes.tolist())
-    floors = about_mean_floors(sizes, seen.width(place), seen.seed) if sizes else (0.0, 0.0)
-    forms = {"explained_by_first_published": found.published, "explained_by_first_truncated": found.truncated}
-    for (name, values), floor in zip(forms.items(), floors, strict=True):
+    for form, values in {"published": found.published, "truncated": found.truncated}.items():
+        name = f"explained_by_first_{form}"
         if found.explained.size and not np.isfinite(values).any():
             reason = "every occurrence of a type has the same state"
             yield Value(name, place, None, 0, reason=reason)
@@ -363,4 +385,4 @@ def _about_mean(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) ->
         value = _mean_over_types(name, place, values, seen.seed)
         yield value
         if value.value is not None:
-            yield Value(f"{name}_floor", place, floor, value.n)
+            yield Value(f"{name}_floor", place, floors(sizes, seen.width(place), seen.seed)[form], value.n)

@@ -288,7 +288,7 @@ def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[t
         if any(batches):
             import torch
 
-            given = [torch.as_tensor(sample.states(place)) for sample in samples]
+            given = [sample.states(place) for sample in samples]
             x = given[0].new_empty(len(keys), given[0].shape[1])
             for of, states in zip(rows, given, strict=True):
                 x[torch.from_numpy(of).to(x.device)] = states

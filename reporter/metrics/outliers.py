@@ -11,6 +11,7 @@ from pydantic import Field
 
 from reporter.charts import Chart, Query, curves
 from reporter.effort import decomposing, little
+from reporter.geometry.arrays import wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import described, sampled, texts_of
@@ -247,13 +248,14 @@ def _interval_of_share(
 
     With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
     """
+    import torch
+
     mean, sample = moments.unit_sum / moments.units, sampled(seen)
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = sample.states(place).double().cpu().numpy()
-    norms = np.sqrt(np.square(x).sum(axis=1))
-    along = np.divide(x @ direction, norms, out=np.zeros(len(x)), where=norms > 0)
-    influence = 2 * (along - direction @ mean) / (mean @ mean)
+    x = wide(sample.states(place))
+    along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
+    influence = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
     return interval(share, error_over_texts(influence, texts_of(sample), moments.n, seen.texts), "log", (0.0, np.inf))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from reporter.charts import Chart, Query, corpora, curves
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
-from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import interval, reciprocal
 from reporter.geometry.spectra import (
     ROOTS_ZERO,
@@ -25,7 +24,7 @@ from reporter.geometry.spectra import (
 from reporter.metrics._growth import RARE_TYPES, per_doubling
 from reporter.metrics._intervals import described
 from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
-from reporter.metrics._spectra import eigenvalues, spectral_errors, uncentred_eigenvalues
+from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
 from reporter.metrics.base import N, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import UnderView, at_place, column
@@ -170,7 +169,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     needs=("moments", "gram", "tokens"),
     version=2,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
-    "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
+    "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
     tables=(Eigenvalue,),
     charts=(CURVES,),
@@ -184,21 +183,21 @@ def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:
     """
     n = seen.tokens
     for place in seen.places:
-        found, reason = eigenvalues(seen, place)
-        if reason:
+        at = spectrum_of(seen, place)
+        if at.reason:
             for statistic in STATISTICS:
-                yield Value(statistic.name, place, None, n, reason=reason)
+                yield Value(statistic.name, place, None, n, reason=at.reason)
             continue
-        yield from _numbers(found, seen, place)
-        total = found.sum()
+        yield from _numbers(at, seen, place)
+        found, total = at.values, at.values.sum()
         for rank in thinned(len(found)).tolist():
             yield Eigenvalue(place, rank, float(found[rank - 1] / total), n)
 
 
-def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
-    n, width = seen.tokens, seen.width(place)
+def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
+    n, width, found, errors = seen.tokens, seen.width(place), at.values, at.errors
     isotropic = noise.eigenvalues(n, width, seen.seed)
-    most, errors = min(width, n - 1), spectral_errors(seen, place)
+    most = min(width, n - 1)
     ranks = {
         "effective_rank": effective_rank_of,
         "participation_ratio": participation_ratio_of,
@@ -216,7 +215,7 @@ def _numbers(found: Floats, seen: Observed, place: Place) -> Iterator[Value]:
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
         "effective_rank_singular": (found, isotropic),
-        "rankme": (uncentred_eigenvalues(seen, place), noise.eigenvalues(n + 1, width, seen.seed)),
+        "rankme": (uncentred_eigenvalues(seen)[place], noise.eigenvalues(n + 1, width, seen.seed)),
     }
     for name, (squares, of_noise) in singular.items():
         yield Value(name, place, rank_of_roots(squares, float(found.sum())), n)

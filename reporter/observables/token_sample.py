@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from reporter.forward.contexts import Keys, key_of
 from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.forward.places import Layout, Place
-from reporter.forward.strata import STRATA
+from reporter.forward.strata import STRATA, VIEWS
 from reporter.observables.observable import Observable
 from reporter.observables.rounded import RoundedStates
 
@@ -151,24 +151,46 @@ class TokenSample(Observable):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return ``keys/STRATUM``, ``facts/…`` and, for each place, ``states/STRATUM/PLACE``, sorted by key."""
-        found = self._known()
+        found = {}
         for stratum, kept in enumerate(self._kept):
+            found[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
+            found[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
             for at in range(len(self.layout.places)):
                 found[f"states/{stratum}/{at}"] = kept.read(at, kept.slots)
         return found
 
     def compact(self) -> dict[str, torch.Tensor]:
-        """Return the same with states in 16 bits."""
-        found = self._known()
+        """Return the same with states in 16 bits, without the tokens that no view draws.
+
+        A view draws the smallest keys of all its strata together: few of a stratum that holds few tokens.
+        """
+        found = {}
         for stratum, kept in enumerate(self._kept):
+            drawn = kept.keys <= self._largest_drawn(stratum)
+            found[f"keys/{stratum}"] = torch.from_numpy(kept.keys[drawn].view(np.int64))
+            found[f"facts/{stratum}"] = torch.from_numpy(kept.facts[drawn])
             for at in range(len(self.layout.places)):
-                found |= RoundedStates.of(kept.read(at, kept.slots)).named(f"{stratum}/{at}")
+                found |= RoundedStates.of(kept.read(at, kept.slots[drawn])).named(f"{stratum}/{at}")
+        return found
+
+    def _largest_drawn(self, stratum: int) -> np.uint64:
+        """Return the largest key that any view with this stratum draws."""
+        found = np.uint64(0)
+        for strata in VIEWS.values():
+            if stratum in strata:
+                keys = np.unique(np.concatenate([self._kept[one].keys for one in strata]))[: self.size]
+                found = max(found, *keys[-1:])
         return found
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
         """Return about what a finished one takes on disk."""
-        kept = [min(rows, setting.size) for rows in cls.most(setting, tokens)]
+        there = cls.most(setting, tokens)
+        totals = [(strata, max(1, sum(there[one] for one in strata))) for strata in VIEWS.values()]
+        kept = [
+            max(min(rows, setting.size * rows // total) for strata, total in totals if stratum in strata)
+            for stratum, rows in enumerate(there)
+        ]
         of_places = sum(RoundedStates.bytes(rows, width) for rows in kept for width in setting.layout.widths)
         return of_places + 8 * (1 + cls.columns) * sum(kept)
 
@@ -176,13 +198,6 @@ class TokenSample(Observable):
     def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
         """Return how many there are to draw from in each stratum."""
         return tokens
-
-    def _known(self) -> dict[str, torch.Tensor]:
-        found = {}
-        for stratum, kept in enumerate(self._kept):
-            found[f"keys/{stratum}"] = torch.from_numpy(kept.keys.view(np.int64).copy())
-            found[f"facts/{stratum}"] = torch.from_numpy(kept.facts)
-        return found
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -128,8 +128,10 @@ class TypeSample(Observable):
 
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
-        """Return about what a finished one takes on disk: of an occurrence that is set aside little is known ahead."""
-        rows = sum(min(count, OCCURRENCES) for count in map(setting.counts.get, cls.empty(setting).types) if count)
+        """Return about what a finished one takes on disk, each type being set aside as often as any token."""
+        counts = [setting.counts[one] for one in cls.empty(setting).types]
+        typed = max(1, sum(tokens[stratum] for stratum in TYPED))
+        rows = sum(min(round(count * tokens[stratum] / typed), OCCURRENCES) for count in counts for stratum in TYPED)
         return sum(RoundedStates.bytes(rows, width) for width in setting.layout.widths) + 16 * rows
 
     def _known(self) -> dict[str, torch.Tensor]:
@@ -184,6 +186,10 @@ class Occurrences:
     def __init__(self, sample: TypeSample, types: list[int], sizes: Ints, slots: Ints, device: str) -> None:
         self._sample, self._slots, self._device = sample, slots, device
         self.types, self.sizes = types, sizes
+
+    def keys(self) -> list[bytes]:
+        """Return what is equal for types of which the same occurrences were selected, in this selection or another."""
+        return [slots.tobytes() for slots in np.split(self._slots, np.cumsum(self.sizes)[:-1])] if self.types else []
 
     def states(self, place: Place) -> torch.Tensor:
         """Return the states at a place, type after type, float32 on the device, shape (Σ sizes, width)."""

@@ -25,22 +25,23 @@ if TYPE_CHECKING:
     from reporter.runs.plan import Plan
 
 # Fitted: how the whole compares with what is counted.
-FORWARD = 1.1  # over the products of the blocks: embedding, padding, sinks
+FORWARD = 1.5  # over the products of the blocks: embedding, padding, finding sinks, copies
 TRAINING = 4.0  # a step over a forward pass of its tokens: backward, gradients, the optimiser
 ANALYSING = 1.2  # texts of an analysis are short
 
 # Small calls, in which the time of fixed work is said, so that it follows the machine.
-START = 25e6  # importing, planning, opening the database
+START = 90e6  # importing, planning, opening the database
 LOADING = 15e6  # reading a model and testing it, beside reading its weights
-REPORTING = 12e6  # a page
-CHARTING = 1.2e6  # the charts of a metric
+REPORTING = 20e6  # a page
+CHARTING = 7e6  # the charts of a metric on a corpus
+STORING = 1.5e6  # a cell
 STEP = 30e3  # a step of training, for each block
 PAGES = 2.0  # readings of the weights when a model is loaded and tested
 
 TOKENS_PER_TYPE = 40  # English: tokens for each type that occurs five times or more
 
 # Bytes.
-PROGRAM = 0.75e9  # Python with the libraries
+PROGRAM = 0.6e9  # Python with the libraries
 BATCH = 3.0  # a batch's states at all places, and what a block makes of them, in states at one place each
 KEPT = 2.0  # observables while they are fed, over their compact form
 WORKING = 6.0  # a neighbour search, and what else goes through a sample, in float32 matrices of all pairs
@@ -329,7 +330,8 @@ class _Estimator:
 
     def _reporting(self) -> Part:
         names = {(cell.key.metric, cell.key.corpus) for cell in (*self.metrics, *self.analyses)}
-        seconds = self.machine.step * (START + REPORTING + CHARTING * len(names))
+        cells = len(self.metrics) + len(self.analyses)
+        seconds = self.machine.step * (START + REPORTING + CHARTING * len(names) + STORING * cells)
         disk = DATABASE
         for cell in self.metrics:
             size = size_of(cell.passes[0].checkpoint)

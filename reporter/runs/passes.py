@@ -185,7 +185,9 @@ class Passes:
                 self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
             before = counts
             try:
-                counts = self._feed(kept, wanted, of, model, corpus, observables, unfed, counts, first, settings)
+                counts = self._feed(
+                    kept, wanted, of, model, corpus, observables, unfed, counts, first, settings, in_all
+                )
                 break
             except OutOfMemoryError as error:
                 # What the observables held is lost: once more, from where it was saved, in smaller batches.
@@ -216,11 +218,11 @@ class Passes:
         counts: Counts,
         first: int,
         settings: Settings,
+        tokens: int,
     ) -> Counts:
         """Show the observables what is left of a corpus; return what went through the model, the rest included."""
-        saver = _Saver(kept, wanted)
+        saver, clock = _Saver(kept, wanted), self.progress.clock
         fed = [observable for name, observable in observables.items() if name not in unfed]
-        clock, tokens = self.progress.clock, len(corpus.ids)
         with self.progress.step(str(of), tokens, "tokens", counts.tokens) as step, clock.within("observables"):
             shrunk = partial(self._shrunk, of)
             for shard, more in measure(model, corpus, fed, settings, first, step.advance, shrunk):

@@ -236,8 +236,10 @@ class _Worker:
             return False
         here = (self.study.study, *cell.key)
         ways = [cell, *(cell.as_in({"precision": precision}) for precision in PRECISIONS)]
-        for fingerprint, settled in {way.fingerprint: way for way in ways}.items():
-            source = self.store.find(fingerprint)
+        by_fingerprint = {way.fingerprint: way for way in ways}
+        found = self.store.find(*by_fingerprint)
+        for fingerprint, settled in by_fingerprint.items():
+            source = found.get(fingerprint)
             if source is None or tuple(source) == here:
                 continue
             row = cell_row(settled, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)

@@ -200,24 +200,25 @@ class Store:
         rows = self._rows("SELECT spec_hash, finished FROM studies WHERE study = ?", [study])
         return StudyRecord(*rows[0]) if rows else None
 
-    def find(self, fingerprint: str) -> CellKey | None:
+    def find(self, *fingerprints: str) -> dict[str, CellKey]:
         """Looks for numbers that were computed before, in any study.
 
         Args:
-            fingerprint: Hash of everything the numbers depend on.
+            fingerprints: Hashes of everything the numbers depend on.
 
         Returns:
-            The name of a finished cell with that fingerprint, the latest one; None where there is none.
+            The name of the latest finished cell with each of them that has one.
 
         Raises:
             ReporterError: The file cannot be read.
         """
         rows = self._rows(
-            f"SELECT {', '.join(CellKey._fields)} FROM cells WHERE fingerprint = ? AND status = 'done' "
-            "ORDER BY finished DESC NULLS LAST, study, model, checkpoint, corpus, metric LIMIT 1",
-            [fingerprint],
+            f"SELECT fingerprint, {', '.join(CellKey._fields)} FROM cells "
+            "WHERE list_contains(?, fingerprint) AND status = 'done' "
+            "ORDER BY finished NULLS FIRST, study DESC, model DESC, checkpoint DESC, corpus DESC, metric DESC",
+            [list(fingerprints)],
         )
-        return CellKey(*rows[0]) if rows else None
+        return {row[0]: CellKey(*row[1:]) for row in rows}
 
     def copy_cell(self, source: tuple[str, str, str, str, str], to: Mapping[str, Any]) -> bool:
         """Gives the numbers of one cell to another one, which replaces what was known of that other cell.

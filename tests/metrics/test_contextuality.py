@@ -2,23 +2,39 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from oracles import contextuality as oracle
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.geometry import noise
-from reporter.geometry.explained import about_mean_floors, explained_about_mean, explained_by_first, explained_floor
-from reporter.metrics.contextuality import ContextualityOptions, mean_pair_cosine
+from reporter.geometry.explained import explained_by_first, likeness
+from reporter.geometry.explained import floors as gaussian
+from reporter.metrics.contextuality import ContextualityOptions
+
+
+def of(x, sizes=None):
+    """Numbers of matrices whose rows all count but those beyond a size."""
+    x = np.asarray(x, dtype=np.float64)
+    sizes = np.full(len(x), x.shape[1]) if sizes is None else sizes
+    return likeness(torch.from_numpy(x), torch.from_numpy(sizes))
+
+
+def first_of(x):
+    return explained_by_first(torch.from_numpy(x)).numpy()
 
 
 def test_pairs_and_singular_values_with_zero_rows():
     x = np.random.default_rng(0).standard_normal((3, 7, 4)) + 0.5
     x[1, 5:] = 0
     x[2, 1:] = 0
-    assert mean_pair_cosine(x)[:2] == pytest.approx([oracle.mean_pair_cosine(y) for y in (x[0], x[1, :5])], rel=1e-12)
-    assert explained_by_first(x) == pytest.approx([oracle.explained(y) for y in x], rel=1e-12)
-    assert np.isnan(mean_pair_cosine(x)[2]) and explained_by_first(x)[2] == pytest.approx(1)
-    assert np.isnan(explained_by_first(np.zeros((1, 5, 4)))).all()
-    assert explained_by_first(x * 1e-170) == pytest.approx(explained_by_first(x), rel=1e-12)
+    found, cosines = of(x), [oracle.mean_pair_cosine(y) for y in (x[0], x[1, :5])]
+    assert found.similarity[:2].numpy() == pytest.approx(cosines, rel=1e-12)
+    for shares in (found.explained.numpy(), first_of(x)):
+        assert shares == pytest.approx([oracle.explained(y) for y in x], rel=1e-12)
+    assert found.similarity[2].isnan() and found.explained[2].item() == pytest.approx(1)
+    assert np.isnan(first_of(np.zeros((1, 5, 4)))).all() and of(np.zeros((1, 5, 4))).explained.isnan().all()
+    assert first_of(x * 1e-170) == pytest.approx(first_of(x), rel=1e-12)
+    assert of(x * 1e-170).similarity[:2].numpy() == pytest.approx(cosines, rel=1e-12)
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5, 20.0])
@@ -30,10 +46,23 @@ def test_shares_about_the_mean_are_scikit_learns(offset, d):
     x = np.zeros((3, 9, d))
     for at, m in enumerate(sizes):
         x[at, :m] = rng.standard_normal((m, d)) * np.geomspace(3, 0.1, d) + offset
-    published, truncated = explained_about_mean(x, sizes)
+    found, tiny = of(x, sizes), of(x * 1e-170, sizes)
     for at, m in enumerate(sizes):
-        assert (published[at], truncated[at]) == pytest.approx(oracle.explained_about_mean(x[at, :m]), rel=1e-6)
-    assert explained_about_mean(x * 1e-170, sizes) == (pytest.approx(published), pytest.approx(truncated))
+        about = (found.published[at].item(), found.truncated[at].item())
+        assert about == pytest.approx(oracle.explained_about_mean(x[at, :m]), rel=1e-6)
+        assert found.similarity[at].item() == pytest.approx(oracle.mean_pair_cosine(x[at, :m]), abs=1e-12)
+    assert tiny.published.numpy() == pytest.approx(found.published.numpy())
+    assert tiny.truncated.numpy() == pytest.approx(found.truncated.numpy())
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 100.0])
+def test_products_in_single_precision_do(offset):
+    """As states come: what is lost is small against what other types would move the numbers by."""
+    x = np.random.default_rng(1).standard_normal((40, 9, 300)) * np.geomspace(3, 0.1, 300) + offset
+    x = x.astype(np.float32)
+    single, double = likeness(torch.from_numpy(x), torch.full((40,), 9)), of(x)
+    for name in ("similarity", "explained", "published", "truncated"):
+        torch.testing.assert_close(getattr(single, name), getattr(double, name), rtol=2e-5, atol=2e-6)
 
 
 def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
@@ -42,7 +71,8 @@ def test_shares_about_the_mean_of_equal_states_and_of_states_on_a_line():
         [0.0, 40.0, -40.0]
     )  # far out at a right angle: v1 points to the mean, along which nothing varies
     equal = np.ones((6, 3))
-    published, truncated = explained_about_mean(np.stack([line, beside, equal, 0 * equal]), np.full(4, 6))
+    found = of(np.stack([line, beside, equal, 0 * equal]))
+    published, truncated = found.published.numpy(), found.truncated.numpy()
     assert published[:2] == pytest.approx([1, 1]) and truncated[0] == pytest.approx(1) and truncated[1] < 0.02
     assert np.isnan(published[2:]).all() and np.isnan(truncated[2:]).all()
 
@@ -54,10 +84,10 @@ def test_floors(d):
     draws = [[rng.standard_normal((m, d)) for m in sizes] for _ in range(200)]
     about = [np.mean([oracle.explained_about_mean(x) for x in draw], axis=0) for draw in draws[:20]]
     for direct, drawn in (
-        ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], explained_floor),
+        ([np.mean([oracle.explained(x) for x in draw]) for draw in draws], lambda *of: gaussian(*of)["explained"]),
         ([np.mean([oracle.mean_pair_cosine(x) for x in draw]) for draw in draws[:60]], noise.self_similarity),
-        ([first for first, _ in about], lambda *of: about_mean_floors(*of)[0]),
-        ([second for _, second in about], lambda *of: about_mean_floors(*of)[1]),
+        ([first for first, _ in about], lambda *of: gaussian(*of)["published"]),
+        ([second for _, second in about], lambda *of: gaussian(*of)["truncated"]),
     ):
         floors = [drawn(sizes, d, seed) for seed in range(200)]
         error = np.hypot(np.std(direct) / np.sqrt(len(direct)), np.std(floors) / np.sqrt(200))
@@ -143,9 +173,6 @@ def test_smaller_options_read_the_beginning_of_a_larger_sample(observe, values):
 
 
 def test_isotropic_states_stay_at_the_floors(observe, values):
-
-    import torch
-
     generator = torch.Generator().manual_seed(1)
 
     def noise(states):

@@ -54,7 +54,7 @@ def between(a, b, **options):
 
 def vectors(seen, size=1024):
     texts = seen.observables["pooled"].texts(seen.strata, size)
-    return [texts.vectors(place) for place in seen.path], texts
+    return [texts.vectors(place).numpy() for place in seen.path], texts
 
 
 @pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
@@ -96,7 +96,7 @@ def test_between_models_of_other_width_and_depth(see):
     found = between(a, b)
     assert {key[1:] for key in found} == {(i, j) for i in range(4) for j in range(3)} and len(found) == 4 * 12
     for i, j in np.ndindex(4, 3):
-        x, y = mine.vectors(a.path[i]), theirs.vectors(b.path[j])
+        x, y = mine.vectors(a.path[i]).numpy(), theirs.vectors(b.path[j]).numpy()
         assert found["cka", i, j].value == pytest.approx(pairs.cka(x, y), abs=2e-5)
         assert found["cka", i, j].n == len(mine)
     turned = between(b, a)

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from reporter.forward.places import Layout
+from reporter.forward.strata import VIEWS
 from reporter.observables.gram import Gram
+from reporter.observables.pooled import Pooled
 from reporter.observables.rounded import (
     FIRST,
     RoundedStates,
@@ -131,3 +133,21 @@ def test_distinct_contexts_among_the_drawn_tokens(make_batch, feed):
     assert found.facts[:, COUNT].tolist() == [(drawn.facts[:, CONTEXT] == c).sum() for c in expected]
     assert found.states(Layout(0, 5).path[0])[:, 0].tolist() == list(expected)
     assert (drawn.facts[:, COUNT] == 1).all()
+
+
+@pytest.mark.parametrize("kind", [Tokens, Pooled])
+def test_a_finished_sample_holds_what_views_draw_and_no_more(kind, make_batch, feed, tmp_path):
+    """Half of the tokens are set aside: of these the views that hold them draw half of what is kept on the way."""
+    rng = np.random.default_rng(2)
+    strata = rng.choice(3, 900, p=[0.4, 0.2, 0.4])
+    batch = make_batch([rng.standard_normal((900, 6))], np.arange(900), strata=strata)
+    kept = feed(kind(Layout(0, 6), 100, 0), batch)
+    kept.save(tmp_path / "it", finished=True)
+    found = kind.load(tmp_path / "it")
+    sizes = [len(found.tensors()[f"keys/{stratum}"]) for stratum in range(3)]
+    assert sizes[0] == 100 and 5 < sizes[1] < 40 and 30 < sizes[2] < 70
+    assert [len(kept.tensors()[f"keys/{stratum}"]) for stratum in range(3)] == [100, 100, 100]
+    for view, drawn in VIEWS.items():
+        for size in (100, 60):
+            a, b = (one.select(drawn, size) for one in (kept, found))
+            assert a.keys.tolist() == b.keys.tolist() and np.array_equal(a.facts, b.facts), view

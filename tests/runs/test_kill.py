@@ -20,6 +20,7 @@ from reporter.texts import tokens
 
 tokens.SHARD_TEXTS = 10
 passes.MOST_SAVING, passes.SAVE_EVERY = float("inf"), 0
+runner._report = lambda *_: ()  # as in the tests beside this one
 real = passes.measure
 
 def measure(*args, **kwargs):

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -73,6 +75,24 @@ def test_a_second_run_computes_nothing_and_says_so(study, run, store, out):
     assert [one.name for one in run(study())[0].pages] == ["index.html"] * 2  # an older reporter wrote it
     assert run(study())[0].pages == ()
     pd.testing.assert_frame_equal(before, store.frame(NUMBERS))
+
+
+@pytest.mark.report
+def test_where_nothing_is_to_compute_nothing_heavy_is_imported(study, run, out):
+    claims = """
+claims:
+  grows: {says: It grows., shape: {metric: motion.norm, models: enc, corpus: nested, is: increasing}}
+"""
+    file = study(("run: {precision: float32}", f"run: {{precision: float32}}{claims}"))
+    run(file)
+    code = (
+        "import sys; from reporter.cli import app; "
+        f"app(['run', {str(file.path)!r}, '--out', {str(out)!r}], standalone_mode=False); "
+        "print(*sorted({'torch', 'transformers', 'pandas', 'altair', 'scipy.stats'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "nothing to compute" in done.stderr and "claim grows: " in done.stderr
+    assert done.stdout.split() == []
 
 
 def test_only_what_changed_runs_again_and_says_why(study, run, store):

@@ -12,7 +12,7 @@ from reporter.store import CellKey, CellName, Store, StudyRecord
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
     assert store.cells("s") == {}
-    assert store.find("f1") is None
+    assert store.find("f1") == {}
     assert store.prune("s", []) == 0
     with pytest.raises(UsageError, match="no results yet"):
         store.frame("FROM cells")
@@ -46,7 +46,7 @@ def test_a_failed_cell_has_its_error_and_no_numbers(store, cell, numbers):
     record = store.cells("s")[("bert", "final", "wiki", "motion")]
     assert (record.status, record.error) == ("failed", "out of memory")
     assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 0
-    assert store.find("f1") is None
+    assert store.find("f1") == {}
 
 
 def test_a_number_of_the_whole_model_has_no_layer(store, cell, numbers):
@@ -190,8 +190,8 @@ def test_find_gives_the_latest_finished_cell_of_any_study(store, cell):
     store.commit_cell(cell(status="failed", finished=datetime(2026, 3, 1)))
     store.commit_cell(cell(study="a", finished=datetime(2026, 1, 1)))
     store.commit_cell(cell(study="b", finished=datetime(2026, 2, 1)))
-    assert store.find("f1") == ("b", "bert", "final", "wiki", "motion")
-    assert store.find("f2") is None
+    assert store.find("f1", "f3") == {"f1": ("b", "bert", "final", "wiki", "motion")}
+    assert store.find("f2") == {}
 
 
 def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
@@ -256,3 +256,25 @@ def test_several_reads_at_once_see_one_state(store, cell, numbers):
 def test_a_store_is_as_good_as_its_path(store, cell, numbers):
     store.commit_cell(cell(), numbers())
     assert Store(store.path).cells("s") == store.cells("s") != {}
+
+
+def test_records_are_rows_in_which_null_is_none_and_whole_numbers_stay_whole(store, cell, numbers):
+    store.commit_cell(cell(), [*numbers(layers=1), numbers()[0] | {"statistic": "rate", "layer": None}])
+    found = store.records("SELECT layer, ci_low FROM layer_metrics WHERE study = $study ORDER BY 1", {"study": "s"})
+    assert found == [{"layer": layer, "ci_low": None} for layer in (0, 1, None)]
+    assert [type(row["layer"]) for row in found[:2]] == [int, int]
+
+
+def test_nothing_temporary_of_one_call_is_there_in_the_next(store, cell):
+    store.commit_cell(cell())
+    for _ in range(2):  # each makes a temporary table of the same name
+        assert store.prune("s", [("bert", "final", "wiki", "motion")]) == 0
+    assert store.frame("SELECT count(*) FROM duckdb_tables() WHERE temporary").iloc[0, 0] == 0
+
+
+def test_two_files_are_told_apart(store, cell, tmp_path):
+    other = Store(tmp_path / "o'ther" / "results.duckdb")
+    store.commit_cell(cell())
+    other.commit_cell(cell(study="t", fingerprint="f2"))
+    assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
+    assert {key: found.study for key, found in store.find("f1", "f2").items()} == {"f1": "s"}
