@@ -196,7 +196,7 @@ class Passes:
                     raise
                 self._shrunk(of, min(settings.batch_tokens, error.tokens) // 2)
                 settings = replace(settings, batch_tokens=self._safe[of.checkpoint.fingerprint])
-        safe = self._safe.get(of.checkpoint.fingerprint)
+        safe = self._safe.get(of.checkpoint.fingerprint, None if known is None else known.batch_tokens)
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
