@@ -136,7 +136,7 @@ class AnisotropyOptions(SampleOptions):
     options=AnisotropyOptions,
     version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 20.0),
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.intervals import FEWEST_TEXTS, percentile_interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
@@ -189,7 +188,6 @@ class ContextualityOptions(Options):
     options=ContextualityOptions,
     version=3,
     cost="a bounded sample; two sums by text for each layer",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 10.0),
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
     """Yield the similarities and explained variances, with their floors, at every place.
