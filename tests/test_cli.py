@@ -52,12 +52,12 @@ def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_help_names_every_verb(call: Call) -> None:
     result = call("--help")
     assert result.exit_code == 0
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "cache", "metrics", "schema"):
         assert f"\n  {verb} " in result.stdout
 
 
 def test_every_verb_and_option_is_described(call: Call) -> None:
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "cache", "metrics", "schema"):
         result = call(verb, "--help")
         assert result.exit_code == 0
         options = [line.split() for line in result.stdout.splitlines() if line.startswith("  -")]

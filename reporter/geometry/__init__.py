@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry import dimension, similarity, spectra
+from reporter.geometry import dimension, spectra
 from reporter.geometry.arrays import Floats, Ints, states
 
 if TYPE_CHECKING:
@@ -285,8 +285,10 @@ def cka(x: States, y: States) -> float:
     Raises:
         ValueError: where all rows of a side, or all but one, are equal.
     """
+    from reporter.geometry import similarity
+
     a, b = _same_rows(x, y, 4)
-    gram_x, gram_y = similarity.gram(a)[None], similarity.gram(b)[None]
+    gram_x, gram_y = (similarity.gram(side)[None] for side in (a, b))
     for name, gram in (("x", gram_x), ("y", gram_y)):
         if not gram.any():
             raise ValueError(f"all rows of {name}, or all but one, are equal")
@@ -306,11 +308,13 @@ def mutual_knn(x: States, y: States, k: int = 10) -> float:
     Raises:
         ValueError: for no more rows than neighbours, and where a row is zero.
     """
+    from reporter.geometry import similarity
+
     if k < 1:
         raise ValueError(f"k is {k}; it is 1 or more")
     sides = _same_rows(x, y, k + 1)
     for name, side in zip("xy", sides, strict=True):
-        norms = np.linalg.norm(side, axis=1)
+        norms = side.norm(dim=1)
         if norms.min() <= 1e-6 * norms.max():
             raise ValueError(f"row {int(norms.argmin())} of {name} is zero: it has no cosine")
     a, b = (similarity.by_cosine(side, k)[None] for side in sides)
@@ -390,8 +394,8 @@ def _spectra(x: States) -> tuple[Floats, Floats]:
     return found[found > spectra.ZERO * found.sum()], squared_singular(of)
 
 
-def _same_rows(x: States, y: States, fewest: int) -> tuple[Floats, Floats]:
-    a, b = (states(side, fewest, name).cpu().numpy() for name, side in zip("xy", (x, y), strict=True))
+def _same_rows(x: States, y: States, fewest: int) -> tuple[Tensor, Tensor]:
+    a, b = (states(side, fewest, name) for name, side in zip("xy", (x, y), strict=True))
     if len(a) != len(b):
         raise ValueError(f"x has {len(a)} rows and y {len(b)}; they are two arrangements of the same rows")
     return a, b

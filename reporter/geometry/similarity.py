@@ -5,45 +5,45 @@ Of many pairs of layers at once, and without each group of rows, or in each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Floats
 
-Grams = NDArray[np.float32]
+_ENTRIES = 2**16  # of each layer's Gram matrix that are in float64 at a time
+
+Dot = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-def gram(x: Floats) -> Grams:
+def gram(x: torch.Tensor) -> torch.Tensor:
     """Return X·Xᵀ, U-centred and scaled to entries of about 1, with diagonal zero, shape (n, n); 0 for equal rows.
 
     U-centring takes from the entries off the diagonal all that belongs to one row or one column alone. HSIC₁ does not
     see it (Székely & Rizzo 2014), nor what it takes away, so nothing large is left to cancel and float32 will do.
 
     Args:
-        x: shape (n, d), n > 2.
+        x: float64, shape (n, d), n > 2.
     """
     n = len(x)
-    centred = x - x.mean(axis=0)
-    square = np.square(centred).sum() / n
-    if square <= 1e-12 * np.square(x).sum() / n:
-        return np.zeros((n, n), dtype=np.float32)
-    centred /= np.sqrt(square)
-    found: Floats = centred @ centred.T
-    np.fill_diagonal(found, 0)
-    before = np.square(found).mean()
-    sums = found.sum(axis=1) / (n - 2)
-    found += sums.sum() / (n - 1) - sums[:, None] - sums[None, :]
-    np.fill_diagonal(found, 0)
-    after = np.square(found).mean()
-    if after <= 1e-20 * before:  # a lone row apart from all others leaves nothing that two rows share
-        return np.zeros((n, n), dtype=np.float32)
-    found /= np.sqrt(after)
-    return found.astype(np.float32)
+    centred = x - x.mean(dim=0)
+    square = centred.square().sum() / n
+    varies = square > 1e-12 * x.square().sum() / n
+    centred /= square.sqrt().where(varies, 1.0)
+    found = centred @ centred.T
+    found.fill_diagonal_(0)
+    before = found.square().mean()
+    sums = found.sum(dim=1) / (n - 2)
+    found += sums.sum() / (n - 1) - sums[:, None]
+    found -= sums
+    found.fill_diagonal_(0)
+    after = found.square().mean()
+    varies &= after > 1e-20 * before  # a lone row apart from all others leaves nothing that two rows share
+    return (found / after.sqrt()).float().where(varies, 0.0)
 
 
-def hsic(a: Grams, b: Grams, groups: Sequence[slice]) -> Floats:
+def hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Floats:
     """Return n(n − 3)·HSIC₁ of each pair of layers, for all texts and without each group, shape (1 + G, A, B).
 
     With K, L the Gram matrices without their diagonals (or U-centred), HSIC₁ = [tr KL + (1ᵀK1)(1ᵀL1)/((n − 1)(n − 2)) −
@@ -55,34 +55,42 @@ def hsic(a: Grams, b: Grams, groups: Sequence[slice]) -> Floats:
         b: of the other side, shape (B, n, n).
         groups: consecutive slices that cover the texts.
     """
+    return _hsic(a, b, groups, lambda x, y: x @ y.T)
+
+
+def own_hsic(a: torch.Tensor, groups: Sequence[slice]) -> Floats:
+    """Return n(n − 3)·HSIC₁ of each layer with itself, for all texts and without each group, shape (1 + G, A)."""
+    return _hsic(a, a, groups, lambda x, y: (x * y).sum(dim=1))
+
+
+def _hsic(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice], dot: Dot) -> Floats:
+    """Return it with Σ over the second axis as ``dot`` takes it, of each pair of rows or of each row with itself."""
     n = a.shape[1]
     # Rows of each group, and of those the group's own columns.
-    rows = np.stack([_products(a[:, g], b[:, g]) for g in groups])
-    own = np.stack([_products(a[:, g, g], b[:, g, g]) for g in groups])
-    traces = np.concatenate([rows.sum(axis=0)[None], rows.sum(axis=0) - 2 * rows + own])
+    rows = torch.stack([_in_parts(dot, a[:, g], b[:, g]) for g in groups])
+    own = torch.stack([_in_parts(dot, a[:, g, g], b[:, g, g]) for g in groups])
+    whole = rows.sum(dim=0)
     # Sums over the texts of each group, for every text, shape (layers, n, G).
-    a_sums, b_sums = (np.stack([x[:, :, g].sum(axis=2, dtype=np.float64) for g in groups], axis=2) for x in (a, b))
-    found = np.empty_like(traces)
+    a_sums, b_sums = (torch.stack([x[:, :, g].sum(dim=2, dtype=torch.float64) for g in groups], dim=2) for x in (a, b))
+    a_all, b_all = a_sums.sum(dim=2), b_sums.sum(dim=2)
+    found = []
     for at, left in enumerate([None, *groups]):
-        a_rows, b_rows = a_sums.sum(axis=2), b_sums.sum(axis=2)
-        m = n
+        a_rows, b_rows, trace, m = a_all, b_all, whole, n
         if left is not None:
             a_rows, b_rows = a_rows - a_sums[:, :, at - 1], b_rows - b_sums[:, :, at - 1]
             a_rows[:, left] = b_rows[:, left] = 0
+            trace = whole - 2 * rows[at - 1] + own[at - 1]
             m = n - (left.stop - left.start)
-        both = np.outer(a_rows.sum(axis=1), b_rows.sum(axis=1)) / ((m - 1) * (m - 2))
-        found[at] = traces[at] + both - 2 * (a_rows @ b_rows.T) / (m - 2)
-    return found
+        both = dot(a_rows.sum(dim=1, keepdim=True), b_rows.sum(dim=1, keepdim=True)) / ((m - 1) * (m - 2))
+        found.append(trace + both - 2 * dot(a_rows, b_rows) / (m - 2))
+    return np.asarray(torch.stack(found).cpu().numpy())
 
 
-def _products(a: Grams, b: Grams) -> Floats:
-    """Return Σ a·b over all entries, for each pair of layers, shape (A, B)."""
-    return (a.reshape(len(a), -1) @ b.reshape(len(b), -1).T).astype(np.float64)
-
-
-def own_hsic(a: Grams, groups: Sequence[slice]) -> Floats:
-    """Return n(n − 3)·HSIC₁ of each layer with itself, for all texts and without each group, shape (1 + G, A)."""
-    return np.stack([hsic(layer[None], layer[None], groups)[:, 0, 0] for layer in a], axis=1)
+def _in_parts(dot: Dot, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return ``dot`` over all entries of each layer, in float64 but with few of them at a time in it."""
+    x, y = a.flatten(1), b.flatten(1)
+    parts = [slice(start, start + _ENTRIES) for start in range(0, x.shape[1], _ENTRIES)]
+    return torch.stack([dot(x[:, part].double(), y[:, part].double()) for part in parts]).sum(dim=0)
 
 
 def cka_of(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
@@ -92,20 +100,21 @@ def cka_of(hsic_ab: Floats, hsic_aa: Floats, hsic_bb: Floats) -> Floats:
     return ratio.clip(-1, 1)
 
 
-def by_cosine(x: Floats, k: int) -> Ints:
+def by_cosine(x: torch.Tensor, k: int) -> torch.Tensor:
     """Return the k nearest other rows of each row by cosine distance, in no order, shape (n, k).
 
     Args:
-        x: shape (n, d), n > k; no row is zero.
+        x: float64, shape (n, d), n > k; no row is zero.
         k: neighbours.
     """
-    units = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
-    distance = -(units @ units.T)
-    np.fill_diagonal(distance, np.inf)
-    return np.argpartition(distance, k - 1, axis=1)[:, :k]
+    units = (x / torch.linalg.vector_norm(x, dim=1, keepdim=True)).float()
+    cosine = units @ units.T
+    cosine.fill_diagonal_(-torch.inf)
+    nearest: torch.Tensor = cosine.topk(k, dim=1, sorted=False).indices
+    return nearest
 
 
-def overlaps(a: Ints, b: Ints, groups: Sequence[slice]) -> Floats:
+def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Floats:
     """Return the mean of |A ∩ B| / k over the texts of each group, for each pair of layers, shape (G, A, B).
 
     Args:
@@ -115,10 +124,9 @@ def overlaps(a: Ints, b: Ints, groups: Sequence[slice]) -> Floats:
     """
     n, k = a.shape[1:]
 
-    def marked(found: Ints) -> NDArray[np.float32]:
-        marks = np.zeros((*found.shape[:2], n), dtype=np.float32)
-        np.put_along_axis(marks, found, 1, axis=2)
-        return marks.reshape(len(found), -1)
+    def marked(found: torch.Tensor) -> torch.Tensor:
+        marks = torch.zeros(*found.shape[:2], n, device=found.device)
+        return marks.scatter_(2, found, 1.0).flatten(1)
 
     counts = [marked(a[:, g]) @ marked(b[:, g]).T / (k * (g.stop - g.start)) for g in groups]
-    return np.stack(counts).astype(np.float64)
+    return np.asarray(torch.stack(counts).double().cpu().numpy())

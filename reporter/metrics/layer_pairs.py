@@ -8,18 +8,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import jackknife_interval, mean_interval
-from reporter.geometry.similarity import Grams, by_cosine, cka_of, gram, hsic, overlaps, own_hsic
 from reporter.metrics._sources import HUH, KORNBLITH, MURPHY, SONG
 from reporter.metrics.base import Between, Options, PairValue, Statistic
 from reporter.metrics.registry import metric
+from reporter.threads import spread
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed
+    import torch
+
+    from reporter.observables.observed import Observed, Place
     from reporter.observables.pooled import PooledTexts
 
 FEWEST = 20  # texts, below which neither number means anything
@@ -96,9 +97,9 @@ class _Side:
         pointless: for each layer why it has no neighbours; empty where it has.
     """
 
-    grams: Grams
+    grams: torch.Tensor
     own: Floats
-    near: NDArray[np.int64]
+    near: torch.Tensor
     still: list[str]
     pointless: list[str]
 
@@ -140,10 +141,9 @@ def layer_pairs(seen: Observed, options: PairOptions) -> Iterator[PairValue]:
     groups = _groups(len(texts))
     side = _side(texts, seen, groups, options)
     for pair in _pairs(side, side, groups, options, seen.seed):
-        if pair.layer_a <= pair.layer_b:
-            yield pair
-            if pair.layer_a < pair.layer_b:
-                yield replace(pair, layer_a=pair.layer_b, layer_b=pair.layer_a)
+        yield pair
+        if pair.layer_a < pair.layer_b:
+            yield replace(pair, layer_a=pair.layer_b, layer_b=pair.layer_a)
 
 
 def _texts(seen: Observed, options: PairOptions) -> PooledTexts:
@@ -165,34 +165,41 @@ def _nothing(layers: list[tuple[int, int]], n: int) -> Iterator[PairValue]:
 
 
 def _side(texts: PooledTexts, seen: Observed, groups: list[slice], options: PairOptions) -> _Side:
-    n, count = len(texts), len(seen.path)
-    grams = np.empty((count, n, n), dtype=np.float32)
-    near = np.zeros((count, n, min(options.k, n - 1)), dtype=np.int64)
-    still, pointless = [""] * count, [""] * count
-    for at, place in enumerate(seen.path):
-        x = texts.vectors(place).cpu().numpy()
-        grams[at] = gram(x)
-        if not grams[at].any():
-            still[at] = _EQUAL
-        norms = np.linalg.norm(x, axis=1)
+    import torch
+
+    from reporter.geometry.similarity import by_cosine, gram, own_hsic
+
+    n = len(texts)
+
+    def of_place(place: Place) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        x = texts.vectors(place)
+        norms, found = torch.linalg.vector_norm(x, dim=1), gram(x)
+        facts = torch.stack([found.any(), norms.min() > 1e-6 * norms.max()])
+        return found, by_cosine(x, min(options.k, n - 1)), facts
+
+    parts = spread(of_place, seen.path)
+    grams, near, facts = (torch.stack(list(part)) for part in zip(*parts, strict=True))
+    still, pointless = [], []
+    for varies, no_zero in facts.tolist():
+        still.append("" if varies else _EQUAL)
         if options.k >= n:
-            pointless[at] = f"no more than {options.k} texts"
-        elif norms.min() <= 1e-6 * norms.max():
-            pointless[at] = "the mean state of a text is zero"
-        elif still[at]:
-            pointless[at] = _EQUAL
+            pointless.append(f"no more than {options.k} texts")
         else:
-            near[at] = by_cosine(x, options.k)
+            pointless.append(still[-1] if no_zero else "the mean state of a text is zero")
     return _Side(grams, own_hsic(grams, groups), near, still, pointless)
 
 
 def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: int) -> Iterator[PairValue]:
+    from reporter.geometry.similarity import cka_of, hsic, overlaps
+
     n = a.grams.shape[1]
     similar = cka_of(hsic(a.grams, b.grams, groups), a.own, b.own)
     chance = cka_of(_permuted(a.grams, b.grams, seed), a.own[:1], b.own[:1])[0]
     shared = overlaps(a.near, b.near, groups)
     weights = np.array([group.stop - group.start for group in groups]) / n
     for i, j in np.ndindex(similar.shape[1:]):
+        if a is b and i > j:  # the same as (j, i)
+            continue
         reason = a.still[i] or b.still[j]
         if reason:
             yield PairValue("cka", i, j, None, n, reason=reason)
@@ -211,12 +218,14 @@ def _pairs(a: _Side, b: _Side, groups: list[slice], options: PairOptions, seed: 
             yield PairValue("knn_floor", i, j, options.k / (n - 1), n)
 
 
-def _permuted(a: Grams, b: Grams, seed: int) -> Floats:
+def _permuted(a: torch.Tensor, b: torch.Tensor, seed: int) -> Floats:
     """Return the HSIC of each pair of layers with the texts of the second side permuted, shape (1, A, B)."""
+    import torch
+
     n = a.shape[1]
-    order = np.random.default_rng([seed, n]).permutation(n)
+    order = torch.from_numpy(np.random.default_rng([seed, n]).permutation(n)).to(b.device)
     found = []
     for start in range(0, len(b), 8):  # few layers at a time, since each is copied
         moved = b[start : start + 8][:, order[:, None], order]
-        found.append(hsic(a, moved, [slice(0, n)])[:1])
-    return np.concatenate(found, axis=2)
+        found.append(a.flatten(1) @ moved.flatten(1).T)  # rows of U-centred matrices add up to 0: no other term is left
+    return np.asarray(torch.cat(found, dim=1)[None].double().cpu().numpy())

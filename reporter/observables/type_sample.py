@@ -67,6 +67,7 @@ class TypeSample(Observable):
 
     def start(self, batch: HiddenBatch) -> None:
         """Choose the occurrences of a batch that enter the sample."""
+        self.follow(batch.device)
         rank = np.full(len(batch), -1, dtype=np.int64)
         inside = batch.token_ids < len(self._rank)
         rank[inside] = self._rank[batch.token_ids[inside]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from oracles import pairs
 
 from reporter.geometry.intervals import jackknife_interval, mean_interval
@@ -13,10 +14,18 @@ from reporter.metrics.layer_pairs import GROUPS, _groups
 RNG = np.random.default_rng
 
 
+def tensor(x):
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def near(x, k):
+    return by_cosine(tensor(x), k)
+
+
 def ours(xs, ys=None):
     """Return CKA of each pair, for all rows and without each group, shape (1 + G, A, B)."""
-    a = np.stack([gram(x) for x in xs])
-    b = a if ys is None else np.stack([gram(y) for y in ys])
+    a = torch.stack([gram(tensor(x)) for x in xs])
+    b = a if ys is None else torch.stack([gram(tensor(y)) for y in ys])
     groups = _groups(a.shape[1])
     return cka_of(hsic(a, b, groups), own_hsic(a, groups), own_hsic(b, groups))
 
@@ -86,7 +95,7 @@ def test_equal_rows_have_none():
 def test_scikit_learn_finds_the_same_neighbours(k):
     xs, ys = layers(90, (5, 60)), layers(90, (9,), seed=1)
     groups = _groups(90)
-    found = overlaps(np.stack([by_cosine(x, k) for x in xs]), np.stack([by_cosine(y, k) for y in ys]), groups)
+    found = overlaps(torch.stack([near(x, k) for x in xs]), torch.stack([near(y, k) for y in ys]), groups)
     assert found.shape == (GROUPS, 2, 1)
     for i in range(2):
         assert found[:, i, 0].mean() == pytest.approx(pairs.knn(xs[i], ys[0], k), abs=1e-6)
@@ -94,13 +103,13 @@ def test_scikit_learn_finds_the_same_neighbours(k):
 
 def test_overlap_has_its_limits():
     x = layers(40, (6,))[0]
-    near = by_cosine(x, 10)
-    assert all(i not in row for i, row in enumerate(near))
-    same = np.stack([near, by_cosine(3 * x, 10), by_cosine(-x, 10), near[:, ::-1]])
-    assert (overlaps(near[None], same, _groups(40)) == 1).all()
+    own = near(x, 10)
+    assert all(i not in row for i, row in enumerate(own))
+    same = torch.stack([own, near(3 * x, 10), near(-x, 10), own.flip(1)])
+    assert (overlaps(own[None], same, _groups(40)) == 1).all()
     rng = RNG(1)
     chance = [
-        overlaps(*(by_cosine(rng.standard_normal((60, 30)), 10)[None] for _ in range(2)), _groups(60)).mean()
+        overlaps(*(near(rng.standard_normal((60, 30)), 10)[None] for _ in range(2)), _groups(60)).mean()
         for _ in range(40)
     ]
     assert np.mean(chance) == pytest.approx(10 / 59, abs=4 * np.std(chance) / np.sqrt(40))

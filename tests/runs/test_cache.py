@@ -6,7 +6,9 @@ import os
 import time
 
 import pytest
+from typer.testing import CliRunner
 
+from reporter.cli import app
 from reporter.errors import UsageError
 from reporter.observables.kinds import KINDS
 from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_said
@@ -77,7 +79,9 @@ def test_both_sides_of_a_comparison_are_there_until_it_is_made(study, run, store
     pairs = study((ONE[0], "[{layer_pairs: {texts: 20}}]"), keeping("nothing"))
     outcome, _ = run(pairs, only=["inline"])
     assert outcome.failed == 0 and all(names == [] for names in observables(out))
-    assert store.frame("SELECT max(forward_passes) AS n FROM cells WHERE model_a != model_b")["n"][0] in (0, None)
+    done = store.frame("SELECT model, forward_passes AS passes FROM cells WHERE status = 'done'")
+    compared = done["model"].str.contains("enc") & done["model"].str.contains("dec")
+    assert compared.sum() == 1 and (done["passes"][compared] == 0).all() and done["passes"].max() == 1
 
 
 def test_the_list_says_whose_it_is(study, run, store, out):
@@ -144,9 +148,10 @@ def test_an_empty_folder(tmp_path, store):
 
 def test_the_size_of_a_pass_is_known_ahead(observe, tmp_path):
     """From tokens by stratum and the counts of types, within a tenth of what lies on disk."""
-    from oracles.fake_model import FakeModel, made_up_texts
+    from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-    model, texts = FakeModel(layers=3, width=64), made_up_texts(300, shortest=8, longest=30)
+    texts = FakeTexts(list(dict.fromkeys(made_up_texts(300, shortest=8, longest=30))))
+    model = FakeModel(layers=3, width=64, sinks=False)
     found, counts = observe(model, texts, sample=512, sites=())
     types = found["type_moments"]
     wanted = {name: Want(512 if KINDS[name].bounded != "no" else 0) for name in found}
@@ -171,3 +176,14 @@ def test_a_pass_not_used_for_a_month(study, run, store, out):
     assert old.kind == "pass"
     run(study(ONE), only=["dec", "inline"], force=True)  # it is used again
     assert prunable(entries(out, store), older_than=seconds_of("30d")) == []
+
+
+def test_the_verb(study, run, out):
+    run(study(ONE), only=["dec", "inline"])
+    call = lambda *said: CliRunner().invoke(app, ["cache", "--out", str(out), *said])  # noqa: E731
+    assert "dec final × inline  tiny" in call().output
+    dry = call("--study", "tiny", "--dry-run").output
+    assert "would remove" in dry and "dec final × inline" in dry and observables(out) != []
+    assert call("--larger-than", "1TB").output.startswith("removed 0 B") and observables(out) != []
+    assert "dec final × inline" in call("--study", "tiny").output and observables(out) == []
+    assert call("--older-than", "soon").exit_code == 2
