@@ -358,10 +358,10 @@ def principal_components(x: States, most: int = 2) -> Floats:
     return components(states(x).cpu().numpy(), most).coordinates
 
 
-def _log_ratios(x: States) -> Floats:
+def _log_ratios(x: States, scales: int = len(dimension.SCALES)) -> Floats:
     from reporter.geometry.ratios import log_ratios
 
-    found = log_ratios(states(x))
+    found = log_ratios(states(x), scales)
     if len(found) < dimension.FEWEST:
         raise ValueError(f"{len(found)} distinct states that have neighbours; dimension needs {dimension.FEWEST}")
     return found
@@ -369,7 +369,7 @@ def _log_ratios(x: States) -> Floats:
 
 def _first_ratios(x: States, discard: float) -> Floats:
     """Return log μ, ascending, of which the fitted ones are not all zero."""
-    found = _log_ratios(x)[:, 0]
+    found = _log_ratios(x, scales=1)[:, 0]
     if found[dimension.kept_of(len(found), discard) - 1] < dimension.EQUAL:
         raise ValueError("the first and the second neighbour are equally far from these states")
     return found

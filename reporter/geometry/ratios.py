@@ -177,17 +177,21 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
     return estimates
 
 
-def log_ratios(x: Tensor) -> Floats:
+def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
 
     Rows that are equal although the model saw different things (an architecture that forgets) are dropped here, since
     r1 = 0 has no ratio.
+
+    Args:
+        x: states, shape (n, d).
+        scales: of how many scales.
     """
     every = torch.arange(len(x), device=x.device)
-    (found,) = neighbours(x, [every], listed=0)
+    (found,) = neighbours(x, [every], 0, scales)
     if (found.distances[:, 0] == 0).any():
         x = x[_distinct(x)]
-        (found,) = neighbours(x, [every[: len(x)]], listed=0)
+        (found,) = neighbours(x, [every[: len(x)]], 0, scales)
     return _logs(found.distances)
 
 
@@ -198,16 +202,19 @@ def _logs(distances: Tensor) -> Floats:
     return np.asarray(logs[logs[:, 0].argsort()].cpu().numpy())
 
 
-def neighbours(x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED) -> list[Neighbours]:
+def neighbours(
+    x: Tensor, groups: Sequence[Tensor], listed: int = _LISTED, scales: int = len(SCALES)
+) -> list[Neighbours]:
     """Return the distances to the neighbours whose ratios are needed, and the nearest ones of each row in a list.
 
     Args:
         x: states, shape (n, d).
         groups: rows of each batch, ascending; one of fewer than three has no neighbours.
         listed: how many are listed.
+        scales: of how many scales.
     """
     large = [rows for rows in groups if len(rows) >= 3]
-    found = iter(nearest_within(x, large, 2, RANKS[2:], listed) if large else [])
+    found = iter(nearest_within(x, large, 2, RANKS[2 : scales + 1], listed) if large else [])
     none = Neighbours(*(torch.zeros(shape, dtype=kind) for shape, kind in _NOTHING))
     return [next(found) if len(rows) >= 3 else none for rows in groups]
 

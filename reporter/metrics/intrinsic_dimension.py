@@ -66,6 +66,18 @@ _COVERED = {  # least and most in tests/intervals/README.md
     "gride_32": "0.93 to 1.00",
     "gride_64": "0.93 to 1.00",
 }
+_ONE_BATCH = {  # in place of four: how much wider the interval is, and the most that the number moved within half of it
+    "twonn": ("1.7", "1.0"),
+    "twonn_published": ("1.8", "0.4"),
+    "twonn_ml": ("1.9", "0.8"),
+    "gride_1": ("1.9", "0.8"),
+    "gride_2": ("1.7", "1.0"),
+    "gride_4": ("1.8", "0.8"),
+    "gride_8": ("1.5", "1.0"),
+    "gride_16": ("1.4", "0.5"),
+    "gride_32": ("1.5", "0.6"),
+    "gride_64": ("1.2", "0.5"),
+}
 _CHANGES = {  # per doubling of the texts: of the number, and in standard deviations
     "twonn": ("−4 to +5 %", "0.3 to 0.6"),
     "twonn_published": ("−6 to +4 %", "0.6 to 0.8"),
@@ -83,11 +95,13 @@ _CHANGES = {  # per doubling of the texts: of the number, and in standard deviat
 def _halves(name: str) -> str:
     """Return how the interval of an estimate is made."""
     scaled = name in ("gride_16", "gride_32", "gride_64")
+    wider, most = _ONE_BATCH[name]
     at = ", at the scale that lies at the same distance there" if scaled else ""
     return (
         "95 %, value ± 2.0 standard deviations over 31 balanced half-samples of the texts, in each of which neighbours "
         f"are sought anew{at}; mean over batches; covered {_COVERED[name]} where measured; none for fewer than "
-        f"{FEWEST_TEXTS} texts"
+        f"{FEWEST_TEXTS} texts. One batch, the default, in place of four moves the number by up to {most} of half the "
+        f"interval, which is {wider} times as wide (six blocks of an encoder, 400 paragraphs)"
     )
 
 
@@ -225,7 +239,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     needs=("moments", "tokens"),
     options=DimensionOptions,
     version=5,
-    cost="a bounded sample; sample² distances for each layer, batch and view",
+    cost="a bounded sample; sample² distances for each layer and batch, of all views together",
     effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),
 )
