@@ -20,8 +20,9 @@ FORMS = ("centred", "raw", "unit")
 """Which matrix the entropy is of: of the states minus their mean; of the states as they are; of the states minus their
 mean, each scaled to length 1, with the negative products taken as 0."""
 
-_NUMBERS = 2**20  # float64 numbers of the states of a bunch: on a processor more would leave its cache
-_FULL = 0.8  # of the work on padded matrices must be on what is no padding; on an accelerator a tenth will do
+_NUMBERS = 2**20  # float64 numbers of the states of a bunch: more would leave a processor's cache
+_FULL = 0.8  # of the work on padded matrices must be on what is no padding
+_ELSEWHERE = (2**26, 0.1)  # the same on an accelerator, which wants few and large calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +68,13 @@ def bunches(rows: Sequence[Ints], views: Sequence[NDArray[np.bool_]], d: int, de
     """
     lengths = np.array([len(of_text) for of_text in rows], dtype=np.int64)
     order = np.argsort(lengths, kind="stable")
-    full = _FULL if device.type == "cpu" else _FULL / 8
+    most, full = (_NUMBERS, _FULL) if device.type == "cpu" else _ELSEWHERE
     found, start = [], 0
     while start < len(order):
         stop = start + 1
         while stop < len(order):
             work = np.minimum(lengths[order[start : stop + 1]], d).astype(np.float64) ** 3
-            if work.sum() < full * len(work) * work[-1] or len(work) * lengths[order[stop]] * d > _NUMBERS:
+            if work.sum() < full * len(work) * work[-1] or len(work) * lengths[order[stop]] * d > most:
                 break
             stop += 1
         found.append(_bunch(order[start:stop], rows, views, d, device))

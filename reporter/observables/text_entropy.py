@@ -88,11 +88,15 @@ class TextEntropy(Observable):
     @property
     def entropies(self) -> Floats:
         """Entropies of the texts so far, shape (texts, P, V, F)."""
-        if len(self._parts) != 1:
-            none = torch.zeros(0, len(self.layout.places), len(self.views), len(FORMS), dtype=torch.float64)
-            self._parts = [torch.cat([none, *(part.cpu() for part in self._parts)])]
-        found: Floats = self._parts[0].cpu().numpy()
+        self.settle()
+        found: Floats = self._parts[0].numpy()
         return found
+
+    def settle(self) -> None:
+        """Bring what was measured to the host, at the end of a shard."""
+        none = torch.zeros(0, len(self.layout.places), len(self.views), len(FORMS), dtype=torch.float64)
+        if len(self._parts) != 1 or self._parts[0].device != none.device:
+            self._parts = [torch.cat([none, *(part.cpu() for part in self._parts)])]
 
     def start(self, batch: HiddenBatch) -> None:
         """Find the rows of each measured text in each view."""

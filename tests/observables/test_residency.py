@@ -17,8 +17,8 @@ from reporter.forward.places import Layout
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 
-ON_THE_HOST = {"text_entropy", "journey"}
-"""What does not keep to it: of a few texts or tokens."""
+ON_THE_HOST = {"journey"}
+"""What does not keep to it: of a few tokens."""
 
 LAYOUT = Layout(2, 6, final_width=6, attention=True)
 HASTY = {
