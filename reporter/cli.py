@@ -136,7 +136,7 @@ def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> No
     from reporter.runs.studies import read_study
 
     found = plan_study(read_study(spec), out=out, offline=offline)
-    for line in (*found.lines(), estimate(found).line()):
+    for line in (*found.lines(), *estimate(found, out / "cache").lines()):
         typer.echo(line)
 
 

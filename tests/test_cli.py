@@ -154,8 +154,14 @@ def test_plan_prints_the_plan(call: Call, replace: Callable[..., None]) -> None:
         return SimpleNamespace(lines=lambda: [f"{file.study.study} {out} {offline}", "second"])
 
     replace("reporter.runs.planner", plan_study=plan_study)
-    replace("reporter.runs.estimate", estimate=lambda plan: SimpleNamespace(line=lambda: "takes a while"))
-    assert call("plan", "good.yaml", "--offline").stdout == "good results True\nsecond\ntakes a while\n"
+    replace(
+        "reporter.runs.estimate",
+        estimate=lambda plan, cache: SimpleNamespace(lines=lambda: ["takes", f"a while {cache}"]),
+    )
+    assert (
+        call("plan", "good.yaml", "--offline").stdout
+        == f"good results True\nsecond\ntakes\na while {Path('results/cache')}\n"
+    )
 
 
 def test_report_renders_what_was_asked(call: Call, replace: Callable[..., None]) -> None:

@@ -30,13 +30,19 @@ FLOW = [
     "claims",
     "report",
 ]
-EVERYWHERE = {"errors", "registry", "threads"}  # what people are told, where plug-ins register, how cores are shared
+EVERYWHERE = {
+    "effort",
+    "errors",
+    "registry",
+    "threads",
+}  # what people are told, where plug-ins register, how cores are shared
 MAY_IMPORT = (
     {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
         "spec": {"errors"},  # it is given the metric catalogue
         "registry": set(),
         "threads": set(),
+        "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses
         "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables

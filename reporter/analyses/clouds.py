@@ -21,6 +21,7 @@ from reporter.analyses._samples import drawn_texts, stream
 from reporter.analyses._sources import LUISTO, WILSON
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.clouds import overlap, spreads
@@ -119,6 +120,7 @@ STATISTICS = (
     "and how well a linear classifier tells the corpora apart.",
     statistics=STATISTICS,
     cost="a forward pass over the samples; all their distances and five classifiers at each layer",
+    effort=lambda scale, said: Effort(products=5e5 * scale.texts * scale.width * scale.places),
     tables=(HistogramBin, Explained, Point),
     charts=CHARTS,
     section=Section(

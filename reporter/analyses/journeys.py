@@ -12,6 +12,7 @@ from reporter.analyses._journey_rows import JourneyStep, Neighbour
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.metrics._sources import EXPLORER
 from reporter.metrics.base import Statistic
 from reporter.spec.offer import Section
@@ -79,6 +80,7 @@ STATISTICS = (
     statistics=STATISTICS,
     cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
     "where positions are added",
+    effort=lambda scale, said: Effort(products=40.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
     tables=(JourneyStep, Neighbour, Point),
     section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
 )

@@ -37,6 +37,7 @@ from reporter.analyses._samples import evenly, label, stream
 from reporter.analyses._sources import EFRON, FISHER, LUISTO
 from reporter.analyses.base import POOLED, Context
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.geometry.components import coordinates
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics.base import Statistic, Value
@@ -246,6 +247,7 @@ def _resolve(said: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     statistics=STATISTICS,
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
+    effort=lambda scale, said: Effort(steps=10e3 * scale.places * scale.texts),
     tables=(PairDirection, DirectionCosine, Point),
     charts=CHARTS,
     section=Section(

@@ -36,6 +36,7 @@ from reporter.analyses._samples import readable, stream
 from reporter.analyses._sources import HEWITT, LUISTO, WILSON
 from reporter.analyses.base import Context, Corpus
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import wilson
@@ -225,6 +226,7 @@ def _inside(complaint: Complaint) -> Complaint:
     "vector at each layer, and how much of that is the classifier's own doing.",
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
+    effort=lambda scale, said: Effort(products=6e4 * said.folds * scale.texts * scale.width * scale.places),
     tables=(Point,),
     charts=CHARTS,
     section=Section(

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from reporter.analyses.base import Analysis, as_written
 from reporter.charts import Chart
+from reporter.effort import Declared, little
 from reporter.errors import ReporterError
 from reporter.metrics.base import Statistic
 from reporter.registry import Registry, code_of
@@ -33,6 +34,7 @@ def analysis(
     resolve: Callable[[Any, Path], BaseModel] = as_written,
     version: int = 1,
     cost: str = "",
+    effort: Declared = little,
     tables: tuple[type[Row], ...] = (),
     charts: tuple[Chart, ...] = (),
     pooled: bool = False,
@@ -61,6 +63,7 @@ def analysis(
             compute=compute,
             version=version,
             cost=cost,
+            effort=effort,
             tables=tables,
             charts=charts,
             pooled=pooled,

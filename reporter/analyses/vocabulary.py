@@ -13,6 +13,7 @@ from reporter.analyses._pictures import Explained, HistogramBin, Point
 from reporter.analyses._vocabulary_charts import CHARTS
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
+from reporter.effort import Effort
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Name, Part
 from reporter.table import WEIGHTS, Row
@@ -78,6 +79,7 @@ def _resolve(said: VocabularySpec, folder: Path) -> Looked:
     "what the positions' path looks like.",
     statistics=(),
     cost="V² / 2 products of d numbers for a vocabulary of V tokens; no forward pass",
+    effort=lambda scale, said: Effort(products=scale.vocabulary**2 * scale.width),
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
     charts=CHARTS,
     section=Section(

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -81,6 +81,8 @@ class Counts:
         short_texts: texts of at most one own token.
         seconds: how long it took.
         distinct_texts: texts that repeat no earlier one.
+        model_seconds: how much of that the model took, finding the sinks in its states included; the rest went into
+            observables.
     """
 
     texts: int = 0
@@ -92,6 +94,7 @@ class Counts:
     cut_texts: int = 0
     short_texts: int = 0
     seconds: float = 0.0
+    model_seconds: float = 0.0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -174,7 +177,7 @@ def measure(
     watchers: Sequence[Watcher],
     settings: Settings,
     first_shard: int = 0,
-    tick: Callable[[int], None] = lambda texts: None,
+    tick: Callable[[int], None] = lambda tokens: None,
     shrunk: Callable[[int], None] = lambda tokens: None,
 ) -> Iterator[tuple[Shard, Counts]]:
     """Send a corpus through a model and show its states to the watchers.
@@ -187,7 +190,7 @@ def measure(
         watchers: observables; they see every batch of every shard from ``first_shard`` on.
         settings: limits, batch size, precision.
         first_shard: the first shard that the watchers have not seen yet.
-        tick: called with the number of texts after each batch.
+        tick: called with the number of tokens after each batch, padding left out.
         shrunk: called with the tokens of a batch that is tried next, when memory did not suffice for a larger one.
 
     Yields:
@@ -210,10 +213,10 @@ def measure(
             began = time.perf_counter()
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
-            sizes, sinks = np.zeros(len(STRATA), dtype=np.int64), 0
+            sizes, sinks, in_model = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0
             waiting = deque(batches(tokens, budget, pad_id(model), model.anatomy.max_tokens))
             while waiting:
-                group = _next(waiting, budget)
+                group, given = _next(waiting, budget), time.perf_counter()
                 try:
                     parts = [_forward(model, batch, settings, corpus.name) for batch in group]
                     hidden = _together(parts, model, settings, corpus.originals)
@@ -224,14 +227,16 @@ def measure(
                     shrunk(budget)
                     waiting = deque(part for batch in (*group, *waiting) for part in batch.split(budget))
                     continue
+                in_model += time.perf_counter() - given
                 _show(hidden, watchers)
                 sizes += hidden.sizes
                 sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
+                tick(len(hidden))
                 del parts, hidden
-                tick(sum(len(batch.texts) for batch in group))
             for watcher in watchers:
                 watcher.settle()
-            yield shard, _counts(tokens, corpus.originals, sizes, sinks, time.perf_counter() - began)
+            counts = _counts(tokens, corpus.originals, sizes, sinks)
+            yield shard, replace(counts, seconds=time.perf_counter() - began, model_seconds=in_model)
 
 
 def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
@@ -270,9 +275,7 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Watcher]) -> None:
         raise
 
 
-def _counts(
-    tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int, seconds: float
-) -> Counts:
+def _counts(tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int) -> Counts:
     return Counts(
         texts=len(tokens),
         distinct_texts=sum(int(first_of[text.index]) == text.index for text in tokens),
@@ -282,7 +285,6 @@ def _counts(
         sinks=sinks,
         cut_texts=sum(text.cut for text in tokens),
         short_texts=sum(int((~text.special).sum()) <= 1 for text in tokens),
-        seconds=seconds,
     )
 
 

@@ -45,14 +45,25 @@ def choose(asked: Asked, model: LoadedModel, batch: TokenBatch) -> Chosen:
     ``auto`` is ``mixed`` on a device with bf16 instructions, for a model wide enough to profit, whose states deviate
     by no more than ``TOLERANCE``. Nothing is timed, so that the choice is the same in every run on a machine.
     """
-    if asked == "float32":
-        return Chosen("float32", None)
-    if asked == "auto" and (model.anatomy.width < NARROWEST or not _has_bf16(model.device)):
+    if expected(asked, model.anatomy.width, model.device) == "float32":
         return Chosen("float32", None)
     deviation = _deviation(model, batch)
     if asked == "auto" and not deviation <= TOLERANCE:
         return Chosen("float32", deviation)
     return Chosen("mixed", deviation)
+
+
+def expected(asked: Asked, width: int, device: torch.device) -> Precision:
+    """Return the precision that a model comes to unless its states deviate too much.
+
+    Args:
+        asked: what the study asks for.
+        width: of the model's states.
+        device: where it runs.
+    """
+    if asked == "auto":
+        return "mixed" if width >= NARROWEST and _has_bf16(device) else "float32"
+    return asked
 
 
 def _has_bf16(device: torch.device) -> bool:

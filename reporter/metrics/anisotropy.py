@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.arrays import wide
 from reporter.geometry.components import first_axis
@@ -141,6 +142,7 @@ class AnisotropyOptions(SampleOptions):
     options=AnisotropyOptions,
     version=4,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeVar
 
 from reporter.charts import Chart
+from reporter.effort import Declared, little
 from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
 
 if TYPE_CHECKING:
@@ -234,7 +235,9 @@ class Definition:
         statistics: every number it yields.
         options: the options model; the default takes none.
         version: raise it when numbers change, so that cached cells are computed again.
-        cost: what it adds to the forward pass, for ``reporter metrics`` and ``reporter plan``.
+        cost: what it adds to the forward pass, in words.
+        effort: the same as work, for the estimate of a plan: a function of the scale of the pass (of what its item
+            reads) and of the options (of the item); going a few times through a sample of tokens if left out.
         tables: row classes that it yields besides ``Value``; each has a table of its own.
         charts: charts besides those that each statistic gets for free.
     """
@@ -246,6 +249,7 @@ class Definition:
     options: type[BaseModel] = Options
     version: int = 1
     cost: str = ""
+    effort: Declared = field(default=little, repr=False)
     tables: tuple[type[Row], ...] = ()
     charts: tuple[Chart, ...] = ()
 

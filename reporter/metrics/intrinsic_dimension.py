@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Query, corpora, curves
+from reporter.effort import searching
 from reporter.forward.halves import FEW_HALVES
 from reporter.geometry import noise
 from reporter.geometry.dimension import (
@@ -241,6 +242,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     options=DimensionOptions,
     version=5,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
+    effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:

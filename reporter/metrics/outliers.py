@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Query, curves
+from reporter.effort import decomposing, little
 from reporter.geometry.arrays import wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
@@ -175,6 +176,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     version=3,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
     tables=(SinkToken, SinkCut),
     charts=(CUTS,),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reporter.charts import Chart
+from reporter.effort import Declared, little
 from reporter.metrics.base import Between, Compute, Metric, Options, Own, Statistic
 from reporter.registry import Registry, code_of
 from reporter.table import Row
@@ -23,6 +24,7 @@ def metric(
     options: type[Own] = Options,  # type: ignore[assignment]  # which is what it is where nothing is said
     version: int = 1,
     cost: str = "",
+    effort: Declared = little,
     between: Between[Own] | None = None,
     tables: tuple[type[Row], ...] = (),
     charts: tuple[Chart, ...] = (),
@@ -46,6 +48,7 @@ def metric(
             options=options,
             version=version,
             cost=cost,
+            effort=effort,
             between=between,
             tables=tables,
             charts=charts,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.charts import Chart, Query, corpora, curves
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.intervals import interval, reciprocal
 from reporter.geometry.spectra import (
@@ -169,6 +170,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
     tables=(Eigenvalue,),
     charts=(CURVES,),
 )

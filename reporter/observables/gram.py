@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import torch
 
+from reporter.effort import Effort, Scale
 from reporter.forward.places import Layout
 from reporter.observables.observable import Observable
 from reporter.observables.rounded import correlations_of, from_correlations, matrix_of, triangle_of
@@ -44,6 +45,11 @@ class Gram(Observable):
         self.mean: dict[_Key, torch.Tensor] = {}
         self.gram: dict[_Key, torch.Tensor] = {}
         self._triangles: dict[_Key, dict[str, torch.Tensor]] = {}  # of a finished pass, in the place of ``gram``
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return the work of a width × width product for each token and place."""
+        return super().effort(scale, size) + Effort(products=2.0 * scale.width**2 * scale.tokens * scale.places)
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:

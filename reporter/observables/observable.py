@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from reporter.effort import Effort, Scale
 from reporter.forward.places import Layout
 from reporter.forward.strata import VIEWS
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
+
+READINGS = 4.0  # how often an observable goes through the states, where it does not say
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,20 @@ class Observable(ABC):
     """Whether it compares states with the model's input embedding."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
-    states_kept: ClassVar[bool] = False
-    """Whether it keeps states, which take room, rather than sums."""
     gathered: ClassVar[tuple[str, ...]] = ()
     """Attributes, tensors or lists or dicts of them, that ``follow`` and ``settle`` move."""
+    states_kept: ClassVar[bool] = False
+    """Whether it keeps states, which take room, rather than sums."""
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return how much work it is to watch a pass, for the estimate of a plan.
+
+        Args:
+            scale: the pass.
+            size: how much a bounded observable keeps.
+        """
+        return scale.reading(READINGS)
 
     @classmethod
     @abstractmethod

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.effort import Effort, Scale
 from reporter.forward.contexts import key_of
 from reporter.forward.places import Layout, Place
 from reporter.forward.strata import VIEWS
@@ -72,6 +73,12 @@ class TextEntropy(Observable):
         self._parts: list[torch.Tensor] = []  # entropies of some texts each, in the order of ``texts``
         self._bunches: dict[int, list[Bunch]] = {}  # texts of the batch at hand, by the width of the states
         self._found = torch.zeros(0)
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return the work of eigenproblems as large as the texts are long, or as the states are wide."""
+        problems = min(size, scale.texts) * scale.places * min(scale.views, 2) * len(FORMS)
+        return scale.reading(1.0) + Effort(eigen=((min(scale.length, scale.width), problems),))
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:

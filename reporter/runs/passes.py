@@ -128,7 +128,8 @@ class Passes:
                 forward = self._pass(kept, missing, of, model, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
-            return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
+            with self.progress.clock.within("store"):
+                return Measured(of, kept.load(wanted, self.keep), facts, forward, device=self.device)
 
     def drop(self, of: Pass) -> None:
         """Delete what the study does not keep of a pass, in the precision in which it was done."""
@@ -143,8 +144,10 @@ class Passes:
     def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
         texts, anatomy = of.texts, model.anatomy
         layout = Layout.of(anatomy, of.sites)
-        corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
-        counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
+        clock = self.progress.clock
+        with clock.within("loading"):
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
+            counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
@@ -182,7 +185,9 @@ class Passes:
                 self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
             before = counts
             try:
-                counts = self._feed(kept, wanted, of, model, corpus, observables, unfed, counts, first, settings)
+                counts = self._feed(
+                    kept, wanted, of, model, corpus, observables, unfed, counts, first, settings, in_all
+                )
                 break
             except OutOfMemoryError as error:
                 # What the observables held is lost: once more, from where it was saved, in smaller batches.
@@ -191,13 +196,14 @@ class Passes:
                     raise
                 self._shrunk(of, min(settings.batch_tokens, error.tokens) // 2)
                 settings = replace(settings, batch_tokens=self._safe[of.checkpoint.fingerprint])
-        safe = self._safe.get(of.checkpoint.fingerprint)
+        safe = self._safe.get(of.checkpoint.fingerprint, None if known is None else known.batch_tokens)
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
         said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
-        said["tokens"] = tokens_name(model, texts, of.max_tokens)
-        kept.finish(observables, wanted, facts, self.keep, said)
+        said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
+        with clock.within("store"):
+            kept.finish(observables, wanted, facts, self.keep, said)
         return _minus(counts, before)
 
     def _feed(
@@ -212,17 +218,19 @@ class Passes:
         counts: Counts,
         first: int,
         settings: Settings,
+        tokens: int,
     ) -> Counts:
         """Show the observables what is left of a corpus; return what went through the model, the rest included."""
-        saver = _Saver(kept, wanted)
+        saver, clock = _Saver(kept, wanted), self.progress.clock
         fed = [observable for name, observable in observables.items() if name not in unfed]
-        with self.progress.step(str(of), len(of.texts), "texts") as step:
-            step.advance(counts.texts)
+        with self.progress.step(str(of), tokens, "tokens", counts.tokens) as step, clock.within("observables"):
             shrunk = partial(self._shrunk, of)
             for shard, more in measure(model, corpus, fed, settings, first, step.advance, shrunk):
                 counts = counts + more
+                clock.take("forward", more.model_seconds)
                 if shard.stop < len(of.texts):
-                    saver.save(observables, counts, shard.index + 1)
+                    with clock.within("store"):
+                        saver.save(observables, counts, shard.index + 1)
         return counts
 
     def _shrunk(self, of: Pass, tokens: int) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
+from reporter.runs.clock import Clock
+
 
 class Step(Protocol):
     """A step of known length."""
@@ -22,7 +24,7 @@ class _Silent:
 
 
 class Progress:
-    """Where progress and notes go.
+    """Where progress and notes go, and the clock of the run.
 
     Args:
         stream: standard error by default, so that standard output stays clean.
@@ -30,21 +32,30 @@ class Progress:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
+        self.clock = Clock()
 
     def note(self, text: str) -> None:
         """Say one thing."""
         print(text, file=self.stream, flush=True)
 
     @contextmanager
-    def step(self, name: str, total: int, unit: str) -> Iterator[Step]:
-        """Show one step while it runs; on success its duration is printed."""
+    def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Step]:
+        """Show one step while it runs: how much of it is done, how fast, and the time left; then its duration.
+
+        Args:
+            name: of the step.
+            total: how many units it has.
+            unit: their name.
+            done: how many of them were done before.
+        """
         began = time.perf_counter()
         if self.stream.isatty():
-            with _bar(name, total, unit, self.stream) as bar:
+            with _bar(name, total, unit, done, self.stream) as bar:
                 yield bar
         else:
             yield _Silent()
-        self.note(f"  {name}: {total:,} {unit} in {time.perf_counter() - began:.1f} s")
+        seconds = time.perf_counter() - began
+        self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s" + _speed(total - done, seconds))
 
     @contextmanager
     def telling(self, name: str) -> Iterator[Callable[[str, int, int], None]]:
@@ -59,6 +70,10 @@ class Progress:
         else:
             yield lambda what, done, total: None
         self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
+
+
+def _speed(amount: int, seconds: float) -> str:
+    return f", {amount / seconds:,.0f} a second" if seconds > 1 else ""
 
 
 @contextmanager
@@ -84,21 +99,23 @@ def _parts(name: str, stream: TextIO) -> Iterator[Callable[[str, int, int], None
 
 
 @contextmanager
-def _bar(name: str, total: int, unit: str, stream: TextIO) -> Iterator[Step]:
+def _bar(name: str, total: int, unit: str, done: int, stream: TextIO) -> Iterator[Step]:
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, ProgressColumn, Task, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
+    from rich.text import Text
 
-    columns = (
-        TextColumn("  {task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-    )
+    class _Done(ProgressColumn):
+        """How much is done, and how much of it in a second."""
+
+        def render(self, task: Task) -> Text:
+            speed = f", {task.speed:,.0f} a second" if task.speed else ""
+            return Text(f"{task.completed:,.0f} of {total:,} {unit}{speed}")
+
+    columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), _Done(), TimeRemainingColumn())
     with Bars(*columns, console=Console(file=stream), transient=True) as bars:
-        task = bars.add_task(escape(name), total=total)
+        task = bars.add_task(escape(name), total=total, completed=done)
 
         class _Bar:
             def advance(self, amount: int) -> None:

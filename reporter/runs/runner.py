@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,15 +80,20 @@ def run_studies(
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
-    plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+    with progress.clock.within("planning"):
+        plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
     counts, words = [], []
     for plan in plans:
         counts.append(_run(plan, out, offline, progress))
         store = Store(out / "results.duckdb", waiting=progress.note)
-        write_over_models(store, plan.file.study.study)
-        words += judge_claims(plan, store, progress)
+        with progress.clock.within("claims"):
+            write_over_models(store, plan.file.study.study)
+            words += judge_claims(plan, store, progress)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
-    pages = _report(out, [plan.file.study.study for plan in plans], progress)
+    with progress.clock.within("report"):
+        pages = _report(out, [plan.file.study.study for plan in plans], progress)
+    if computed:
+        progress.note(f"where the time went, of {progress.clock.line()}")
     return Outcome(computed, cached, failed, pages, words.count("refuted"), words.count("failed"), strict)
 
 
@@ -98,15 +104,15 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     if cached == len(plan.cells) and _is_known(plan, store):
         progress.note(f"{name}: nothing to compute, all {cached} cells are done")
         return 0, cached, 0
-    began = time.perf_counter()
+    began, before = time.perf_counter(), progress.clock.spent()
     said = f"{name}: {plan.count('run')} cells to compute, {cached} done already"
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
     for hint in plan.hints():
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
-    from reporter.runs.kept import make_room  # both bring torch: not needed where everything is done
-    from reporter.runs.work import work
+    with progress.clock.within("loading"):
+        from reporter.runs.work import work  # brings torch: not needed where everything is done
 
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
@@ -114,7 +120,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     write_correlations(store, name)
     seconds = time.perf_counter() - began
     numbers = {"cells_run": computed, "cells_cached": cached, "cells_failed": failed}
-    store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, **numbers))
+    timings = json.dumps({what: round(spent, 3) for what, spent in progress.clock.spent(before).items()})
+    store.put("studies", ["study"], study_row(plan.file, finished=now(), seconds=seconds, timings=timings, **numbers))
     for kind in ("pass", "tokens"):
         make_room(out / "cache" / FOLDERS[kind], CACHE_BYTES)
     said = f"{name}: {computed} cells computed, {cached} done already"

@@ -60,7 +60,7 @@ def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress)
 class _Worker:
     def __init__(self, plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> None:
         self.plan, self.study, self.store = plan, plan.file.study, store
-        self.offline, self.progress = offline, progress
+        self.offline, self.progress, self.clock = offline, progress, progress.clock
         self.device = pick_device(self.study.run.device)
         self.passes = Passes(
             out / "cache", self.study.run.batch_tokens, offline, progress, self.device, self.study.run.keep
@@ -126,7 +126,8 @@ class _Worker:
         """Return a model's checkpoints, trained where they come from a recipe, or why they cannot be had."""
         checkpoints = or_raise(self.plan.checkpoints[model])
         try:
-            return prepare(checkpoints, self.progress)
+            with self.clock.within("training"):
+                return prepare(checkpoints, self.progress)
         except Exception as error:
             return error
 
@@ -134,7 +135,7 @@ class _Worker:
         @cache
         def loaded() -> LoadedModel | Exception:
             try:
-                return load(checkpoint, self.device, self.offline)
+                return self._loaded(checkpoint)
             except Exception as error:
                 self._put_model(checkpoint, failed_columns(error))
                 return error
@@ -168,7 +169,9 @@ class _Worker:
             ready = model()
             self._put_model(checkpoint, loaded_columns(ready, self.study))
             with self.progress.telling(str(cell.key)) as tell:
-                self._put_computed(cell, analyse(cell, ready, self.study.run.batch_tokens, tell), {})
+                with self.clock.within("analyses"):
+                    done = analyse(cell, ready, self.study.run.batch_tokens, tell)
+                self._put_computed(cell, done, {})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
 
@@ -185,7 +188,11 @@ class _Worker:
     def _side(self, of: Pass, cell: MetricCell) -> Measured:
         ready = or_raise(self.prepared(of.checkpoint.model))
         checkpoint = next(one for one in ready if one.name == of.checkpoint.name)
-        return self._measured(of, checkpoint, [cell], lambda: load(checkpoint, self.device, self.offline))
+        return self._measured(of, checkpoint, [cell], lambda: self._loaded(checkpoint))
+
+    def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
+        with self.clock.within("loading"):
+            return load(checkpoint, self.device, self.offline)
 
     def _measured(
         self, of: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
@@ -212,12 +219,18 @@ class _Worker:
     def _compute(self, cell: MetricCell, sides: list[Measured], columns: Mapping[str, Any]) -> None:
         cell = replace(cell, passes=tuple(side.of for side in sides))  # in the precision that was settled
         try:
-            self._put_computed(cell, compute(cell, sides), columns)
+            with self.clock.within("metrics"):
+                done = compute(cell, sides)
+            self._put_computed(cell, done, columns)
         except Exception as error:  # a metric that fails must not take the others down
             self._fail([cell], describe(error), columns)
 
     def _taken_over(self, cell: MetricCell | AnalysisCell, checkpoint: Checkpoint) -> bool:
         """Copy a cell's numbers from another study that has them; tell whether there was one."""
+        with self.clock.within("store"):
+            return self._copied(cell, checkpoint)
+
+    def _copied(self, cell: MetricCell | AnalysisCell, checkpoint: Checkpoint) -> bool:
         paired = isinstance(cell, MetricCell) and any(s.per == "pair" for s in cell.metric.statistics)
         if cell.why.startswith(FORCED) or paired:  # rows that name both sides cannot be taken over
             return False
@@ -239,14 +252,16 @@ class _Worker:
         return False
 
     def _put_model(self, checkpoint: Checkpoint, columns: Mapping[str, Any]) -> None:
-        self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **columns})
+        with self.clock.within("store"):
+            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **columns})
 
     def _put_computed(self, cell: Cell, done: Computed, columns: Mapping[str, Any]) -> None:
         row = cell_row(
             cell, self.study.study, "done", reasons=json.dumps(done.reasons), seconds=done.seconds, **columns
         )
         numbers = dict(done.tables)
-        self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
+        with self.clock.within("store"):
+            self.store.commit_cell(row, numbers.pop("layer_metrics", ()), numbers)
         self.computed += 1
         if any(reason["reason"] == NO_INTERVAL for reason in done.reasons):
             self.without_interval.append(cell)

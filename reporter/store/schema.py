@@ -16,7 +16,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, Table,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -289,6 +289,10 @@ class Study(Row, table="studies"):
     started: datetime = column("start of the last run, UTC")
     finished: datetime | None = column("end of the last run, UTC; NULL while it runs or when it was killed")
     seconds: float = column("wall time of the last run")
+    timings: dict[str, float] | None = column(
+        "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, store, "
+        "other); claims and the report come after it"
+    )
     cells_run: int = column("cells computed in the last run")
     cells_cached: int = column("cells found done")
     cells_failed: int = column("cells that failed")

@@ -6,7 +6,7 @@ import torch
 from oracles.outliers import cosine_parts
 
 from reporter.forward.places import Layout
-from reporter.observables.activations import Activations, _medians
+from reporter.observables.activations import Activations, _above_median
 
 
 def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
@@ -21,7 +21,7 @@ def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_the_median_of_each_text_is_the_mean_of_the_middle_two(width):
+def test_limits_against_the_median_of_each_text(width):
     rng = np.random.default_rng(width)
     tokens = np.array([1, 2, 3, 4, 7, 50])
     text = rng.permutation(np.repeat(np.arange(len(tokens)), tokens))
@@ -31,9 +31,12 @@ def test_the_median_of_each_text_is_the_mean_of_the_middle_two(width):
         )
         x[text == 3] = x[text == 3].round(1)  # some of them equal
         x[text == 2] = 0
-        found = _medians(torch.from_numpy(x), torch.from_numpy(text), tokens)
-        expected = [np.median(np.abs(x[text == i].astype(np.float64))) for i in range(len(tokens))]
-        np.testing.assert_allclose(found, expected, rtol=1e-15)
+        medians = np.array([np.median(np.abs(x[text == i].astype(np.float64))) for i in range(len(tokens))])
+        for factor in (0, 0.5, 1 - 1e-14, 1, 1 + 1e-14, 2):
+            limits = np.array([medians * factor, np.full(len(tokens), 1.0)]).reshape(-1)
+            which = torch.arange(len(tokens)).repeat(2)
+            found = _above_median(*map(torch.from_numpy, (x, text)), tokens, which, torch.from_numpy(limits))
+            assert found.tolist() == (limits > np.tile(medians, 2)).tolist(), (spread, factor)
 
 
 def test_massive_activations_by_hand(feed, make_batch):

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import time
+from dataclasses import replace
+
 import pytest
 
-from reporter.runs.estimate import TOKENS_PER_WORD, estimate
+from reporter.effort import Effort, Scale
+from reporter.runs import estimate as estimates
+from reporter.runs import machine as timing
+from reporter.runs.estimate import FORWARD, estimate
+from reporter.runs.machine import Machine, operations, this_machine
 from reporter.runs.planner import plan_study
+from reporter.runs.sizes import ADDED, OF_RECIPES, of_config
 
 METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
 ANALYSES = """
@@ -14,32 +23,135 @@ groups: {a: [one two, three], b: [four, five six]}
 clouds: {c: {corpora: [nested, inline], sample: 10}}
 vocabulary: {models: [dec]}
 """
+MADE_UP = Machine(
+    device="made up",
+    float32=((10.0, 1e9), (1000.0, 1e11)),
+    mixed=((10.0, 2e9), (1000.0, 2e11)),
+    reading=1e10,
+    eigen=((100.0, 1e3), (1000.0, 1.0)),
+    search=0.5,
+    step=1e-7,
+    timed=0.0,
+)
 
 
 @pytest.fixture
-def planned(study, tmp_path):
-    return lambda *replace: plan_study(study(*replace), tmp_path / "results")
+def planned(study, out):
+    return lambda *replace: plan_study(study(*replace), out)
 
 
-def test_analyses_are_counted(planned):
-    plan = planned((METRICS, "metrics: none" + ANALYSES), ("views: [words, all]\n", ""))
-    found = estimate(plan)
+@pytest.fixture
+def estimated(planned, out):
+    return lambda *replace, machine=MADE_UP: estimate(planned(*replace), out / "cache", machine)
+
+
+def part(found, name):
+    return next(one for one in found.parts if one.name == name)
+
+
+def test_analyses_are_counted(planned, estimated):
+    what = (METRICS, "metrics: none" + ANALYSES), ("views: [words, all]\n", "")
+    found, texts = estimated(*what), planned(*what).texts
     models = 3  # two checkpoints of one, one of the other
-    nested, inline = plan.texts["nested"], plan.texts["inline"]
-    clouds = nested.words * TOKENS_PER_WORD * 10 / 40 + inline.words * TOKENS_PER_WORD
+    # The first ten texts of forty and all three of the others; each with what the tokenizer adds.
+    clouds = (
+        (texts["nested"].words * OF_RECIPES + 40 * ADDED) * 10 / 40 + texts["inline"].words * OF_RECIPES + 3 * ADDED
+    )
     words = 3 + 3 * 6
     assert found.analyses == 3 * models + 1
-    assert found.analysed == pytest.approx(models * (clouds + words * TOKENS_PER_WORD), rel=0.03)
+    assert found.analysed == pytest.approx(models * (clouds + words * 1.35), rel=0.05)
     assert (found.tokens, found.passes) == (0, 0)
-    assert found.memory and found.seconds
-    assert f"about {found.analysed:,} tokens in 10 cells of analyses; " in found.line()
+    assert found.seconds > 0 and found.memory > 0
+    assert part(found, "analyses").said == f"{found.analysed:,} tokens in 10 cells"
 
 
-def test_passes_are_counted_once_for_all_metrics(planned):
-    found = estimate(planned())
+def test_passes_are_counted_once_for_all_metrics(estimated):
+    found = estimated()
     assert (found.passes, found.analyses, found.analysed) == (6, 0, 0)
+    assert [one.name for one in found.parts] == ["passes", "metrics", "start, report"]  # the models are trained
 
 
-def test_static_embeddings_read_no_text(planned):
-    plan = planned((METRICS, "metrics: none\nvocabulary: {models: [dec]}"), ("views: [words, all]\n", ""))
-    assert (estimate(plan).analyses, estimate(plan).analysed) == (1, 0)
+def test_what_is_kept_needs_no_pass(study, run, estimated):
+    run(study())
+    assert estimated().parts == ()
+    assert estimated().lines() == ["nothing to measure"]
+    found = estimated((METRICS, METRICS.replace("64", "32")))
+    assert found.passes == 0 and part(found, "metrics").seconds > 0
+
+
+def test_training_grows_with_its_steps(estimated):
+    few = part(estimated(("steps: 2, batch: 4", "steps: 3, batch: 4")), "training")
+    many = part(estimated(("steps: 2, batch: 4", "steps: 300, batch: 4")), "training")
+    assert few.said == "3 steps of 1 model"
+    assert many.seconds == pytest.approx(100 * few.seconds)
+
+
+def test_a_model_that_is_not_here_is_named(estimated, monkeypatch):
+    known = estimates.size_of
+    monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else known(of))
+    found = estimated()
+    assert found.unknown == ("dec",) and found.passes == 4
+    assert any(line.startswith("without dec: ") for line in found.lines())
+
+
+def test_a_faster_machine_is_faster(estimated):
+    slow, fast = estimated(), estimated(machine=replace(MADE_UP, reading=1e11, step=1e-8))
+    assert fast.seconds < slow.seconds
+
+
+def test_static_embeddings_read_no_text(estimated):
+    found = estimated((METRICS, "metrics: none\nvocabulary: {models: [dec]}"), ("views: [words, all]\n", ""))
+    assert (found.analyses, found.analysed) == (1, 0)
+
+
+def test_rates_between_and_beyond_what_was_timed():
+    assert MADE_UP.rate("float32", 100) == pytest.approx(1e10)  # on a line of logarithms
+    assert MADE_UP.rate("mixed", 10) == pytest.approx(2e9)
+    assert MADE_UP.seconds(Effort(eigen=((2000.0, 4.0),)), 100) == pytest.approx(4 * 8)  # the cube goes on
+    assert MADE_UP.seconds(Effort(searches=((8192.0, 512.0, 3.0),)), 100) == pytest.approx(0.5 * 4 * 2 * 3)
+    assert MADE_UP.seconds(Effort(bytes=1e10, steps=1e7), 100) == pytest.approx(2.0)
+
+
+def test_operations_of_a_known_block():
+    """A BERT block of width d: q, k, v, o and two products with 4 d; attention over 128 tokens."""
+    assert operations(768, 128) == pytest.approx(2 * 12 * 768**2 + 4 * 128 * 768)
+    bert = {"hidden_size": 768, "num_hidden_layers": 12, "intermediate_size": 3072, "vocab_size": 30522}
+    size = of_config(bert)
+    assert size is not None and size.parameters == pytest.approx(109e6, rel=0.02)
+    llama = {"hidden_size": 2048, "num_hidden_layers": 22, "intermediate_size": 5632, "vocab_size": 32000}
+    gated = of_config(llama | {"rms_norm_eps": 1e-5})
+    assert gated is not None and gated.gated and gated.parameters == pytest.approx(1.1e9, rel=0.15)
+
+
+def test_a_scale_counts_bytes_of_states():
+    scale = Scale(texts=10, tokens=1000, places=5, width=8)
+    assert scale.length == 100
+    assert scale.reading(2.0).bytes == 2 * 1000 * 5 * 8 * 4
+
+
+def test_the_machine_is_timed_once_a_day(tmp_path, monkeypatch):
+    timed = []
+
+    def count(device, said):
+        timed.append(device)
+        return replace(MADE_UP, device=said, timed=time.time())
+
+    monkeypatch.setattr(timing, "timed", count)
+    first = this_machine(tmp_path, "cpu")
+    assert this_machine(tmp_path, "cpu") == first and timed == ["cpu"]
+    path = tmp_path / "machine.json"
+    known = json.loads(path.read_text())
+    for change in ({"timed": known["timed"] - 90_000}, {"device": "another"}, {"version": 0}):
+        path.write_text(json.dumps(known | change))
+        this_machine(tmp_path, "cpu")
+    path.write_text("{")
+    this_machine(tmp_path, "cpu")
+    assert len(timed) == 5
+
+
+def test_a_machine_can_be_timed():
+    found = timing.timed("cpu", "this one")
+    curves = (found.float32, found.mixed, found.eigen)
+    assert all(value > 0 for curve in curves for _, value in curve)
+    assert found.reading > 0 and found.search > 0 and found.step > 0
+    assert FORWARD >= 1

@@ -1,0 +1,75 @@
+"""Where the time goes: parts of a run add up to the whole, and what is inside other work counts once."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from reporter.runs import clock as clocks
+from reporter.runs.clock import Clock
+from reporter.runs.progress import Progress
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A watch that moves when it is told to."""
+    at = [0.0]
+    monkeypatch.setattr(clocks.time, "perf_counter", lambda: at[0])
+
+    def pass_(seconds):
+        at[0] += seconds
+
+    return pass_
+
+
+def test_inner_work_counts_as_what_it_is(now):
+    clock = Clock()
+    now(1)
+    with clock.within("observables"):
+        now(10)
+        clock.take("forward", 7)
+        with clock.within("store"):
+            now(3)
+        now(2)
+    now(0.5)
+    assert clock.spent() == {"forward": 7, "observables": 5, "store": 3, "other": 1.5}
+    assert clock.line() == "16.5 s: forward 7.0 s (42%), observables 5.0 s (30%), store 3.0 s (18%), other 1.5 s (9%)"
+
+
+def test_what_fails_is_counted_too(now):
+    clock = Clock()
+    with pytest.raises(ZeroDivisionError), clock.within("metrics"):
+        now(2)
+        raise ZeroDivisionError
+    now(1)
+    assert clock.spent() == {"metrics": 2, "other": 1}
+
+
+def test_since_a_moment_before(now):
+    clock = Clock()
+    with clock.within("metrics"):
+        now(2)
+    before = clock.spent()
+    with clock.within("metrics"):
+        now(3)
+    assert clock.spent(before) == {"metrics": 3}
+
+
+def test_a_run_says_and_keeps_where_its_time_went(study, run, store):
+    _, said = run(study())
+    parts = json.loads(store.frame("SELECT timings FROM studies")["timings"][0])
+    assert {"forward", "observables", "metrics", "store", "loading"} <= set(parts)
+    assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
+    assert said.splitlines()[-1].startswith("where the time went, of ")
+    assert " tokens in " in said
+    _, again = run(study())
+    assert "where the time went" not in again
+
+
+def test_a_step_says_how_fast_it_was(now, monkeypatch):
+    said = io.StringIO()
+    with Progress(said).step("m × texts", 1000, "tokens", done=200):
+        now(4)
+    assert said.getvalue() == "  m × texts: 1,000 tokens in 4.0 s, 200 a second\n"
