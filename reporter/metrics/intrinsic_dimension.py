@@ -13,7 +13,6 @@ from pydantic import Field
 
 from reporter.charts import Chart, Query, corpora, curves
 from reporter.effort import searching
-from reporter.forward.halves import FEW_HALVES
 from reporter.geometry import noise
 from reporter.geometry.dimension import (
     EQUAL,
@@ -290,9 +289,10 @@ def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[t
     samples = [seen.context_sample(options.sample_size()) for seen in views]
     keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
     rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
-    held = np.zeros((len(FEW_HALVES), len(keys)), dtype=bool)
-    for sample, of in zip(samples, rows, strict=True):
-        held[:, of] = sample.halves(views[0].seed)
+    halves = [sample.halves(views[0].seed) for sample in samples]
+    held = np.zeros((len(halves[0]), len(keys)), dtype=bool)
+    for of_sample, of in zip(halves, rows, strict=True):
+        held[:, of] = of_sample
 
     def measure(place: Place) -> list[_At]:
         kept = [_distinct(sample, place) for sample in samples]
