@@ -129,7 +129,7 @@ class AnisotropyOptions(SampleOptions):
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=3,
+    version=4,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:

@@ -115,7 +115,9 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         trap=_RELATIVE + " The smallest ratios are those of states with two neighbours about equally near; a fifth of "
-        "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one.",
+        "the ratios makes an estimate that is less certain than `twonn`, and on clustered states another one. It feels "
+        "most that states are kept in 16 bits: up to 5 % of the half width of its interval in a pretrained decoder of "
+        "30 blocks, the other estimates less than 0.3 %.",
         published="The code of the same authors (LLM-Microscope: `intrinsic_dimension`, reduction_factor 5) does this "
         "with the first 4096 tokens in the order of the texts, every token in; states that repeat count in N and i but "
         "not in the fit, the last hidden state (after the closing norm) is left out. Here distinct states are drawn.",

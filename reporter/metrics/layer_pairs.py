@@ -122,7 +122,7 @@ def _between(first: Observed, second: Observed, options: PairOptions) -> Iterato
     statistics=STATISTICS,
     needs=("pooled",),
     options=PairOptions,
-    version=2,
+    version=3,
     cost="texts² numbers for each layer, and a product of them for each pair of layers",
     between=Between(_between, of=("models",)),
     tables=(PairValue,),

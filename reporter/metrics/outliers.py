@@ -171,7 +171,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     statistics=STATISTICS,
     needs=("moments", "activations", "sink_tokens", "tokens"),
     options=OutlierOptions,
-    version=2,
+    version=3,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     tables=(SinkToken, SinkCut),

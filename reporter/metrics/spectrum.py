@@ -167,7 +167,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=2,
+    version=3,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvalues of two width × width matrices for each layer and view, and eigenvectors of one for the intervals",
     tables=(Eigenvalue,),

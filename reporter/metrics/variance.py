@@ -251,7 +251,7 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
     statistics=STATISTICS,
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
-    version=3,
+    version=4,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
     tables=(TokenType,),
     charts=(SHARES, TYPES),

@@ -40,9 +40,9 @@ class Pooled(TokenSample):
     version = 3  # of its own, not of the sample that it is built on
 
     @classmethod
-    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
-        """Return how many texts have a token in each stratum."""
-        return [min(setting.texts, rows) for rows in tokens]
+    def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
+        """Return how many texts of each stratum views draw, about: a text has tokens in several."""
+        return [min(setting.texts, setting.size, rows) for rows in tokens]
 
     def keys(self, batch: HiddenBatch) -> Keys:
         """Return the key of each token's text, shape (tokens,)."""

@@ -163,6 +163,12 @@ class TextEntropy(Observable):
         }
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        numbers = 2 + len(setting.views) * (1 + len(setting.layout.places) * len(FORMS))
+        return 8 * numbers * min(setting.size, setting.texts)
+
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.texts, self.originals = tensors["texts"].numpy(), tensors["originals"].numpy()

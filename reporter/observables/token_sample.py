@@ -196,19 +196,18 @@ class TokenSample(Observable):
     @classmethod
     def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
         """Return about what a finished one takes on disk."""
-        there = cls.most(setting, tokens)
-        totals = [(strata, max(1, sum(there[one] for one in strata))) for strata in VIEWS.values()]
-        kept = [
-            max(min(rows, setting.size * rows // total) for strata, total in totals if stratum in strata)
-            for stratum, rows in enumerate(there)
-        ]
+        kept = cls.drawn(setting, tokens)
         of_places = sum(RoundedStates.bytes(rows, width) for rows in kept for width in setting.layout.widths)
         return of_places + 8 * (1 + cls.columns) * sum(kept)
 
     @classmethod
-    def most(cls, setting: Setting, tokens: Sequence[int]) -> Sequence[int]:
-        """Return how many there are to draw from in each stratum."""
-        return tokens
+    def drawn(cls, setting: Setting, tokens: Sequence[int]) -> list[int]:
+        """Return how many of each stratum views draw, about."""
+        totals = [(strata, max(1, sum(tokens[one] for one in strata))) for strata in VIEWS.values()]
+        return [
+            max(min(rows, setting.size * rows // total) for strata, total in totals if stratum in strata)
+            for stratum, rows in enumerate(tokens)
+        ]
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""

@@ -55,6 +55,8 @@ class TypeMoments(Observable):
         self.layout, self.types, self.tokens = layout, list(types), list(tokens)
         self.seen = np.zeros(len(STRATA))
         """Tokens of each stratum, covered or not, shape (S,)."""
+        self.rounded = False
+        """Whether the means of types were read from 16 bits."""
         self.strata = {stratum: _Stratum(len(self.types), layout.widths) for stratum in TYPED}
         self._rank = np.full(max(self.types, default=-1) + 1, -1, dtype=np.int64)
         self._rank[self.types] = np.arange(len(self.types))
@@ -146,28 +148,34 @@ class TypeMoments(Observable):
         return sum(RoundedStates.bytes(rows, width) + 8 * rows + 16 * width for width in widths) + 16 * rows
 
     def compact(self) -> dict[str, torch.Tensor]:
-        """Return the same with the means of types in 16 bits."""
+        """Return the same with the means of types in 16 bits, those of all strata as ``types/PLACE``.
+
+        So what is equal in two strata stays equal: at the embedding a type's states are.
+        """
         found = self.tensors()
-        for stratum in self.strata:
-            for at in range(len(self.layout.places)):
-                name = f"{stratum}/{at}"
-                found |= RoundedStates.of(found.pop(f"mean/{name}").float()).named(f"types/{name}")
+        for at in range(len(self.layout.places)):
+            means = torch.cat([found.pop(f"mean/{stratum}/{at}") for stratum in self.strata])
+            found |= RoundedStates.of(means.float()).named(f"types/{at}")
         return found
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.seen = tensors["seen"].numpy()
         places = range(len(self.layout.places))
+        self.rounded = "states/types/0" in tensors
+        start = 0
         for stratum, kept in self.strata.items():
             kept.slots_of(tensors[f"ranks/{stratum}"].numpy())
             kept.count = tensors[f"count/{stratum}"].numpy()
             kept.scatter = [tensors[f"scatter/{stratum}/{at}"] for at in places]
             kept.whole_mean = [tensors[f"whole_mean/{stratum}/{at}"] for at in places]
-            if f"mean/{stratum}/0" in tensors:
+            if not self.rounded:
                 kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             else:
-                rounded = [RoundedStates.read(tensors, f"types/{stratum}/{at}") for at in places]
-                kept.mean = [means.rows(torch.arange(len(means.values))).double() for means in rounded]
+                rounded = [RoundedStates.read(tensors, f"types/{at}") for at in places]
+                rows = torch.arange(start, start + len(kept.ranks))
+                kept.mean = [means.rows(rows).double() for means in rounded]
+                start += len(kept.ranks)
             whole = tensors[f"whole/{stratum}"]
             kept.total, kept.totals = float(whole[0, 0]), whole[:, 1:].clone()
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-WITHIN = 1e-3  # of the variance, by which its two parts may miss it: means are kept in 16 bits, squares to 2^-10
+WITHIN, ROUNDED_WITHIN = (
+    1e-9,
+    1e-3,
+)  # of the variance, by which its two parts may miss it; 16 bits hold squares to 2^-10
 _ROUNDING = 1e-16  # of E‖x‖², which float64 does not resolve
 
 
@@ -147,12 +150,13 @@ def _check(kept: TypeMoments, at: int, strata: tuple[int, ...], found: TypeView,
     if n == 0:
         return
     total, square = scatter / n, squares / n
-    if n != found.n or abs(total - found.total) > WITHIN * total + _ROUNDING * square:
+    within = ROUNDED_WITHIN if kept.rounded else WITHIN
+    if n != found.n or abs(total - found.total) > within * total + _ROUNDING * square:
         raise ReporterError(
             f"at {place} the variance within ({found.within}) and between ({found.between}) token types does not add "
             f"up to the total ({total}): what was kept of this pass is damaged"
         )
-    if abs(square - found.mean_square) > WITHIN * square:
+    if abs(square - found.mean_square) > within * square:
         raise ReporterError(
             f"at {place} the mean square norm ({square}) is not the squared norm of the mean plus the variance "
             f"({found.mean_square}): what was kept of this pass is damaged"

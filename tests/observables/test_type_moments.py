@@ -120,3 +120,19 @@ def test_a_file_of_one_that_grew_has_no_spare_rows(make_batch, feed, tmp_path):
     assert again.types == list(range(20)) and again.tokens == [f"t{i}" for i in range(20)]
     again.merge(show(make_batch, feed, states, ids, strata, 2))
     assert (again.strata[0].count == 2 * tensors["count/0"].numpy()).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_a_finished_one_reads_almost_the_same(make_batch, feed, tmp_path, offset):
+    """Means in 16 bits: what adds up still does, and equal states in two strata stay equal."""
+    states, ids, strata = cloud(offset)
+    states[0] = states[0][np.unique(ids, return_index=True)[1]][ids]  # at the embedding a type has one state
+    kept = show(make_batch, feed, states, ids, strata, 3)
+    kept.save(tmp_path / "it", finished=True)
+    found = TypeMoments.load(tmp_path / "it")
+    for place in LAYOUT.places:
+        a, b = (type_view(Observed({kept.name: one}, LAYOUT, TOKENS, "words", 0), place, 1) for one in (kept, found))
+        assert b.between == pytest.approx(a.between, rel=1e-3) and b.between != a.between
+        assert b.norm_of_mean == pytest.approx(a.norm_of_mean, rel=1e-3)
+        assert b.within == pytest.approx(a.within, rel=1e-3, abs=1e-20)
+        np.testing.assert_array_equal(a.count, b.count)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from reporter.cli import app
 from reporter.errors import UsageError
+from reporter.forward.strata import VIEWS
 from reporter.observables.kinds import KINDS
 from reporter.runs.cache import Entry, bytes_of, entries, lines, prunable, remove, seconds_of, size_said
 from reporter.runs.kept import Kept, Want, bytes_kept
@@ -154,7 +155,7 @@ def test_the_size_of_a_pass_is_known_ahead(observe, tmp_path):
     model = FakeModel(layers=3, width=64, sinks=False)
     found, counts = observe(model, texts, sample=512, sites=())
     types = found["type_moments"]
-    wanted = {name: Want(512 if KINDS[name].bounded != "no" else 0) for name in found}
+    wanted = {name: Want(512 if KINDS[name].bounded != "no" else 0, tuple(VIEWS)) for name in found}
     tokens = [counts.ordinary, counts.special, counts.tokens - counts.ordinary - counts.special]
     occurs = dict(zip(types.types, types.occurrences().tolist(), strict=True))
     expected = bytes_kept(types.layout, wanted, tokens, len(texts), occurs)
