@@ -71,6 +71,8 @@ def compare(x: NDArray[np.float32], rounds: int = 3) -> list[Row]:
         except ImportError:
             continue
         contestants[name] = lambda run=run: run(distinct)
+    for one in contestants.values():
+        one()  # imports, and memory that is asked for once, are nobody's business
     found: dict[str, float] = {}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for _ in range(rounds):
