@@ -8,16 +8,24 @@ one, so that parts of parts run one after the other.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
+from functools import cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+@cache
+def _libraries(scipy: bool) -> ThreadpoolController:
+    """Return what sets the threads of linear algebra; looked for again once SciPy has brought its own."""
+    return ThreadpoolController()
 
 
 @contextmanager
@@ -26,7 +34,7 @@ def single() -> Iterator[None]:
     import torch
 
     usual = torch.get_num_threads()
-    with threadpool_limits(1, "blas"):
+    with _libraries("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
         torch.set_num_threads(1)
         try:
             yield
@@ -47,7 +55,7 @@ def given(count: int | None) -> Iterator[None]:
     import torch
 
     usual = torch.get_num_threads()
-    with threadpool_limits(count, "blas"):
+    with _libraries("scipy.linalg" in sys.modules).limit(limits=count, user_api="blas"):
         torch.set_num_threads(count)
         try:
             yield
