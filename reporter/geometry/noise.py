@@ -131,3 +131,15 @@ def between_share(n: int, types: int, d: int, seed: int) -> float:
     if types <= 1 or types >= n:
         return float(types > 1)
     return float(np.random.default_rng([seed, n, types, d]).beta(d * (types - 1) / 2, d * (n - types) / 2))
+
+
+@lru_cache(maxsize=256)
+def linear_fit(n: int, d: int, e: int, seed: int) -> float:
+    """Return R² of the best linear map of n isotropic Gaussian vectors in d dimensions on others in e dimensions.
+
+    The explained sum of squares is χ² with e·d degrees of freedom, what is left with e·(n − 1 − d); so R² has a Beta
+    distribution with half of each.
+    """
+    if n - 1 <= d:
+        return 1.0
+    return float(np.random.default_rng([seed, n, d, e]).beta(e * d / 2, e * (n - 1 - d) / 2))

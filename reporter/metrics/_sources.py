@@ -133,3 +133,23 @@ PEDREGOSA = Source(
     "Pedregosa et al. 2011, 'Scikit-learn: Machine Learning in Python', Journal of Machine Learning Research "
     "12:2825–2830: its list of English stop words",
 )
+LINEAR = Source(
+    "Razzhigaev et al. 2024, linear",
+    "Razzhigaev, Mikhalchuk, Goncharova, Gerasimenko, Oseledets, Dimitrov & Kuznetsov 2024, 'Your Transformer is "
+    "Secretly Linear', ACL 2024, arXiv:2405.12250",
+)
+DIN = Source(
+    "Din et al. 2024",
+    "Din, Karidi, Choshen & Geva 2024, 'Jump to Conclusions: Short-Cutting Transformers with Linear Transformations', "
+    "LREC-COLING 2024, arXiv:2303.09435",
+)
+WILLIAMS = Source(
+    "Williams et al. 2021",
+    "Williams, Kunz, Kornblith & Linderman 2021, 'Generalized Shape Metrics on Neural Representations', NeurIPS 2021, "
+    "arXiv:2110.14739",
+)
+RAGHU = Source(
+    "Raghu et al. 2017",
+    "Raghu, Gilmer, Yosinski & Sohl-Dickstein 2017, 'SVCCA: Singular Vector Canonical Correlation Analysis for Deep "
+    "Learning Dynamics and Interpretability', NeurIPS 2017, arXiv:1706.05806",
+)

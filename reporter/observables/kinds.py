@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.activations import Activations
+from reporter.observables.cross import Cross
 from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
@@ -41,5 +42,6 @@ KINDS: Mapping[str, type[Observable]] = {
         Activations,
         TextEntropy,
         SinkTokens,
+        Cross,
     )
 }

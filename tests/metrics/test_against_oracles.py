@@ -13,6 +13,7 @@ from oracles.entropy import entropy
 from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.journey import journey
+from oracles.linearity import linearity
 from oracles.motion import motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
@@ -23,6 +24,7 @@ from oracles.variance import variance
 
 from reporter.forward.places import Layout, Place
 from reporter.metrics.base import Value
+from reporter.observables.cross import half_of
 from reporter.texts.duplicates import originals
 
 TEXTS = 90
@@ -93,6 +95,9 @@ def test_every_statistic(everything, values, view):
     check("loss.lm", None, expected, n=predicted)
     for (statistic, layer), expected in motion(tokens.states).items():
         check(f"motion.{statistic}", layer, expected.mean())
+    half = half_of(np.asarray(originals(made_up_texts(TEXTS)))[np.asarray(tokens.texts)], 0)
+    for (statistic, layer), expected in linearity(tokens.states, half).items():
+        check(f"linearity.{statistic}", layer, expected, within=1e-3)
     for layer, x in enumerate(tokens.states):
         for statistic, expected in anisotropy(x).items():
             check(f"anisotropy.{statistic}", layer, expected)

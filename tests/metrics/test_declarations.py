@@ -82,6 +82,17 @@ def test_the_metrics_of_the_program():
         "journey": ["rank_function", "rank_content", "cosine_function", "cosine_content"],
         "layer_pairs": ["cka", "knn"],
         "lens": ["entropy", "kl"],
+        "linearity": [
+            "linearity",
+            "linearity_heldout",
+            "update_linearity",
+            "update_linearity_heldout",
+            "to_last",
+            "to_last_heldout",
+            "procrustes",
+            "cka",
+            "cca",
+        ],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "outliers": [

@@ -1,0 +1,216 @@
+"""How much of one arrangement of states a linear map makes of another, from their second moments alone.
+
+X (n × d) and Y (n × e) are two arrangements of the same rows, such as the states of the same tokens at two layers. From
+the means and the products Σ(x − m)(x − m)ᵀ, Σ(x − m)(y − k)ᵀ, Σ(y − k)(y − k)ᵀ follow the share of Y that the best
+linear map of X explains, on the same rows or on others, and the measures of likeness that do not look at single rows:
+the angle that no rotation takes away, CKA, the mean squared canonical correlation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+EQUAL = 1e-12
+"""Share of the second moment about zero up to which a variance is what rounding leaves of equal states."""
+ZERO = 1e-6
+"""Eigenvalues of the correlation matrix of X up to it count as zero: products of float32 numbers end there. Such an
+axis holds no more than this share of any dimension's variance."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Second moments of two arrangements of the same rows.
+
+    Args:
+        n: rows.
+        mean_x: (d,) in float64, as everything here.
+        mean_y: (e,).
+        xx: Σ (x − mean)(x − mean)ᵀ, (d, d).
+        xy: (d, e).
+        yy: (e, e).
+    """
+
+    n: float
+    mean_x: Tensor
+    mean_y: Tensor
+    xx: Tensor
+    xy: Tensor
+    yy: Tensor
+
+    def updates(self) -> Joint:
+        """Return the moments of X and Y − X, which is what a block adds, for X and Y of one width."""
+        step = self.xy - self.xx
+        return Joint(
+            self.n, self.mean_x, self.mean_y - self.mean_x, self.xx, step, self.yy - self.xy - self.xy.T + self.xx
+        )
+
+    @property
+    def vary(self) -> bool:
+        """Whether both arrangements vary by more than rounding."""
+        sides = ((self.xx, self.mean_x), (self.yy, self.mean_y))
+        return all(float(s.trace()) > EQUAL * (float(s.trace()) + self.n * float(m @ m)) for s, m in sides)
+
+
+def merged(parts: Iterable[Joint]) -> Joint:
+    """Return the moments of all rows from those of some parts of them (Chan, Golub & LeVeque 1983).
+
+    Args:
+        parts: one or more.
+    """
+    parts = list(parts)
+    n = sum(part.n for part in parts)
+    x = sum((part.mean_x * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_x))
+    y = sum((part.mean_y * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_y))
+    xx, xy, yy = (torch.zeros_like(m) for m in (parts[0].xx, parts[0].xy, parts[0].yy))
+    for part in parts:
+        dx, dy = part.mean_x - x, part.mean_y - y
+        xx += part.xx + part.n * torch.outer(dx, dx)
+        xy += part.xy + part.n * torch.outer(dx, dy)
+        yy += part.yy + part.n * torch.outer(dy, dy)
+    return Joint(n, x, y, xx, xy, yy)
+
+
+@dataclass(frozen=True)
+class Map:
+    """The best linear map of some rows: y ≈ mean_y + Aᵀ(x − mean_x).
+
+    Args:
+        mean_x: (d,).
+        mean_y: (e,).
+        a: (d, e).
+        rank: directions of X that it reads.
+    """
+
+    mean_x: Tensor
+    mean_y: Tensor
+    a: Tensor
+    rank: int
+
+    def residuals(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return what the map leaves of y, (n, e)."""
+        return (y - self.mean_y) - (x - self.mean_x) @ self.a
+
+
+def fit(of: Joint) -> Map:
+    """Return the least-squares map of X on Y; along directions in which X does not vary it is zero.
+
+    Args:
+        of: the moments of the rows that it is fitted to.
+    """
+    scale = of.xx.diagonal().clamp(min=0).sqrt()
+    inverse = torch.where(scale > 0, 1 / scale, 0.0)
+    # Of correlations rather than covariances: else the small dimensions drown in the rounding of the large ones.
+    values, vectors = torch.linalg.eigh(of.xx * inverse[:, None] * inverse)
+    kept = values > ZERO
+    values, vectors = values[kept], vectors[:, kept]
+    # No more than n − 1 directions are real, whatever rounding makes of the others.
+    if len(values) > (most := max(int(of.n) - 1, 0)):
+        values, vectors = values[len(values) - most :], vectors[:, len(values) - most :]
+    inner = (vectors / values) @ (vectors.T @ (of.xy * inverse[:, None]))
+    return Map(of.mean_x, of.mean_y, inner * inverse[:, None], len(values))
+
+
+def explained(by: Map, of: Joint) -> float:
+    """Return 1 − Σ‖y − map(x)‖² / Σ‖y − mean_y‖² over rows, both with the map's own mean of y.
+
+    On the rows that the map was fitted to this is R²; on others it may be negative.
+
+    Args:
+        by: a map.
+        of: the moments of the rows that it is tried on.
+    """
+    dx, dy = of.mean_x - by.mean_x, of.mean_y - by.mean_y
+    off = dy - dx @ by.a  # the mean residual
+    left = of.yy.trace() - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
+    return float(1 - left / (of.yy.trace() + of.n * dy @ dy))
+
+
+def held_out(halves: tuple[Joint, Joint]) -> float:
+    """Return the share that a map fitted to one half explains of the other half, mean over both directions.
+
+    Args:
+        halves: the moments of both.
+    """
+    first, second = halves
+    return (explained(fit(first), second) + explained(fit(second), first)) / 2
+
+
+@dataclass(frozen=True)
+class Alike:
+    """How alike two arrangements are, and the matrix that says how each row changes that.
+
+    Args:
+        value: the measure.
+        xy: W with xᵀWy the row's part.
+        xx: the same with xᵀWx; None where it is a multiple of ‖x‖², which ``x_scale`` is.
+        yy: the same with yᵀWy; None where it is a multiple of ‖y‖².
+        x_scale: see ``xx``.
+        y_scale: see ``yy``.
+    """
+
+    value: float
+    xy: Tensor
+    xx: Tensor | None
+    yy: Tensor | None
+    x_scale: float = 0.0
+    y_scale: float = 0.0
+
+    def influence(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return what each row adds to the measure, whose mean over all rows is zero, (n,).
+
+        Args:
+            x: rows minus their mean, (n, d).
+            y: the same rows on the other side, (n, e).
+        """
+        found: Tensor = ((x @ self.xy) * y).sum(dim=1)
+        found -= self.x_scale * x.square().sum(dim=1) if self.xx is None else ((x @ self.xx) * x).sum(dim=1)
+        found -= self.y_scale * y.square().sum(dim=1) if self.yy is None else ((y @ self.yy) * y).sum(dim=1)
+        return found
+
+
+def procrustes(of: Joint) -> Alike:
+    """Return ‖Σxyᵀ‖_* / √(tr Σxxᵀ · tr Σyyᵀ), the cosine of the angle that no rotation takes away.
+
+    arccos of it is a metric between arrangements up to rotation and scale (Williams et al. 2021).
+
+    Args:
+        of: their moments; both must vary.
+    """
+    left, singular, right = torch.linalg.svd(of.xy / of.n, full_matrices=False)
+    a, b, total = float(of.xx.trace()) / of.n, float(of.yy.trace()) / of.n, float(singular.sum())
+    value = min(total / (a * b) ** 0.5, 1.0)
+    if total == 0:
+        return Alike(0.0, torch.zeros_like(of.xy), None, None)
+    return Alike(value, value / total * (left @ right), None, None, value / (2 * a), value / (2 * b))
+
+
+def token_cka(of: Joint) -> Alike:
+    """Return linear CKA, ‖Σxyᵀ‖² / (‖Σxxᵀ‖ ‖Σyyᵀ‖) in Frobenius norms (Kornblith et al. 2019).
+
+    Args:
+        of: their moments; both must vary.
+    """
+    xx, xy, yy = of.xx / of.n, of.xy / of.n, of.yy / of.n
+    a, b, both = float(xx.square().sum()), float(yy.square().sum()), float(xy.square().sum())
+    value = both / (a * b) ** 0.5
+    if both == 0:
+        return Alike(0.0, torch.zeros_like(xy), None, None)
+    return Alike(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
+
+
+def canonical(of: Joint) -> float:
+    """Return the mean squared canonical correlation, over as many as the narrower side has directions.
+
+    tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y) (Raghu et al. 2017; R²_CCA of Kornblith et al. 2019).
+
+    Args:
+        of: their moments; both must vary.
+    """
+    forth = fit(of)
+    back = fit(Joint(of.n, of.mean_y, of.mean_x, of.yy, of.xy.T, of.xx))
+    fewest = min(forth.rank, back.rank)
+    return min(max(float((forth.a * back.a.T).sum()) / fewest, 0.0), 1.0) if fewest else 0.0

@@ -1,0 +1,323 @@
+"""How much of what a layer does to the states is one linear map for all tokens, and how far it turns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from reporter.geometry import noise
+from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
+from reporter.metrics._intervals import DELTA, sampled, texts_of
+from reporter.metrics._sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reporter.geometry.linear import Alike, Joint, Map
+    from reporter.observables.observed import Observed, Place
+
+_FIT = (
+    "with X the states of all tokens at layer l and Y those at {other}, both minus their mean, and A the least-squares "
+    "map of X on {what}; directions whose share of the correlation matrix of X is below 1e-6 are left out"
+)
+_INTERVAL = DELTA.format(scale="on the logit scale", covered="not measured")
+_PLAIN = DELTA.format(scale="on its own scale", covered="not measured")
+_HELD_OUT = (
+    "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
+    "mean over both directions; halves by a hash of the text; "
+)
+
+STATISTICS = (
+    Statistic(
+        "linearity",
+        "linearity score",
+        "1 − ‖XA − Y‖²/‖Y‖² in Frobenius norms, stored at layer l = 0…L−1, "
+        + _FIT.format(other="layer l + 1", what="Y"),
+        (LINEAR,),
+        per="step",
+        interval=_INTERVAL,
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
+        "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
+        published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
+        "has no floor. The number is the same.",
+    ),
+    Statistic(
+        "linearity_heldout",
+        "linearity score, held out",
+        _HELD_OUT + "Y and A as in linearity",
+        (LINEAR,),
+        per="step",
+        interval=_PLAIN,
+        bounds=(None, 1),
+        smallest=0.01,
+        trap="With few tokens to a dimension the map fits noise and this falls below zero: the corpus is too small, "
+        "which says nothing of the block.",
+    ),
+    Statistic(
+        "update_linearity",
+        "linearity score without the residual",
+        "1 − ‖XA − (Y − X)‖²/‖Y − X‖² in Frobenius norms, stored at layer l = 0…L−1, "
+        + _FIT.format(other="layer l + 1", what="Y − X"),
+        (LINEAR,),
+        per="step",
+        interval=_INTERVAL,
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="Of a model whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
+    ),
+    Statistic(
+        "update_linearity_heldout",
+        "linearity score without the residual, held out",
+        _HELD_OUT + "Y − X and A as in update_linearity",
+        (LINEAR,),
+        per="step",
+        interval=_PLAIN,
+        bounds=(None, 1),
+        smallest=0.01,
+        trap="As for linearity_heldout.",
+    ),
+    Statistic(
+        "to_last",
+        "share of the last layer that a linear map reads",
+        "1 − ‖XA − Y‖²/‖Y‖² in Frobenius norms, l = 0…L−1, " + _FIT.format(other="the last layer L", what="Y"),
+        (DIN,),
+        per="step",
+        interval=_INTERVAL,
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="The last block's output before the closing norm. A few dimensions of large variance decide it.",
+    ),
+    Statistic(
+        "to_last_heldout",
+        "share of the last layer that a linear map reads, held out",
+        _HELD_OUT + "Y and A as in to_last",
+        (DIN,),
+        per="step",
+        interval=_PLAIN,
+        bounds=(None, 1),
+        smallest=0.01,
+        trap="As for linearity_heldout.",
+    ),
+    Statistic(
+        "procrustes",
+        "angle between consecutive layers (Procrustes)",
+        "arccos(‖XᵀY‖_* / (‖X‖ ‖Y‖)), nuclear over Frobenius norms, X and Y the centred states at layers l and l + 1, "
+        "stored at layer l = 0…L−1",
+        (WILLIAMS,),
+        per="step",
+        unit="radians",
+        interval=_INTERVAL + "; made of its cosine",
+        bounds=(0, 1.5707963267948966),
+        smallest=0.01,
+        trap="Rotation and scale count for nothing: a block that turns all states alike reads 0.",
+    ),
+    Statistic(
+        "cka",
+        "CKA of consecutive layers over tokens",
+        "‖XᵀY‖² / (‖XᵀX‖ ‖YᵀY‖) in Frobenius norms, X and Y the centred states of all tokens at layers l and l + 1, "
+        "stored at layer l = 0…L−1",
+        (KORNBLITH,),
+        per="step",
+        interval=_INTERVAL,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="The axes of largest variance decide it: with a sink in each text it is near 1 whatever the others do. "
+        "layer_pairs.cka is over mean states of texts, and debiased.",
+    ),
+    Statistic(
+        "cca",
+        "mean squared canonical correlation",
+        "tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y), S the covariances of the states of all tokens at layers l and "
+        "l + 1, stored at layer l = 0…L−1",
+        (RAGHU, KORNBLITH),
+        per="step",
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="Every direction counts alike, however little varies along it, and d directions of n tokens agree by "
+        "chance: see the floor. SVCCA cuts the faint directions first, this does not.",
+    ),
+)
+
+
+class LinearityOptions(Options):
+    """Nothing to choose: it is there where a study names it, as it keeps three matrices d × d for each layer."""
+
+    optional: ClassVar[bool] = True
+
+
+@metric(
+    name="linearity",
+    title="Linearity",
+    summary="How much of the next layer, of what a block adds, and of the last layer one linear map for all tokens "
+    "makes of the states, and how far consecutive layers are from a rotation of each other.",
+    statistics=STATISTICS,
+    needs=("moments", "cross", "tokens"),
+    options=LinearityOptions,
+    cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
+    "for each layer and kind of token in memory and in the cache",
+)
+def linearity(seen: Observed, options: LinearityOptions) -> Iterator[Value]:
+    """Yield the statistics of each layer with the next one and the last, and their floors.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    for place in seen.path[:-1]:
+        yield from _of_layer(seen, place)
+
+
+def _of_layer(seen: Observed, place: Place) -> Iterator[Value]:
+    here, last = seen.layout.index[place], seen.layers
+    following = _Pair.of(seen, here, here + 1)
+    if not isinstance(following, _Pair):
+        for statistic in STATISTICS:
+            yield Value(statistic.name, place, None, seen.tokens, reason=following)
+        return
+    yield from _fits(seen, place, following, "linearity")
+    updates = _Pair.of(seen, here, here + 1, updates=True)
+    if isinstance(updates, _Pair):
+        yield from _fits(seen, place, updates, "update_linearity")
+    else:
+        for name in ("update_linearity", "update_linearity_heldout"):
+            yield Value(name, place, None, seen.tokens, reason=updates)
+    to_last = following if here + 1 == last else _Pair.of(seen, here, last)
+    if isinstance(to_last, _Pair):
+        yield from _fits(seen, place, to_last, "to_last")
+    else:
+        for name in ("to_last", "to_last_heldout"):
+            yield Value(name, place, None, seen.tokens, reason=to_last)
+    yield from _likeness(seen, place, following)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """The states of the same tokens at two layers, or at one and what the block adds.
+
+    Args:
+        joint: second moments of all tokens.
+        halves: of each half of the texts; None where one has too few tokens.
+        x: sampled states at the first layer, (m, d) in float64.
+        y: of the same tokens on the other side.
+        half: the half of the texts that each of them is in, (m,).
+    """
+
+    joint: Joint
+    halves: tuple[Joint, Joint] | None
+    x: Tensor
+    y: Tensor
+    half: Tensor
+
+    @classmethod
+    def of(cls, seen: Observed, layer: int, other: int, updates: bool = False) -> _Pair | str:
+        """Return the pair, or why there is none."""
+        import torch
+
+        from reporter.observables.cross import Cross, half_of
+
+        cross = seen.get(Cross)
+        joint = cross.joint(layer, other, seen.strata)
+        if joint is None or joint.n < 3:
+            return "fewer than three tokens"
+        parts = [cross.joint(layer, other, seen.strata, half) for half in (0, 1)]
+        sample = sampled(seen)
+        x, y = (torch.as_tensor(sample.states(seen.path[at])).double() for at in (layer, other))
+        if updates:
+            joint, y = joint.updates(), y - x
+            parts = [None if part is None else part.updates() for part in parts]
+        if not joint.vary:
+            return "all states are equal at one of the layers"
+        first, second = (None if part is None or part.n < 3 or not part.vary else part for part in parts)
+        halves = None if first is None or second is None else (first, second)
+        half = torch.from_numpy(half_of(texts_of(sample), seen.seed)).to(x.device)
+        return cls(joint, halves, x, y, half)
+
+
+def _fits(seen: Observed, place: Place, of: _Pair, name: str) -> Iterator[Value]:
+    from reporter.geometry.linear import explained, fit
+
+    n, d = int(of.joint.n), of.joint.xx.shape[0]
+    best = fit(of.joint)
+    value = min(max(explained(best, of.joint), 0.0), 1.0)
+    error = _error(seen, of, [best, best], value, [of.joint, of.joint])
+    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)))
+    yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
+    if of.halves is None:
+        yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
+        return
+    maps = [fit(half) for half in of.halves]
+    tried = [explained(maps[1 - half], of.halves[half]) for half in (0, 1)]
+    value = sum(tried) / 2
+    error = _error(seen, of, [maps[1], maps[0]], None, list(of.halves), tried)
+    yield Value(f"{name}_heldout", place, value, n, *_below_one(value, error))
+
+
+def _error(
+    seen: Observed,
+    of: _Pair,
+    maps: list[Map],
+    value: float | None,
+    tried_on: list[Joint],
+    tried: list[float] | None = None,
+) -> Error | None:
+    """Return the error of 1 − Σ‖r‖²/Σ‖y‖²: with the best map r changes it alone, the map to second order only.
+
+    Args:
+        seen: what the metric sees.
+        of: the pair.
+        maps: for each half of the texts the map that is tried on it.
+        value: the share explained where one map serves all tokens.
+        tried_on: moments of the tokens that each map is tried on.
+        tried: share explained in each half, where there is no ``value``.
+    """
+    import torch
+
+    influence = torch.zeros(len(of.x), dtype=torch.float64, device=of.x.device)
+    for half in (0, 1):
+        rows = of.half == half
+        by, on = maps[half], tried_on[half]
+        dy = on.mean_y - by.mean_y
+        variance = float(on.yy.trace()) / on.n + float(dy @ dy)
+        left = by.residuals(of.x[rows], of.y[rows]).square().sum(dim=1)
+        whole = (of.y[rows] - by.mean_y).square().sum(dim=1)
+        share = value if value is not None else (tried or [0.0, 0.0])[half]
+        influence[rows] = ((1 - share) * whole - left) / variance
+    influence -= influence.mean()
+    return error_over_texts(influence.cpu().numpy(), texts_of(sampled(seen)), int(of.joint.n), seen.texts)
+
+
+def _below_one(value: float, error: Error | None) -> Interval:
+    return interval(value, error, "plain", (float("-inf"), 1.0))
+
+
+def _likeness(seen: Observed, place: Place, of: _Pair) -> Iterator[Value]:
+    from math import acos
+
+    from reporter.geometry.linear import canonical, procrustes, token_cka
+
+    n, d = int(of.joint.n), of.joint.xx.shape[0]
+
+    def ends(alike: Alike) -> Interval:
+        influence = alike.influence(of.x - of.joint.mean_x, of.y - of.joint.mean_y)
+        influence -= influence.mean()
+        error = error_over_texts(influence.cpu().numpy(), texts_of(sampled(seen)), n, seen.texts)
+        return interval(alike.value, error, "logit", (0.0, 1.0))
+
+    angle = procrustes(of.joint)
+    low, high = ends(angle)
+    turned = (None, None) if low is None or high is None else (acos(high), acos(low))
+    yield Value("procrustes", place, acos(angle.value), n, *turned)
+    same = token_cka(of.joint)
+    yield Value("cka", place, same.value, n, *ends(same))
+    yield Value("cca", place, canonical(of.joint), n)
+    yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)
