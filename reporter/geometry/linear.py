@@ -41,6 +41,10 @@ class Joint:
     xy: Tensor
     yy: Tensor
 
+    def to(self, device: torch.device) -> Joint:
+        """Return the same on a device."""
+        return Joint(self.n, *(part.to(device) for part in (self.mean_x, self.mean_y, self.xx, self.xy, self.yy)))
+
     def updates(self) -> Joint:
         """Return the moments of X and Y − X, which is what a block adds, for X and Y of one width."""
         step = self.xy - self.xx

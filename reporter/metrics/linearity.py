@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import DELTA, sampled, texts_of
@@ -163,6 +164,7 @@ class LinearityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
     options=LinearityOptions,
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 20.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
     "for each layer and kind of token in memory and in the cache",
 )
@@ -226,12 +228,14 @@ class _Pair:
         from reporter.observables.cross import Cross, half_of
 
         cross = seen.get(Cross)
-        joint = cross.joint(layer, other, seen.strata)
+        sample = sampled(seen)
+        x, y = (sample.states(seen.path[at]).double() for at in (layer, other))
+        joint, *parts = (
+            None if part is None else part.to(x.device)
+            for part in (cross.joint(layer, other, seen.strata, half) for half in (None, 0, 1))
+        )
         if joint is None or joint.n < 3:
             return "fewer than three tokens"
-        parts = [cross.joint(layer, other, seen.strata, half) for half in (0, 1)]
-        sample = sampled(seen)
-        x, y = (torch.as_tensor(sample.states(seen.path[at])).double() for at in (layer, other))
         if updates:
             joint, y = joint.updates(), y - x
             parts = [None if part is None else part.updates() for part in parts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.effort import Effort, Scale
 from reporter.forward.halves import groups_of
 from reporter.forward.places import Layout
 from reporter.forward.strata import STRATA
@@ -56,6 +58,11 @@ class _Sums:
         shapes = ((places, d), (places, d, d), (places - 1, d, d), (max(places - 2, 0), d, d))
         return cls(0.0, *(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
 
+    def move(self, device: torch.device) -> None:
+        """Move to a device."""
+        for name in ("mean", "own", "following", "last"):
+            setattr(self, name, getattr(self, name).to(device))
+
     def add(self, other: _Sums) -> None:
         """Take in other tokens (Chan, Golub & LeVeque 1983)."""
         total = self.count + other.count
@@ -93,13 +100,30 @@ class Cross(Observable):
         self._final: dict[_Key, torch.Tensor] = {}
 
     @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return the work of three width × width products for each token and place."""
+        return super().effort(scale, size) + Effort(products=6.0 * scale.width**2 * scale.tokens * scale.places)
+
+    @classmethod
+    def bytes_kept(cls, setting: Setting, tokens: Sequence[int]) -> int:
+        """Return about what a finished one takes on disk."""
+        of_part = 8 * 3 * setting.layout.layers * setting.layout.width**2
+        return HALVES * of_part * sum(rows > 0 for rows in tokens)
+
+    @classmethod
     def empty(cls, setting: Setting) -> Self:
         """Return one that has seen nothing."""
         return cls(setting.layout, setting.seed)
 
+    def follow(self, device: torch.device) -> None:
+        """Move the sums to where the states are."""
+        for sums in self.sums.values():
+            sums.move(device)
+
     def start(self, batch: HiddenBatch) -> None:
         """Sort the tokens of a batch by half and stratum."""
-        halves, device = half_of(batch.originals, self.seed), batch.states[0].device
+        self.follow(batch.device)
+        halves, device = half_of(batch.originals, self.seed), batch.device
         self._parts, self._batch, self._centred, self._final = [], {}, {}, {}
         places = self.layout.layers + 1
         for half in range(HALVES):
