@@ -32,6 +32,7 @@ class Joint:
         xx: Σ (x − mean)(x − mean)ᵀ, (d, d).
         xy: (d, e).
         yy: (e, e).
+        known: Σ‖y − mean‖², where it is known better than the diagonal of ``yy`` says; None where it is not.
     """
 
     n: float
@@ -40,23 +41,30 @@ class Joint:
     xx: Tensor
     xy: Tensor
     yy: Tensor
+    known: float | None = None
+
+    @property
+    def spread(self) -> float:
+        """Σ‖y − mean‖²."""
+        return float(self.yy.trace()) if self.known is None else self.known
 
     def to(self, device: torch.device) -> Joint:
         """Return the same on a device."""
-        return Joint(self.n, *(part.to(device) for part in (self.mean_x, self.mean_y, self.xx, self.xy, self.yy)))
-
-    def updates(self) -> Joint:
-        """Return the moments of X and Y − X, which is what a block adds, for X and Y of one width."""
-        step = self.xy - self.xx
         return Joint(
-            self.n, self.mean_x, self.mean_y - self.mean_x, self.xx, step, self.yy - self.xy - self.xy.T + self.xx
+            self.n,
+            self.mean_x.to(device),
+            self.mean_y.to(device),
+            self.xx.to(device),
+            self.xy.to(device),
+            self.yy.to(device),
+            self.known,
         )
 
     @property
     def vary(self) -> bool:
         """Whether both arrangements vary by more than rounding."""
-        sides = ((self.xx, self.mean_x), (self.yy, self.mean_y))
-        return all(float(s.trace()) > EQUAL * (float(s.trace()) + self.n * float(m @ m)) for s, m in sides)
+        sides = ((float(self.xx.trace()), self.mean_x), (self.spread, self.mean_y))
+        return all(spread > EQUAL * (spread + self.n * float(mean @ mean)) for spread, mean in sides)
 
 
 def merged(parts: Iterable[Joint]) -> Joint:
@@ -66,6 +74,7 @@ def merged(parts: Iterable[Joint]) -> Joint:
         parts: one or more.
     """
     parts = list(parts)
+    known = 0.0
     n = sum(part.n for part in parts)
     x = sum((part.mean_x * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_x))
     y = sum((part.mean_y * (part.n / n) for part in parts), torch.zeros_like(parts[0].mean_y))
@@ -75,7 +84,8 @@ def merged(parts: Iterable[Joint]) -> Joint:
         xx += part.xx + part.n * torch.outer(dx, dx)
         xy += part.xy + part.n * torch.outer(dx, dy)
         yy += part.yy + part.n * torch.outer(dy, dy)
-    return Joint(n, x, y, xx, xy, yy)
+        known += part.spread + part.n * float(dy @ dy)
+    return Joint(n, x, y, xx, xy, yy, known)
 
 
 @dataclass(frozen=True)
@@ -129,8 +139,8 @@ def explained(by: Map, of: Joint) -> float:
     """
     dx, dy = of.mean_x - by.mean_x, of.mean_y - by.mean_y
     off = dy - dx @ by.a  # the mean residual
-    left = of.yy.trace() - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
-    return float(1 - left / (of.yy.trace() + of.n * dy @ dy))
+    left = of.spread - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
+    return float(1 - left / (of.spread + of.n * dy @ dy))
 
 
 def held_out(halves: tuple[Joint, Joint]) -> float:
@@ -185,7 +195,7 @@ def procrustes(of: Joint) -> Alike:
         of: their moments; both must vary.
     """
     left, singular, right = torch.linalg.svd(of.xy / of.n, full_matrices=False)
-    a, b, total = float(of.xx.trace()) / of.n, float(of.yy.trace()) / of.n, float(singular.sum())
+    a, b, total = float(of.xx.trace()) / of.n, of.spread / of.n, float(singular.sum())
     value = min(total / (a * b) ** 0.5, 1.0)
     if total == 0:
         return Alike(0.0, torch.zeros_like(of.xy), None, None)

@@ -232,13 +232,12 @@ class _Pair:
         x, y = (sample.states(seen.path[at]).double() for at in (layer, other))
         joint, *parts = (
             None if part is None else part.to(x.device)
-            for part in (cross.joint(layer, other, seen.strata, half) for half in (None, 0, 1))
+            for part in (cross.joint(layer, other, seen.strata, half, updates) for half in (None, 0, 1))
         )
         if joint is None or joint.n < 3:
             return "fewer than three tokens"
         if updates:
-            joint, y = joint.updates(), y - x
-            parts = [None if part is None else part.updates() for part in parts]
+            y = y - x
         if not joint.vary:
             return "all states are equal at one of the layers"
         first, second = (None if part is None or part.n < 3 or not part.vary else part for part in parts)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HALVES = 2
 _Key = tuple[int, int]  # half, stratum
+_NARROW = 128  # up to this width products in float64 cost next to nothing
+_ARRAYS = ("mean", "own", "updates", "steps", "last")
 
 
 def half_of(texts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
@@ -43,24 +45,27 @@ class _Sums:
         count: tokens.
         mean: of each layer, (P, d).
         own: Σ (x − mean)(x − mean)ᵀ of each layer, (P, d, d).
-        following: the same of each layer and the next, (P − 1, d, d).
+        updates: the same of each layer and what the block adds to it, (P − 1, d, d): a small difference of large
+            products would be their rounding.
+        steps: Σ‖u − mean‖² of what each block adds, (P − 1,).
         last: of each layer and the last, but for the last two, which the others hold, (max(P − 2, 0), d, d).
     """
 
     count: float
     mean: torch.Tensor
     own: torch.Tensor
-    following: torch.Tensor
+    updates: torch.Tensor
+    steps: torch.Tensor
     last: torch.Tensor
 
     @classmethod
     def empty(cls, places: int, d: int, device: torch.device) -> _Sums:
-        shapes = ((places, d), (places, d, d), (places - 1, d, d), (max(places - 2, 0), d, d))
+        shapes = ((places, d), (places, d, d), (places - 1, d, d), (places - 1,), (max(places - 2, 0), d, d))
         return cls(0.0, *(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
 
     def move(self, device: torch.device) -> None:
         """Move to a device."""
-        for name in ("mean", "own", "following", "last"):
+        for name in _ARRAYS:
             setattr(self, name, getattr(self, name).to(device))
 
     def add(self, other: _Sums) -> None:
@@ -71,7 +76,9 @@ class _Sums:
         delta = other.mean - self.mean
         weight = self.count * other.count / total
         self.own += other.own + weight * delta[:, :, None] * delta[:, None]
-        self.following += other.following + weight * delta[:-1, :, None] * delta[1:, None]
+        moved = delta[1:] - delta[:-1]
+        self.updates += other.updates + weight * delta[:-1, :, None] * moved[:, None]
+        self.steps += other.steps + weight * moved.square().sum(dim=1)
         self.last += other.last + weight * delta[: len(self.last), :, None] * delta[-1]
         self.mean += delta * (other.count / total)
         self.count = total
@@ -81,8 +88,8 @@ class Cross(Observable):
     """Σ (x − mean)(y − mean)ᵀ for x at a layer and y at the same one, the next and the last, in float64.
 
     By stratum and by half of the texts, so that a map fitted to one half can be tried on the other. Products of a batch
-    are in float32 on centred states. With P layers of width d it takes about 3·P·d² numbers for each half and stratum
-    that any token belongs to.
+    are in float32 on centred states, of narrow ones in float64. With P layers of width d it takes about 3·P·d² numbers
+    for each half and stratum that any token belongs to.
 
     Args:
         layout: the places that are read; only the path counts.
@@ -158,7 +165,10 @@ class Cross(Observable):
             if at == last:
                 continue
             y = self._final[key] if at + 1 == last else self._about_mean(key, layer.batch, at + 1, rows)
-            sums.following[at] = _product(x, y, off, y.mean(dim=0, dtype=torch.float64))
+            update = y - x
+            step = update.mean(dim=0, dtype=torch.float64)
+            sums.updates[at] = _product(x, update, off, step)
+            sums.steps[at] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
             if at + 1 < last:
                 z = self._final[key]
                 sums.last[at] = _product(x, z, off, z.mean(dim=0, dtype=torch.float64))
@@ -184,12 +194,12 @@ class Cross(Observable):
             self._add(key, mine)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``count/HALF/STRATUM``, ``mean/…``, ``own/…``, ``following/…`` and ``last/…`` for what was seen."""
+        """Return ``count/HALF/STRATUM`` and so on for ``mean``, ``own``, ``updates``, ``steps`` and ``last``."""
         found = {}
         for (half, stratum), sums in self.sums.items():
             at = f"{half}/{stratum}"
             found[f"count/{at}"] = torch.tensor([sums.count], dtype=torch.float64)
-            for name in ("mean", "own", "following", "last"):
+            for name in _ARRAYS:
                 found[f"{name}/{at}"] = getattr(sums, name)
         return found
 
@@ -199,10 +209,12 @@ class Cross(Observable):
             kind, half, stratum = name.split("/")
             if kind == "count":
                 at = f"{half}/{stratum}"
-                parts = (tensors[f"{part}/{at}"] for part in ("mean", "own", "following", "last"))
+                parts = (tensors[f"{part}/{at}"] for part in _ARRAYS)
                 self.sums[int(half), int(stratum)] = _Sums(float(tensor[0]), *parts)
 
-    def joint(self, layer: int, other: int, strata: tuple[int, ...], half: int | None = None) -> Joint | None:
+    def joint(
+        self, layer: int, other: int, strata: tuple[int, ...], half: int | None = None, updates: bool = False
+    ) -> Joint | None:
         """Return the second moments of a layer with the next or the last one over some strata; None without tokens.
 
         Args:
@@ -210,17 +222,24 @@ class Cross(Observable):
             other: layer + 1 or L.
             strata: which tokens.
             half: of the texts; None for both.
+            updates: with what the block adds to the layer, in the place of the next one.
         """
         parts = []
         for (of_half, stratum), sums in self.sums.items():
             if stratum in strata and half in (None, of_half):
-                cross = sums.following[layer] if other == layer + 1 else sums.last[layer]
-                parts.append(
-                    Joint(sums.count, sums.mean[layer], sums.mean[other], sums.own[layer], cross, sums.own[other])
-                )
+                mean, own, after = sums.mean[layer], sums.own[layer], sums.own[other]
+                if updates:
+                    update, step = sums.updates[layer], float(sums.steps[layer])
+                    square = after - own - update - update.T  # of what is added, up to the rounding of the states
+                    parts.append(Joint(sums.count, mean, sums.mean[other] - mean, own, update, square, step))
+                else:
+                    cross = own + sums.updates[layer] if other == layer + 1 else sums.last[layer]
+                    parts.append(Joint(sums.count, mean, sums.mean[other], own, cross, after))
         return merged(parts) if parts else None
 
 
 def _product(x: torch.Tensor, y: torch.Tensor, x_off: torch.Tensor, y_off: torch.Tensor) -> torch.Tensor:
     """Return Σ (x − its mean)(y − its mean)ᵀ of rows whose means are nearly zero, in float64, shape (d, d)."""
+    if x.shape[1] <= _NARROW:
+        x, y = x.double(), y.double()
     return (x.T @ y).double() - len(x) * torch.outer(x_off, y_off)

@@ -38,7 +38,8 @@ class TypeMoments(Observable):
     in a stratum once it is seen there, so the bound holds for each of two strata (ordinary tokens, those set aside).
 
     Batches are summed about their own mean in float64: no E‖x‖² − ‖μ‖² about the origin. Once the pass is finished the
-    means are kept in 16 bits, see :mod:`reporter.observables.rounded`: 2·(d + 9) bytes for a type.
+    means are kept in 16 bits, see :mod:`reporter.observables.rounded`, and their norms in 32, since types are put in
+    order by them: 2·(d + 11) bytes for a type.
 
     Args:
         layout: the places that are read.
@@ -145,10 +146,10 @@ class TypeMoments(Observable):
         types = min(len(setting.counts), types_within(setting.size, setting.layout))
         rows = sum(min(types, tokens[stratum]) for stratum in TYPED)
         widths = setting.layout.widths
-        return sum(RoundedStates.bytes(rows, width) + 8 * rows + 16 * width for width in widths) + 16 * rows
+        return sum(RoundedStates.bytes(rows, width) + 12 * rows + 16 * width for width in widths) + 16 * rows
 
     def compact(self) -> dict[str, torch.Tensor]:
-        """Return the same with the means of types in 16 bits, those of all strata as ``types/PLACE``.
+        """Return the same with the means of types in 16 bits, those of all strata as ``types/PLACE``, and ``norms/…``.
 
         So what is equal in two strata stays equal: at the embedding a type's states are.
         """
@@ -156,6 +157,7 @@ class TypeMoments(Observable):
         for at in range(len(self.layout.places)):
             means = torch.cat([found.pop(f"mean/{stratum}/{at}") for stratum in self.strata])
             found |= RoundedStates.of(means.float()).named(f"types/{at}")
+            found[f"norms/types/{at}"] = means.norm(dim=1).float()
         return found
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -172,12 +174,18 @@ class TypeMoments(Observable):
             if not self.rounded:
                 kept.mean = [tensors[f"mean/{stratum}/{at}"] for at in places]
             else:
-                rounded = [RoundedStates.read(tensors, f"types/{at}") for at in places]
                 rows = torch.arange(start, start + len(kept.ranks))
-                kept.mean = [means.rows(rows).double() for means in rounded]
+                kept.mean = [_as_long(tensors, f"types/{at}", rows) for at in places]
                 start += len(kept.ranks)
             whole = tensors[f"whole/{stratum}"]
             kept.total, kept.totals = float(whole[0, 0]), whole[:, 1:].clone()
+
+
+def _as_long(tensors: dict[str, torch.Tensor], at: str, rows: torch.Tensor) -> torch.Tensor:
+    """Return vectors that were kept in 16 bits, stretched to the norms that were kept beside them, in float64."""
+    found = RoundedStates.read(tensors, at).rows(rows).double()
+    now, norms = found.norm(dim=1), tensors[f"norms/{at}"][rows].double()
+    return found * torch.where(now > 0, norms / now, 1.0)[:, None]
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,10 @@ def assert_same(a, b, within=1e-5):
             (other.value, other.ci_low, other.ci_high),
             strict=True,
         ):
-            # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there.
-            assert x is None or relative(x, y) < within or abs(x - y) < within * 1e-2, (key, x, y)
+            # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
+            # 0 that is one minus a ratio.
+            least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
+            assert x is None or relative(x, y) < within or abs(x - y) < least, (key, x, y)
 
 
 def test_batch_size_and_shards_change_no_number(model, observe, values):
@@ -232,7 +234,7 @@ def test_one_token_texts(observe, values):
     assert all(value.value is None for value in values(model, observables, 4, "no-sinks").values())
 
 
-def test_a_tick_for_each_text_and_shards_in_order():
+def test_ticks_tell_of_every_token_and_shards_come_in_order():
     texts, ticks = made_up_texts(50), []
     settings = settings_for(FakeModel(), 64)
     with pytest.MonkeyPatch.context() as patch:
@@ -240,7 +242,7 @@ def test_a_tick_for_each_text_and_shards_in_order():
         corpus = tokenised(FakeModel(), texts, 256)
         steps = list(measure(FakeModel(), corpus, [], settings, tick=ticks.append))
         late = list(measure(FakeModel(), corpus, [], settings, first_shard=2))
-    assert sum(ticks) == 50
+    assert sum(ticks) == sum(counts.tokens for _, counts in steps) > 500
     assert len(ticks) > len(steps) > 3
     assert [shard.index for shard, _ in steps] == list(range(len(steps)))
     assert [shard for shard, _ in late] == [shard for shard, _ in steps][2:]

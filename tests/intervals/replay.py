@@ -55,6 +55,9 @@ class Recorder:
     def finish(self, batch: HiddenBatch) -> None:
         """Do nothing."""
 
+    def settle(self) -> None:
+        """Do nothing: everything is on the host."""
+
 
 @dataclass(frozen=True)
 class Recording:

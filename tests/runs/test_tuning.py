@@ -25,7 +25,7 @@ def test_a_plan_says_what_is_trained_first_and_trains_nothing(study, tmp_path):
 def test_differences_and_correlations_end_to_end(study, run, store, out):
     outcome, said = run(study(MODELS, METRICS), only=("t1",))
     assert outcome.failed == 0
-    assert [line.split(":")[0].strip() for line in said.splitlines() if "training" in line] == [
+    assert [line.split(":")[0].strip() for line in said.splitlines() if line.strip().startswith("training")] == [
         "training t0",
         "training t1",
     ]
