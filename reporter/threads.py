@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import copy_context
 from functools import cache
 from typing import TypeVar
@@ -26,20 +26,6 @@ R = TypeVar("R")
 def _libraries(scipy: bool) -> ThreadpoolController:
     """Return what sets the threads of linear algebra; looked for again once SciPy has brought its own."""
     return ThreadpoolController()
-
-
-@contextmanager
-def single() -> Iterator[None]:
-    """Let torch, and the linear algebra of NumPy and SciPy, use one thread."""
-    import torch
-
-    usual = torch.get_num_threads()
-    with _libraries("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas"):
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(usual)
 
 
 @contextmanager
@@ -61,6 +47,11 @@ def given(count: int | None) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(usual)
+
+
+def single() -> AbstractContextManager[None]:
+    """Let torch, and the linear algebra of NumPy and SciPy, use one thread."""
+    return given(1)
 
 
 def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

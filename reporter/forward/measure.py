@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from reporter.errors import ReporterError
 from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
-from reporter.forward.memory import OutOfMemoryError, is_out_of_memory
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
 from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, Sinks, find_sinks, strata
@@ -49,6 +48,28 @@ of the width squared, thousands of short calls) would cost more than what it doe
 """
 
 TOKENS_VERSION = 1  # raise it when a tokenizer's output is read in another way
+
+
+_SAID = ("defaultcpuallocator: can't allocate", "not enough memory", "out of memory")  # by torch, on any device
+
+
+class OutOfMemoryError(ReporterError):
+    """Memory did not suffice to show states to the observables, which may have seen some of them.
+
+    Args:
+        tokens: of how many tokens, padding included.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(f"memory does not suffice for the states of {tokens:,} tokens at once")
+        self.tokens = tokens
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory did not suffice, of the host or of the device."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(said in str(error).lower() for said in _SAID)
 
 
 class Watcher(Protocol):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-EQUAL = 1e-12
-"""Share of the second moment about zero up to which a variance is what rounding leaves of equal states."""
+from reporter.geometry.spectra import EQUAL
+
 ZERO = 1e-6
 """Eigenvalues of the correlation matrix of X up to it count as zero: products of float32 numbers end there. Such an
 axis holds no more than this share of any dimension's variance."""
@@ -109,23 +109,50 @@ class Map:
         return (y - self.mean_y) - (x - self.mean_x) @ self.a
 
 
-def fit(of: Joint) -> Map:
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The directions in which X varies, those of its correlations: serves every Y on the same rows.
+
+    Args:
+        inverse: 1/√(xx_ii), 0 for a dimension that does not vary, (d,).
+        values: eigenvalues of the correlation matrix that are not zero, ascending, (r,).
+        vectors: their eigenvectors, (d, r).
+    """
+
+    inverse: Tensor
+    values: Tensor
+    vectors: Tensor
+
+
+def directions(xx: Tensor, n: float) -> Directions:
+    """Return the directions in which n rows vary.
+
+    Args:
+        xx: Σ (x − mean)(x − mean)ᵀ, (d, d).
+        n: rows.
+    """
+    scale = xx.diagonal().clamp(min=0).sqrt()
+    inverse = torch.where(scale > 0, 1 / scale, 0.0)
+    # Of correlations rather than covariances: else the small dimensions drown in the rounding of the large ones.
+    values, vectors = torch.linalg.eigh(xx * inverse[:, None] * inverse)
+    kept = values > ZERO
+    values, vectors = values[kept], vectors[:, kept]
+    # No more than n − 1 directions are real, whatever rounding makes of the others.
+    if len(values) > (most := max(int(n) - 1, 0)):
+        values, vectors = values[len(values) - most :], vectors[:, len(values) - most :]
+    return Directions(inverse, values, vectors)
+
+
+def fit(of: Joint, along: Directions | None = None) -> Map:
     """Return the least-squares map of X on Y; along directions in which X does not vary it is zero.
 
     Args:
         of: the moments of the rows that it is fitted to.
+        along: the directions of X, where they are known.
     """
-    scale = of.xx.diagonal().clamp(min=0).sqrt()
-    inverse = torch.where(scale > 0, 1 / scale, 0.0)
-    # Of correlations rather than covariances: else the small dimensions drown in the rounding of the large ones.
-    values, vectors = torch.linalg.eigh(of.xx * inverse[:, None] * inverse)
-    kept = values > ZERO
-    values, vectors = values[kept], vectors[:, kept]
-    # No more than n − 1 directions are real, whatever rounding makes of the others.
-    if len(values) > (most := max(int(of.n) - 1, 0)):
-        values, vectors = values[len(values) - most :], vectors[:, len(values) - most :]
-    inner = (vectors / values) @ (vectors.T @ (of.xy * inverse[:, None]))
-    return Map(of.mean_x, of.mean_y, inner * inverse[:, None], len(values))
+    along = along or directions(of.xx, of.n)
+    inner = (along.vectors / along.values) @ (along.vectors.T @ (of.xy * along.inverse[:, None]))
+    return Map(of.mean_x, of.mean_y, inner * along.inverse[:, None], len(along.values))
 
 
 def explained(by: Map, of: Joint) -> float:
@@ -141,16 +168,6 @@ def explained(by: Map, of: Joint) -> float:
     off = dy - dx @ by.a  # the mean residual
     left = of.spread - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
     return float(1 - left / (of.spread + of.n * dy @ dy))
-
-
-def held_out(halves: tuple[Joint, Joint]) -> float:
-    """Return the share that a map fitted to one half explains of the other half, mean over both directions.
-
-    Args:
-        halves: the moments of both.
-    """
-    first, second = halves
-    return (explained(fit(first), second) + explained(fit(second), first)) / 2
 
 
 @dataclass(frozen=True)
@@ -216,15 +233,17 @@ def token_cka(of: Joint) -> Alike:
     return Alike(min(value, 1.0), (2 * value / both) * xy, (value / a) * xx, (value / b) * yy)
 
 
-def canonical(of: Joint) -> float:
+def canonical(of: Joint, x: Directions | None = None, y: Directions | None = None) -> float:
     """Return the mean squared canonical correlation, over as many as the narrower side has directions.
 
     tr(Sxx⁺ Sxy Syy⁺ Syx) / min(rank X, rank Y) (Raghu et al. 2017; R²_CCA of Kornblith et al. 2019).
 
     Args:
         of: their moments; both must vary.
+        x: the directions of X, where they are known.
+        y: those of Y.
     """
-    forth = fit(of)
-    back = fit(Joint(of.n, of.mean_y, of.mean_x, of.yy, of.xy.T, of.xx))
+    forth = fit(of, x)
+    back = fit(Joint(of.n, of.mean_y, of.mean_x, of.yy, of.xy.T, of.xx), y)
     fewest = min(forth.rank, back.rank)
     return min(max(float((forth.a * back.a.T).sum()) / fewest, 0.0), 1.0) if fewest else 0.0

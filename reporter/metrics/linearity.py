@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from math import acos, inf
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
 from reporter.metrics._intervals import DELTA, sampled, texts_of
 from reporter.metrics._sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Options, Source, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reporter.geometry.linear import Alike, Joint, Map
+    from reporter.geometry.linear import Alike, Directions, Joint, Map
     from reporter.observables.observed import Observed, Place
 
 _FIT = (
@@ -31,82 +32,69 @@ _HELD_OUT = (
     "mean over both directions; halves by a hash of the text; "
 )
 
-STATISTICS = (
-    Statistic(
-        "linearity",
-        "linearity score",
-        "1 − ‖XA − Y‖²/‖Y‖² in Frobenius norms, stored at layer l = 0…L−1, "
-        + _FIT.format(other="layer l + 1", what="Y"),
-        (LINEAR,),
+
+def _scores(
+    name: str, title: str, other: str, what: str, source: Source, stands: str, **more: Any
+) -> Iterator[Statistic]:
+    """Yield a share that a linear map explains, on the tokens that it is fitted to and on others."""
+    taken = f"({what})" if " " in what else what
+    yield Statistic(
+        name,
+        title,
+        f"1 − ‖XA − {taken}‖²/‖{what}‖² in Frobenius norms, {stands}, " + _FIT.format(other=other, what=what),
+        (source,),
         per="step",
         interval=_INTERVAL,
         floor=True,
         bounds=(0, 1),
         smallest=0.01,
-        headline=True,
-        trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
-        "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
-        published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
-        "has no floor. The number is the same.",
-    ),
-    Statistic(
-        "linearity_heldout",
-        "linearity score, held out",
-        _HELD_OUT + "Y and A as in linearity",
-        (LINEAR,),
+        **more,
+    )
+    yield Statistic(
+        f"{name}_heldout",
+        f"{title}, held out",
+        f"{_HELD_OUT}{what} and A as in {name}",
+        (source,),
         per="step",
         interval=_PLAIN,
         bounds=(None, 1),
         smallest=0.01,
         trap="With few tokens to a dimension the map fits noise and this falls below zero: the corpus is too small, "
         "which says nothing of the block.",
+    )
+
+
+STATISTICS = (
+    *_scores(
+        "linearity",
+        "linearity score",
+        "layer l + 1",
+        "Y",
+        LINEAR,
+        "stored at layer l = 0…L−1",
+        headline=True,
+        trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
+        "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
+        published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
+        "has no floor. The number is the same.",
     ),
-    Statistic(
+    *_scores(
         "update_linearity",
         "linearity score without the residual",
-        "1 − ‖XA − (Y − X)‖²/‖Y − X‖² in Frobenius norms, stored at layer l = 0…L−1, "
-        + _FIT.format(other="layer l + 1", what="Y − X"),
-        (LINEAR,),
-        per="step",
-        interval=_INTERVAL,
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
+        "layer l + 1",
+        "Y − X",
+        LINEAR,
+        "stored at layer l = 0…L−1",
         trap="Of a model whose blocks end in a norm (post-norm encoders) Y − X is not what a block adds.",
     ),
-    Statistic(
-        "update_linearity_heldout",
-        "linearity score without the residual, held out",
-        _HELD_OUT + "Y − X and A as in update_linearity",
-        (LINEAR,),
-        per="step",
-        interval=_PLAIN,
-        bounds=(None, 1),
-        smallest=0.01,
-        trap="As for linearity_heldout.",
-    ),
-    Statistic(
+    *_scores(
         "to_last",
         "share of the last layer that a linear map reads",
-        "1 − ‖XA − Y‖²/‖Y‖² in Frobenius norms, l = 0…L−1, " + _FIT.format(other="the last layer L", what="Y"),
-        (DIN,),
-        per="step",
-        interval=_INTERVAL,
-        floor=True,
-        bounds=(0, 1),
-        smallest=0.01,
+        "the last layer L",
+        "Y",
+        DIN,
+        "l = 0…L−1",
         trap="The last block's output before the closing norm. A few dimensions of large variance decide it.",
-    ),
-    Statistic(
-        "to_last_heldout",
-        "share of the last layer that a linear map reads, held out",
-        _HELD_OUT + "Y and A as in to_last",
-        (DIN,),
-        per="step",
-        interval=_PLAIN,
-        bounds=(None, 1),
-        smallest=0.01,
-        trap="As for linearity_heldout.",
     ),
     Statistic(
         "procrustes",
@@ -164,7 +152,7 @@ class LinearityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
     options=LinearityOptions,
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 20.0 * scale.views),
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 8.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
     "for each layer and kind of token in memory and in the cache",
 )
@@ -175,31 +163,48 @@ def linearity(seen: Observed, options: LinearityOptions) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: none.
     """
+    following: _Directions | None = None
     for place in seen.path[:-1]:
-        yield from _of_layer(seen, place)
+        here = following or _Directions(seen.layout.index[place])
+        following = _Directions(here.layer + 1)
+        yield from _of_layer(seen, place, here, following)
 
 
-def _of_layer(seen: Observed, place: Place) -> Iterator[Value]:
-    here, last = seen.layout.index[place], seen.layers
-    following = _Pair.of(seen, here, here + 1)
+class _Directions:
+    """In which directions the states of a layer vary, over all texts or a half of them, found once for every map."""
+
+    def __init__(self, layer: int) -> None:
+        self.layer = layer
+        self._held: dict[int | None, Directions] = {}
+
+    def of(self, xx: Tensor, n: float, half: int | None = None) -> Directions:
+        """Return them from the second moments of the layer over some texts."""
+        from reporter.geometry.linear import directions
+
+        if half not in self._held:
+            self._held[half] = directions(xx, n)
+        return self._held[half]
+
+
+def _of_layer(seen: Observed, place: Place, here: _Directions, after: _Directions) -> Iterator[Value]:
+    layer, last = here.layer, seen.layers
+    following = _Pair.of(seen, layer, layer + 1)
     if not isinstance(following, _Pair):
         for statistic in STATISTICS:
             yield Value(statistic.name, place, None, seen.tokens, reason=following)
         return
-    yield from _fits(seen, place, following, "linearity")
-    updates = _Pair.of(seen, here, here + 1, updates=True)
-    if isinstance(updates, _Pair):
-        yield from _fits(seen, place, updates, "update_linearity")
-    else:
-        for name in ("update_linearity", "update_linearity_heldout"):
-            yield Value(name, place, None, seen.tokens, reason=updates)
-    to_last = following if here + 1 == last else _Pair.of(seen, here, last)
-    if isinstance(to_last, _Pair):
-        yield from _fits(seen, place, to_last, "to_last")
-    else:
-        for name in ("to_last", "to_last_heldout"):
-            yield Value(name, place, None, seen.tokens, reason=to_last)
-    yield from _likeness(seen, place, following)
+    pairs = {
+        "linearity": following,
+        "update_linearity": _Pair.of(seen, layer, layer + 1, updates=True),
+        "to_last": following if layer + 1 == last else _Pair.of(seen, layer, last),
+    }
+    for name, pair in pairs.items():
+        if isinstance(pair, _Pair):
+            yield from _fits(seen, place, pair, name, here)
+        else:
+            for form in (name, f"{name}_heldout"):
+                yield Value(form, place, None, seen.tokens, reason=pair)
+    yield from _likeness(seen, place, following, here, after)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,75 +251,58 @@ class _Pair:
         return cls(joint, halves, x, y, half)
 
 
-def _fits(seen: Observed, place: Place, of: _Pair, name: str) -> Iterator[Value]:
+def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions) -> Iterator[Value]:
     from reporter.geometry.linear import explained, fit
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
-    best = fit(of.joint)
+    best = fit(of.joint, here.of(of.joint.xx, of.joint.n))
     value = min(max(explained(best, of.joint), 0.0), 1.0)
-    error = _error(seen, of, [best, best], value, [of.joint, of.joint])
+    error = _error(seen, of, [(best, of.joint, value)] * 2)
     yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)))
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
         return
-    maps = [fit(half) for half in of.halves]
-    tried = [explained(maps[1 - half], of.halves[half]) for half in (0, 1)]
-    value = sum(tried) / 2
-    error = _error(seen, of, [maps[1], maps[0]], None, list(of.halves), tried)
-    yield Value(f"{name}_heldout", place, value, n, *_below_one(value, error))
+    first, second = (fit(part, here.of(part.xx, part.n, half)) for half, part in enumerate(of.halves))
+    tried = [(by, on, explained(by, on)) for by, on in zip((second, first), of.halves, strict=True)]
+    value = sum(share for _, _, share in tried) / 2
+    yield Value(f"{name}_heldout", place, value, n, *interval(value, _error(seen, of, tried), "plain", (-inf, 1.0)))
 
 
-def _error(
-    seen: Observed,
-    of: _Pair,
-    maps: list[Map],
-    value: float | None,
-    tried_on: list[Joint],
-    tried: list[float] | None = None,
-) -> Error | None:
+def _error(seen: Observed, of: _Pair, tried: Sequence[tuple[Map, Joint, float]]) -> Error | None:
     """Return the error of 1 − Σ‖r‖²/Σ‖y‖²: with the best map r changes it alone, the map to second order only.
 
     Args:
         seen: what the metric sees.
         of: the pair.
-        maps: for each half of the texts the map that is tried on it.
-        value: the share explained where one map serves all tokens.
-        tried_on: moments of the tokens that each map is tried on.
-        tried: share explained in each half, where there is no ``value``.
+        tried: for each half of the texts the map that is tried on it, the moments of the tokens on which it explains a
+            share, and that share.
     """
     import torch
 
     influence = torch.zeros(len(of.x), dtype=torch.float64, device=of.x.device)
-    for half in (0, 1):
+    for half, (by, on, share) in enumerate(tried):
         rows = of.half == half
-        by, on = maps[half], tried_on[half]
         dy = on.mean_y - by.mean_y
-        variance = float(on.yy.trace()) / on.n + float(dy @ dy)
         left = by.residuals(of.x[rows], of.y[rows]).square().sum(dim=1)
         whole = (of.y[rows] - by.mean_y).square().sum(dim=1)
-        share = value if value is not None else (tried or [0.0, 0.0])[half]
-        influence[rows] = ((1 - share) * whole - left) / variance
-    influence -= influence.mean()
+        influence[rows] = ((1 - share) * whole - left) / (on.spread / on.n + float(dy @ dy))
+    return _over_texts(seen, influence, of)
+
+
+def _over_texts(seen: Observed, influence: Tensor, of: _Pair) -> Error | None:
+    influence = influence - influence.mean()
     return error_over_texts(influence.cpu().numpy(), texts_of(sampled(seen)), int(of.joint.n), seen.texts)
 
 
-def _below_one(value: float, error: Error | None) -> Interval:
-    return interval(value, error, "plain", (float("-inf"), 1.0))
-
-
-def _likeness(seen: Observed, place: Place, of: _Pair) -> Iterator[Value]:
-    from math import acos
-
+def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after: _Directions) -> Iterator[Value]:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
 
     def ends(alike: Alike) -> Interval:
         influence = alike.influence(of.x - of.joint.mean_x, of.y - of.joint.mean_y)
-        influence -= influence.mean()
-        error = error_over_texts(influence.cpu().numpy(), texts_of(sampled(seen)), n, seen.texts)
-        return interval(alike.value, error, "logit", (0.0, 1.0))
+        return interval(alike.value, _over_texts(seen, influence, of), "logit", (0.0, 1.0))
 
     angle = procrustes(of.joint)
     low, high = ends(angle)
@@ -322,5 +310,6 @@ def _likeness(seen: Observed, place: Place, of: _Pair) -> Iterator[Value]:
     yield Value("procrustes", place, acos(angle.value), n, *turned)
     same = token_cka(of.joint)
     yield Value("cka", place, same.value, n, *ends(same))
-    yield Value("cca", place, canonical(of.joint), n)
+    both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
+    yield Value("cca", place, canonical(of.joint, *both), n)
     yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)

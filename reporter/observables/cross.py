@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HALVES = 2
 _Key = tuple[int, int]  # half, stratum
+_Centred = tuple[torch.Tensor, torch.Tensor]  # states, (tokens, d), and their mean in float64, (d,), nearly zero
 _NARROW = 128  # up to this width products in float64 cost next to nothing
 _ARRAYS = ("mean", "own", "updates", "steps", "last")
 
@@ -103,8 +104,8 @@ class Cross(Observable):
         self.sums: dict[_Key, _Sums] = {}
         self._parts: list[tuple[_Key, torch.Tensor]] = []
         self._batch: dict[_Key, _Sums] = {}
-        self._centred: dict[_Key, torch.Tensor] = {}
-        self._final: dict[_Key, torch.Tensor] = {}
+        self._centred: dict[_Key, _Centred] = {}
+        self._final: dict[_Key, _Centred] = {}
 
     @classmethod
     def effort(cls, scale: Scale, size: int) -> Effort:
@@ -145,13 +146,14 @@ class Cross(Observable):
                     self._final[key] = self._about_mean(key, batch, places - 1, at)
                     self._centred[key] = self._about_mean(key, batch, 0, at)
 
-    def _about_mean(self, key: _Key, batch: HiddenBatch, place: int, rows: torch.Tensor) -> torch.Tensor:
-        """Return states about a mean in float32 that is near theirs; their own goes to the sums."""
+    def _about_mean(self, key: _Key, batch: HiddenBatch, place: int, rows: torch.Tensor) -> _Centred:
+        """Return states about a mean in float32 that is near theirs, and what it is off; theirs goes to the sums."""
         x = batch.states[place].index_select(0, rows)
         near = x.mean(dim=0)
         x -= near
-        self._batch[key].mean[place] = near.double() + x.mean(dim=0, dtype=torch.float64)
-        return x
+        off = x.mean(dim=0, dtype=torch.float64)
+        self._batch[key].mean[place] = near.double() + off
+        return x, off
 
     def observe(self, layer: LayerStates) -> None:
         """Add the products of one layer with itself, the next and the last."""
@@ -159,20 +161,19 @@ class Cross(Observable):
         if at > last:
             return
         for key, rows in self._parts:
-            sums, x = self._batch[key], self._centred[key]
-            off = x.mean(dim=0, dtype=torch.float64)
+            sums, (x, off) = self._batch[key], self._centred[key]
             sums.own[at] = _product(x, x, off, off)
             if at == last:
                 continue
-            y = self._final[key] if at + 1 == last else self._about_mean(key, layer.batch, at + 1, rows)
-            update = y - x
+            following = self._final[key] if at + 1 == last else self._about_mean(key, layer.batch, at + 1, rows)
+            update = following[0] - x
             step = update.mean(dim=0, dtype=torch.float64)
             sums.updates[at] = _product(x, update, off, step)
             sums.steps[at] = update.square().sum(dim=0).double().sum() - len(x) * step.square().sum()
             if at + 1 < last:
-                z = self._final[key]
-                sums.last[at] = _product(x, z, off, z.mean(dim=0, dtype=torch.float64))
-            self._centred[key] = y
+                z, z_off = self._final[key]
+                sums.last[at] = _product(x, z, off, z_off)
+            self._centred[key] = following
 
     def finish(self, batch: HiddenBatch) -> None:
         """Add the batch."""

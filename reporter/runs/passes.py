@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reporter.errors import ReporterError
-from reporter.forward.measure import Counts, Settings, measure, settle_precision, tokenised, tokens_name
-from reporter.forward.memory import OutOfMemoryError
+from reporter.forward.measure import (
+    Counts,
+    OutOfMemoryError,
+    Settings,
+    measure,
+    settle_precision,
+    tokenised,
+    tokens_name,
+)
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
