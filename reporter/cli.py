@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from reporter.errors import ReporterError, UsageError
+from reporter.imports import importing
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
@@ -160,13 +161,16 @@ def run(
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
     was given.
     """
-    from reporter.runs.studies import read_studies
+    with importing():
+        from reporter.runs.studies import read_studies
 
-    files = read_studies(specs)
+        files = read_studies(specs)
 
-    from reporter.runs.runner import run_studies
+        from reporter.runs.runner import run_studies
 
-    outcome = run_studies(files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict)
+    outcome = run_studies(
+        files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict, ahead=True
+    )
     raise typer.Exit(outcome.exit_code)
 
 

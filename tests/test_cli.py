@@ -129,6 +129,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "force": True,
         "offline": True,
         "strict": False,
+        "ahead": True,
     }
     call("run", "good.yaml")
     assert asked == {
@@ -138,6 +139,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "force": False,
         "offline": False,
         "strict": False,
+        "ahead": True,
     }
 
 

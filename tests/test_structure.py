@@ -33,15 +33,17 @@ FLOW = [
 EVERYWHERE = {
     "effort",
     "errors",
+    "imports",
     "registry",
     "threads",
-}  # what people are told, where plug-ins register, how cores are shared
+}  # what people are told, what imports take, where plug-ins register, how cores are shared
 MAY_IMPORT = (
     {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
         "spec": {"errors"},  # it is given the metric catalogue
         "registry": set(),
         "threads": set(),
+        "imports": set(),
         "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses

@@ -128,6 +128,7 @@ def _needs_no_vocabulary(folder: Path) -> bool:
 
 _NAME = "file-hashes.json"
 _WORTH_REMEMBERING = 1 << 20  # bytes; smaller files are read faster than the memo grows
+_PIECE = 1 << 23  # bytes that are hashed at a time
 _SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again without its time stamp showing it
 
 
@@ -165,13 +166,21 @@ def _hash(file: Path, known: dict[str, Any]) -> str:
         remembered = known.get(place)
         if isinstance(remembered, list) and remembered[:2] == state:
             return str(remembered[2])
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest = _sha256(file)
     except OSError as error:
         raise ReporterError(f"cannot read {file}: {error.strerror}") from error
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
         known[place] = [*state, digest]
     return digest
+
+
+def _sha256(file: Path) -> str:
+    """Hash a file in large pieces: while one is read or hashed Python is free for others, who are in no hurry after."""
+    digest, buffer = hashlib.sha256(), memoryview(bytearray(_PIECE))
+    with file.open("rb", buffering=0) as stream:
+        while count := stream.readinto(buffer):
+            digest.update(buffer[:count])
+    return digest.hexdigest()
 
 
 def _read(place: Path) -> dict[str, Any]:

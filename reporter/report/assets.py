@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from functools import lru_cache
+import subprocess
+import sys
+import tempfile
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-
-import vl_convert
+from typing import IO
 
 from reporter.charts.styles import THEMES
 from reporter.report.templating import folder
@@ -19,6 +22,12 @@ VEGA_LITE = "6.4"
 ENTRY = "main"
 """The module in ``templates/`` from which the pages' script is joined."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
+_BUNDLED = ("window.vegaEmbed = vegaEmbed;", VEGA_LITE)
+_MAKING = """
+import sys, vl_convert
+sys.stdout.buffer.write(vl_convert.javascript_bundle(sys.argv[1], vl_version=sys.argv[2]).encode())
+"""
+_begun: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None
 _IMPORT = re.compile(r'^import (?:\{([^{}]*)\} from )?"\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|class|function|async function) (\w+))", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
@@ -33,15 +42,34 @@ def write_assets(out: Path) -> None:
     assets = out / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
-    site = join_modules(folder(), ENTRY)
-    themes = json.dumps(THEMES)
-    parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
-    stamp = f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
-    script = assets / SCRIPT
-    if script.exists() and _first_line(script) == stamp:
+    site, themes, stamp = _own_parts()
+    if _is_current(out, stamp):
         return
     # The bundle's one-letter names would clash with the page's own: everything goes into one function.
-    write(script, f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n')
+    text = f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n'
+    write(assets / SCRIPT, text)
+
+
+def begin_script(out: Path) -> None:
+    """Begin what takes seconds of the script in another process, unless the right one is there.
+
+    Another process and not a thread: it leaves no memory behind.
+
+    Args:
+        out: the results folder.
+    """
+    global _begun
+    if _begun is None and sys.executable and not _is_current(out, _own_parts()[2]):
+        result = tempfile.TemporaryFile()  # noqa: SIM115 (read, and closed, when the script is written)
+        try:
+            _begun = (
+                subprocess.Popen(
+                    [sys.executable, "-P", "-c", _MAKING, *_BUNDLED], stdout=result, stderr=subprocess.DEVNULL
+                ),
+                result,
+            )
+        except OSError:
+            result.close()  # it is made later, here
 
 
 def join_modules(scripts: Path, entry: str) -> str:
@@ -99,10 +127,32 @@ def join_modules(scripts: Path, entry: str) -> str:
     return "".join(joined)
 
 
-@lru_cache(maxsize=1)
+def _own_parts() -> tuple[str, str, str]:
+    """Return our own scripts, the themes, and the line that tells which script this is."""
+    site, themes = join_modules(folder(), ENTRY), json.dumps(THEMES)
+    parts = f"{version('vl-convert-python')} {VEGA_LITE} {themes} {site}"
+    return site, themes, f"// reporter {hashlib.sha256(parts.encode()).hexdigest()[:16]}\n"
+
+
+def _is_current(out: Path, stamp: str) -> bool:
+    script = out / "assets" / SCRIPT
+    return script.exists() and _first_line(script) == stamp
+
+
+@cache
 def _bundle() -> str:
-    """Return Vega, Vega-Lite and its embedding as one script; making it takes seconds."""
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    """Return Vega, Vega-Lite and its embedding as one script; making it takes seconds, unless it was begun before."""
+    if _begun is not None:
+        process, result = _begun
+        with result:
+            if process.wait() == 0 and result.seek(0, os.SEEK_END):
+                result.seek(0)
+                return result.read().decode()
+    import vl_convert
+
+    said, version = _BUNDLED
+    made: str = vl_convert.javascript_bundle(said, vl_version=version)
+    return made
 
 
 def write(path: Path, text: str) -> None:

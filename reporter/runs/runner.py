@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
+from reporter.imports import importing
+from reporter.runs.beginning import begin, is_known
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
-from reporter.runs.records import now, spec_hash, study_row
+from reporter.runs.records import now, study_row
 from reporter.store import Store
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def run_studies(
     force: bool = False,
     offline: bool = False,
     strict: bool = False,
+    ahead: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
     """Run studies one after the other and write their report.
@@ -73,6 +76,7 @@ def run_studies(
         force: compute cells that are done, too.
         offline: never ask a hub.
         strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested.
+        ahead: begin with what a run needs that computes, several things at one time; starts a process for one of them.
         progress: where progress is shown; standard error by default.
 
     Raises:
@@ -80,6 +84,8 @@ def run_studies(
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
+    if ahead:
+        begin(files, out, progress, force)
     with progress.clock.within("planning"):
         plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
     counts, words = [], []
@@ -101,7 +107,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     """Run one plan; return how many cells were computed, cached and failed."""
     name, store = plan.file.study.study, Store(out / "results.duckdb", waiting=progress.note)
     cached = plan.count("cached")
-    if cached == len(plan.cells) and _is_known(plan, store):
+    if cached == len(plan.cells) and is_known(plan.file, store):
         progress.note(f"{name}: nothing to compute, all {cached} cells are done")
         return 0, cached, 0
     began, before = time.perf_counter(), progress.clock.spent()
@@ -111,7 +117,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
         progress.note(f"  {hint}")
     store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
 
-    with progress.clock.within("loading"):
+    with progress.clock.within("loading"), importing():
         from reporter.runs.work import work  # brings torch: not needed where everything is done
 
     computed, failed = work(plan, out, store, offline, progress)
@@ -129,12 +135,6 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     return computed, cached, failed
 
 
-def _is_known(plan: Plan, store: Store) -> bool:
-    """Tell whether the database holds this very text of the study and its last run came to its end."""
-    known = store.study(plan.file.study.study)
-    return known is not None and known.spec_hash == spec_hash(plan.file) and known.finished is not None
-
-
 def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ...]:
     """Render the report where a page is older than the database, or by another build of reporter."""
     database = out / "results.duckdb"
@@ -142,10 +142,11 @@ def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ..
     if all(_is_current(page, database) for page in pages):
         progress.note(f"the report is up to date: {pages[-1]}")
         return ()
-    from reporter.report import render
-
     began = time.perf_counter()
-    written = tuple(render(database, out, studies))
+    with importing():
+        from reporter.report import render
+
+        written = tuple(render(database, out, studies))
     progress.note(f"report: {pages[-1]} ({time.perf_counter() - began:.1f} s)")
     return written
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, describe
+from reporter.imports import importing
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.models.states import SavedStates, load_states
@@ -191,7 +192,7 @@ class _Worker:
         return self._measured(of, checkpoint, [cell], lambda: self._loaded(checkpoint))
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
-        with self.clock.within("loading"):
+        with self.clock.within("loading"), importing():
             return load(checkpoint, self.device, self.offline)
 
     def _measured(

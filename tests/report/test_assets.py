@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from reporter.report import assets
 from reporter.report.assets import join_modules
 
 ONE = 'import { shout as loud } from "./voice.js";\nimport "./late.js";\nconst word = "a";\nlog.push(loud(word));\n'
@@ -41,3 +43,28 @@ def test_modules_run_once_in_the_order_of_their_imports_with_names_of_their_own(
 def test_what_cannot_be_joined_is_said(tmp_path: Path, modules: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         join(tmp_path, **modules)
+
+
+@pytest.mark.slow
+def test_a_script_that_was_begun_is_the_same_and_its_process_may_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assets, "_begun", None)
+
+    def written(name: str) -> str:
+        assets._bundle.cache_clear()
+        assets.write_assets(tmp_path / name)
+        return (tmp_path / name / "assets" / assets.SCRIPT).read_text("utf-8")
+
+    plain = written("plain")
+    assets.begin_script(tmp_path / "plain")
+    assert assets._begun is None, "the right one is there"
+    assets.begin_script(tmp_path / "begun")
+    assert assets._begun is not None
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "vl_convert", None)  # this process makes none
+        assert written("begun") == plain
+    monkeypatch.setattr(assets, "_MAKING", "raise SystemExit(1)")
+    monkeypatch.setattr(assets, "_begun", None)
+    assets.begin_script(tmp_path / "failed")
+    assert written("failed") == plain

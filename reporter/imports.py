@@ -1,0 +1,23 @@
+"""Importing many modules, without the garbage collector going through all that they make again and again."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Keep the garbage collector away from what is done inside, which takes a quarter longer with it.
+
+    For what makes many things that stay: thousands of modules, the classes of a model, the pages of a report. What is
+    no longer referred to goes as ever; only circles of it wait for the end.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,61 @@
+"""What is done ahead of a run: it fills what the run looks into anyway, and nothing where there is nothing to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from reporter.runs.beginning import begin
+from reporter.runs.progress import Progress
+from reporter.runs.records import now, study_row
+from reporter.runs.studies import offer
+from reporter.spec import StudyFile, load_study
+from reporter.store import Store
+
+WEIGHTS = os.urandom(20 << 20)  # hashed in more than one piece
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose script was begun."""
+    folders: list[Path] = []
+    monkeypatch.setattr("reporter.report.assets.begin_script", folders.append)
+    return folders
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> StudyFile:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(WEIGHTS)
+    os.utime(folder / "model.safetensors", (1e9, 1e9))
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        "study: one\nmodels: {lost: {path: nowhere}, mine: {path: model}}\n"
+        "corpora: {c: {texts: [a b]}}\nmetrics: [motion]\n"
+    )
+    return load_study(path, offer())
+
+
+def test_hashes_are_known_and_the_script_begun(file: StudyFile, begun: list[Path], tmp_path: Path) -> None:
+    begin([file], out := tmp_path / "results", Progress())
+    memo = json.loads((out / "cache" / "file-hashes.json").read_text())
+    assert [known[2] for known in memo.values()] == [hashlib.sha256(WEIGHTS).hexdigest()]
+    assert begun == [out]
+
+
+def test_nothing_is_begun_where_all_is_done_unless_it_is_forced(
+    file: StudyFile, begun: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "results"
+    Store(out / "results.duckdb").put("studies", ["study"], study_row(file, started=now(), finished=now()))
+    begin([file], out, Progress())
+    assert not begun and not (out / "cache").exists()
+    begin([file], out, Progress(), force=True)
+    assert begun == [out]
