@@ -108,6 +108,11 @@ class Table:
         """The columns that together tell its rows apart."""
         return tuple(column.name for column in self.columns if column.key)
 
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The DuckDB type of each column."""
+        return {column.name: column.type for column in self.columns}
+
     def holding(self, part: str) -> tuple[str, ...]:
         """Return the columns that hold a part of the cell's name: none, one, or one for each of two sides."""
         return self._holding.get(part, ())

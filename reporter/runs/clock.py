@@ -44,9 +44,13 @@ class Clock:
         return dict(sorted(known.items(), key=lambda part: (part[0] == REST, -part[1])))
 
     def line(self) -> str:
-        """Say where the time went, in one line."""
+        """Say where the time went, in one line; parts of less than half a percent are among the rest."""
         parts = self.spent()
         whole = sum(parts.values())
+        small = [what for what, seconds in parts.items() if what != REST and seconds < whole / 200]
+        if small:
+            rest = parts.pop(REST, 0.0)
+            parts[REST] = rest + sum(parts.pop(what) for what in small)
         said = (f"{what} {seconds:.1f} s ({seconds / whole:.0%})" for what, seconds in parts.items())
         return f"{whole:.1f} s: {', '.join(said)}"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INTEGERS = {"INTEGER", "BIGINT"}
+_PLAIN = {"DOUBLE": float, "INTEGER": int, "BIGINT": int, "BOOLEAN": bool, "VARCHAR": str}
 _FRAME_TYPES = {
     "DOUBLE": "Float64",
     "INTEGER": "Int64",
@@ -37,9 +38,8 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: An unknown column, a value of the wrong type, or NaN or infinity.
     """
-    types = {column.name: column.type for column in table.columns}
-    unknown = sorted(set(row) - set(types))
-    if unknown:
+    types = table.types
+    if unknown := sorted(row.keys() - types.keys()):
         raise ValueError(f"table {table.name} has no column {', '.join(unknown)}; it has {', '.join(types)}")
     return {name: _clean(table.name, name, types[name], value, row) for name, value in row.items()}
 
@@ -145,12 +145,17 @@ def numbers_of(table: Table, key: CellKey, records: Sequence[dict[str, Any]]) ->
     """
     filled = named(table, key)
     told = [column for column in table.key if column not in CellKey._fields]
+    naming = ["study", *(column for part in CellName._fields for column in table.holding(part))]
     rows: list[dict[str, Any]] = []
     seen: set[tuple[Any, ...]] = set()
+    ours: set[tuple[Any, ...]] = set()  # rows name their cell in few ways
     for record in records:
         row = {**filled, **clean_row(table, record)}
-        if (cell := cell_of(table, key.study, row)) != key:
-            raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
+        who = tuple(row.get(column) for column in naming)
+        if who not in ours:
+            if (cell := cell_of(table, key.study, row)) != key:
+                raise ValueError(f"a number of {tuple(cell)} was given for cell {tuple(key)}")
+            ours.add(who)
         which = tuple(row.get(part) for part in told)
         if which in seen:
             raise ValueError(f"{dict(zip(told, which, strict=True))} comes twice in cell {tuple(key)}")
@@ -167,6 +172,8 @@ def named(table: Table, key: CellKey) -> dict[str, str]:
 
 def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any]) -> Any:
     """One value as DuckDB shall see it."""
+    if type(value) is _PLAIN.get(kind) and (kind != "DOUBLE" or math.isfinite(value)):
+        return value  # almost always
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     try:

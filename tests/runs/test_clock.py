@@ -38,6 +38,16 @@ def test_inner_work_counts_as_what_it_is(now):
     assert clock.line() == "16.5 s: forward 7.0 s (42%), observables 5.0 s (30%), store 3.0 s (18%), other 1.5 s (9%)"
 
 
+def test_what_takes_next_to_nothing_is_among_the_rest(now):
+    clock = Clock()
+    for what, seconds in (("metrics", 90.0), ("planning", 0.3), ("training", 0.1), ("claims", 0.6)):
+        with clock.within(what):
+            now(seconds)
+    now(9)
+    assert clock.line() == "100.0 s: metrics 90.0 s (90%), claims 0.6 s (1%), other 9.4 s (9%)"
+    assert clock.spent()["planning"] == pytest.approx(0.3)
+
+
 def test_what_fails_is_counted_too(now):
     clock = Clock()
     with pytest.raises(ZeroDivisionError), clock.within("metrics"):
