@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "count", "n")
 """Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
 NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
+_TYPES = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(INTEGERS, "Int64")
 WHO = ["model", "checkpoint"]
 
 Read = Callable[[str], "pd.DataFrame"]
@@ -390,7 +391,10 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the same types whatever is NULL in it, so that a CSV says 512 and not 512.0."""
     from pandas.api.types import is_numeric_dtype
 
-    types = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(INTEGERS, "Int64")
-    texts = {name for name in frame.columns if not is_numeric_dtype(frame[name]) and frame[name].notna().any()}
-    whole = {name: "Int64" for name in frame.columns if str(frame[name].dtype).startswith("int")}
-    return frame.astype({name: kind for name, kind in (whole | types).items() if name in frame and name not in texts})
+    typed = frame.copy(deep=False)
+    for name, column in frame.items():
+        now = str(column.dtype)
+        kind = _TYPES.get(str(name), "Int64" if now.startswith("int") else now)
+        if kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
+            typed[name] = column.astype(kind)
+    return typed

@@ -117,7 +117,8 @@ def read_contents(
         statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
-    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], headlines_only)
+    trained = any(len(steps) > 1 for steps in _steps(checkpoints).values())
+    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only)
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     return Contents(
@@ -131,6 +132,15 @@ def read_contents(
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
     )
+
+
+def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:
+    """Return the training steps of each model that has any: where one has several, it can be followed over them."""
+    found: dict[str, set[int]] = {}
+    for checkpoint in checkpoints:
+        if checkpoint.step is not None:
+            found.setdefault(checkpoint.model, set()).add(checkpoint.step)
+    return found
 
 
 def _claims(read: Read, study: str) -> Claims:
@@ -162,7 +172,12 @@ def _views(study: Row, found: list[str]) -> list[str]:
 
 
 def _sections(
-    read: Read, study: str, catalogue: Mapping[str, Definition], tried: Sequence[str], headlines_only: bool
+    read: Read,
+    study: str,
+    catalogue: Mapping[str, Definition],
+    tried: Sequence[str],
+    trained: bool,
+    headlines_only: bool,
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
 
@@ -177,7 +192,7 @@ def _sections(
         found.setdefault(row["metric"], {})
         others.setdefault(row["metric"], set()).add(row["name"])
     return [
-        _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), headlines_only)
+        _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), trained, headlines_only)
         for name in sorted(found, key=lambda name: (name in analyses(), name))
     ]
 
@@ -189,6 +204,7 @@ def _section(
     rows: dict[str, Row],
     tables: set[str],
     metric: Definition | None,
+    trained: bool,
     headlines_only: bool,
 ) -> Section:
     known = metric.statistics if metric else ()
@@ -206,7 +222,7 @@ def _section(
     first: list[Drawn] = []
     for statistic in [s for s in singles if s.headline]:
         first.append(read_one(statistic, of_statistic(name, statistic)))
-        if not headlines_only:
+        if trained and not headlines_only:
             training = read_one(statistic, over_training(name, statistic))
             first += [] if training.empty else [training]
     rest: list[Drawn] = []
