@@ -60,7 +60,7 @@ def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress)
         models: the checkpoints of each model, those that need no training among them.
         progress: where the trainings are shown, as one.
     """
-    narrow = [of for of in models if of and _is_narrow(of[0]) and _record(of) is None]
+    narrow = [of for of in models if of and trains_beside(of[0]) and _record(of) is None]
     if len(narrow) < 2:
         return
     steps = sum(max(_steps(of)) for of in narrow)
@@ -90,7 +90,8 @@ class _Together:
         self.progress.note(text)
 
 
-def _is_narrow(checkpoint: Checkpoint) -> bool:
+def trains_beside(checkpoint: Checkpoint) -> bool:
+    """Tell whether a model is trained beside others: one core is enough for it, and it waits for no other model."""
     return checkpoint.recipe is not None and checkpoint.recipe.width < _WIDE and not checkpoint.origin
 
 
