@@ -15,15 +15,7 @@ from reporter.texts.sources.dataset import DatasetCorpus
 
 STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
-WORKS = [
-    "eacl-anisotropy",
-    "encoders-vs-decoders",
-    "lee-2024",
-    "luisto-2024",
-    "sinks-and-valleys",
-    "token-journeys",
-    "yamagiwa-2024",
-]
+WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
 POCKET = [name for name in WORKS if f"pocket/{name}" in ALL]
 
 Read = Callable[[str], StudyFile]
