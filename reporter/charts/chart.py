@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "count", "n")
 """Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
 NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
-_TYPES = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(INTEGERS, "Int64")
 WHO = ["model", "checkpoint"]
 
 Read = Callable[[str], "pd.DataFrame"]
@@ -394,7 +393,8 @@ def typed(frame: pd.DataFrame) -> pd.DataFrame:
     typed = frame.copy(deep=False)
     for name, column in frame.items():
         now = str(column.dtype)
-        kind = _TYPES.get(str(name), "Int64" if now.startswith("int") else now)
-        if kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
+        kind: Literal["float64", "Int64"] = "float64" if name in NUMBERS else "Int64"
+        told = name in NUMBERS or name in INTEGERS or now.startswith("int")
+        if told and kind != now and (is_numeric_dtype(column) or not column.notna().any()):  # a text stays one
             typed[name] = column.astype(kind)
     return typed

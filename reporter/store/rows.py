@@ -172,7 +172,8 @@ def named(table: Table, key: CellKey) -> dict[str, str]:
 
 def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any]) -> Any:
     """One value as DuckDB shall see it."""
-    if type(value) is _PLAIN.get(kind) and (kind != "DOUBLE" or math.isfinite(value)):
+    plain = type(value) is _PLAIN.get(kind)
+    if plain and (kind != "DOUBLE" or math.isfinite(value)):
         return value  # almost always
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
