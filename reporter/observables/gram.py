@@ -154,7 +154,7 @@ class Gram(Observable):
         return int(count), merged.gram[place, 0] / count
 
 
-_PARTS = 3  # into which columns are cut, so that of the products above and below the diagonal only one is taken
+_PARTS = 6  # into which columns are cut, so that of the products above and below the diagonal only one is taken
 
 
 def _product(x: torch.Tensor) -> torch.Tensor:

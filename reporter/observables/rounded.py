@@ -58,7 +58,7 @@ class RoundedStates:
 
     def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
         """Return some of the states, float32 on a device, shape (len(which), d)."""
-        values, exponents = self.values[which].to(device), self.exponents[which].to(device)
+        values, exponents = (x.index_select(0, which).to(device) for x in (self.values, self.exponents))
         return _floats(values, exponents).add_(self.middle.to(device))
 
 

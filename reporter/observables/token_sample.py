@@ -143,7 +143,7 @@ class TokenSample(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
-            kept.states[layer.index][slots] = layer.states[rows].float()
+            kept.states[layer.index].index_copy_(0, slots, layer.states.index_select(0, rows).float())
 
     def follow(self, device: torch.device) -> None:
         """Move the sample to where the states are; it stays there until it is read."""

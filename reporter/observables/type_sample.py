@@ -79,7 +79,7 @@ class TypeSample(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index][self._into] = layer.states[self._rows].float()
+            self.states[layer.index].index_copy_(0, self._into, layer.states.index_select(0, self._rows).float())
 
     def follow(self, device: torch.device) -> None:
         """Move the sample to where the states are; it stays there until it is read."""
