@@ -157,7 +157,7 @@ class TypeSample(Observable):
         which = torch.from_numpy(slots)
         if self._rounded:
             return self._rounded[at].rows(which, device)
-        return self.states[at][which.to(self.states[at].device)].to(device)
+        return self.states[at].index_select(0, which.to(self.states[at].device)).to(device)
 
     def select(
         self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"
