@@ -67,7 +67,7 @@ class HiddenBatch:
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
     _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)
-    _products: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
+    _scratch: dict[int, torch.Tensor] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.token_ids)
@@ -119,10 +119,20 @@ class HiddenBatch:
         """Return cos(x_i, y_i) for each token, given the norms; NaN where one of them is zero, (tokens,)."""
         import torch
 
-        if x.shape[1] not in self._products:  # one for all, as fresh memory costs more than the products
-            self._products[x.shape[1]] = torch.empty_like(x)
-        products = torch.mul(x, y, out=self._products[x.shape[1]])
+        products = torch.mul(x, y, out=self.scratch(x))
         return (products.sum(dim=1) / (x_norm * y_norm)).clamp(-1, 1)
+
+    def scratch(self, like: torch.Tensor) -> torch.Tensor:
+        """Return room for all states of a place, for what is used up at once: fresh memory costs more than arithmetic.
+
+        Args:
+            like: states of one place, all or some of them.
+        """
+        import torch
+
+        if like.shape[1] not in self._scratch:
+            self._scratch[like.shape[1]] = torch.empty(len(self), like.shape[1], dtype=like.dtype, device=like.device)
+        return self._scratch[like.shape[1]]
 
     def layers(self) -> Iterator[LayerStates]:
         """Yield the places in their order, one at a time, so that what is derived from one can be dropped after it."""

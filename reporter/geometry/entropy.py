@@ -21,7 +21,7 @@ FORMS = ("centred", "raw", "unit")
 mean, each scaled to length 1, with the negative products taken as 0."""
 
 _NUMBERS = 2**20  # float64 numbers of the states of a bunch: more would leave a processor's cache
-_FULL = 0.8  # of the work on padded matrices must be on what is no padding
+_FULL = 0.95  # of the work on padded matrices must be on what is no padding
 _ELSEWHERE = (2**26, 0.1)  # the same on an accelerator, which wants few and large calls
 
 
@@ -167,7 +167,7 @@ def matrices(states: torch.Tensor, bunch: Bunch) -> Matrices:
         states: shape (tokens, d).
         bunch: the texts.
     """
-    x = states[bunch.rows].double()
+    x = states.index_select(0, bunch.rows.flatten()).double().view(*bunch.rows.shape, -1)
     shared, kept = bunch.shared[:, None], bunch.kept
     centre = shared @ x / shared.sum(dim=2, keepdim=True).clamp(min=1)
     x -= centre

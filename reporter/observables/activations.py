@@ -60,7 +60,7 @@ class Activations(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Add one place of a batch."""
         at, batch = layer.index, layer.batch
-        squares = layer.units.square()
+        squares = torch.square(layer.units, out=batch.scratch(layer.units))
         for stratum, rows in enumerate(batch.rows):
             if batch.sizes[stratum]:
                 self.unit_squares[at][stratum] += sum_of(squares[rows])
@@ -119,14 +119,17 @@ def _above_median(
     count = len(tokens)
     entries = torch.as_tensor(tokens * x.shape[1], device=x.device)[:, None]
     row = text.to(torch.int32)[:, None]
-    bits = x.contiguous().view(torch.int32) & 0x7FFFFFFF
+    bits = x.contiguous().abs().view(torch.int32)
     rank = entries // 2  # of the middle one, or the upper one of two, among those that begin like it; from 0
     middle = torch.zeros(count, dtype=torch.int32, device=x.device)  # its bits as far as they are known
     for known, digits in ((0, 11), (11, 10), (21, 10)):
         size, rest = 1 << digits, 31 - known - digits
-        which = row * size + ((bits >> rest) & (size - 1))
+        which = bits >> rest
         if known:
-            which = which.where(bits >> (rest + digits) == middle[text][:, None], count * size)
+            which.bitwise_and_(size - 1)
+        which.add_(row * size)
+        if known:
+            which.masked_fill_(bits >> (rest + digits) != middle[text][:, None], count * size)
         found = _counted(which, count * size + 1)[:-1].view(count, size).cumsum(dim=1)
         digit = torch.searchsorted(found, rank, right=True)
         rank = rank - torch.where(digit > 0, found.gather(1, (digit - 1).clamp(min=0)), 0)

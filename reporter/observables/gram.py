@@ -154,11 +154,11 @@ class Gram(Observable):
         return int(count), merged.gram[place, 0] / count
 
 
-_PARTS = 3  # into which columns are cut, so that of the products above and below the diagonal only one is taken
+_PARTS = 6  # into which columns are cut, so that of the products above and below the diagonal only one is taken
 
 
 def _product(x: torch.Tensor) -> torch.Tensor:
-    """Return xᵀx, shape (width, width), in two thirds of the time of a product of two unlike matrices."""
+    """Return xᵀx, shape (width, width), in less than two thirds of the time of a product of two unlike matrices."""
     width = x.shape[1]
     found = x.new_empty(width, width)
     edges = [width * part // _PARTS for part in range(_PARTS + 1)]

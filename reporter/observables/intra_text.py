@@ -49,9 +49,10 @@ class IntraText(PerText):
         count, isotropic = self._count[layer.index], self._isotropic[layer.index]
         units = self.by_view(layer.units).double()
         # Relative to the largest norm of the batch, so that sums neither overflow nor underflow in float32.
-        relative = layer.norms / layer.norms.max().clamp(min=torch.finfo(torch.float32).tiny)
-        total = self.by_view(layer.units * relative[:, None]).double()
-        squares = self.by_view(relative.double().square()[:, None])[:, :, 0]
+        largest = layer.norms.max().clamp(min=torch.finfo(torch.float32).tiny)
+        relative = torch.div(layer.states, largest, out=layer.batch.scratch(layer.states))
+        total = self.by_view(relative).double()
+        squares = self.by_view((layer.norms / largest).double().square()[:, None])[:, :, 0]
         length = torch.linalg.vector_norm(total, dim=2)
         cosine = ((units * total).sum(dim=2) / (length * count)).clamp(-1, 1)
         both = torch.stack([cosine, isotropic], dim=2)

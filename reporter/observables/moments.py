@@ -85,7 +85,8 @@ class Moments(Observable):
                 continue
             mean, centred = layer.centred[stratum]
             units = float((layer.batch.known_norms[layer.index, rows] > 0).sum())
-            sums = (mean, _squares(centred), units, sum_of(layer.units[rows]))
+            squares = _squares(centred, layer.batch.scratch(centred)[: len(centred)])
+            sums = (mean, squares, units, sum_of(layer.units[rows]))
             self._add(layer.index, stratum, rows.stop - rows.start, *sums)
 
     def _add(
@@ -158,11 +159,15 @@ def sum_of(x: torch.Tensor) -> torch.Tensor:
     return blocks.double().sum(dim=0) + x[whole:].sum(dim=0).double()
 
 
-def _squares(x: torch.Tensor) -> torch.Tensor:
+def _squares(x: torch.Tensor, scratch: torch.Tensor) -> torch.Tensor:
     """Return Σ x_ij² over the rows i of x in float64, shape (width,).
 
     Each dimension is brought to the size of 1 by a power of two, which rounds nothing: the float32 squares of
     dimensions that training has all but switched off would underflow.
+
+    Args:
+        x: shape (tokens, width).
+        scratch: of the same shape, to be written over.
     """
     exponent = torch.frexp(torch.maximum(x.amax(dim=0), -x.amin(dim=0))).exponent.clamp(-126, 126).double()
-    return sum_of((x * torch.exp2(-exponent).float()).square_()) * torch.exp2(2 * exponent)
+    return sum_of(torch.mul(x, torch.exp2(-exponent).float(), out=scratch).square_()) * torch.exp2(2 * exponent)

@@ -81,9 +81,9 @@ class Pooled(TokenSample):
     def observe(self, layer: LayerStates) -> None:
         """Add up the chosen texts' states, in float64."""
         for kept, tokens, segment, count, slots in self._parts:
-            states = layer.states[tokens].double()
+            states = layer.states.index_select(0, tokens).double()
             sums = states.new_zeros(len(count), states.shape[1]).index_add_(0, segment, states)
-            kept.states[layer.index][slots] = (sums / count[:, None]).float()
+            kept.states[layer.index].index_copy_(0, slots, (sums / count[:, None]).float())
 
     def texts(self, strata: tuple[int, ...], size: int, device: str = "cpu") -> PooledTexts:
         """Return the ``size`` texts with the smallest keys among those that have a token in some of the strata.

@@ -58,13 +58,13 @@ class RoundedStates:
 
     def rows(self, which: torch.Tensor, device: torch.device | str = "cpu") -> torch.Tensor:
         """Return some of the states, float32 on a device, shape (len(which), d)."""
-        values, exponents = self.values[which].to(device), self.exponents[which].to(device)
+        values, exponents = (x.index_select(0, which).to(device) for x in (self.values, self.exponents))
         return _floats(values, exponents).add_(self.middle.to(device))
 
 
 def _halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return float16 of x·2^−e and e of each row, the largest finite value of which comes to lie under 2^15."""
-    top = x.abs().where(x.isfinite(), 0.0).amax(dim=1) if x.numel() else x.new_zeros(len(x))
+    top = x.abs().nan_to_num_(0.0, 0.0).amax(dim=1) if x.numel() else x.new_zeros(len(x))
     exponents = (torch.frexp(top).exponent - _TOP).clamp(min=-_STEEPEST)
     return (x * _powers(-exponents)).half(), exponents.short()
 

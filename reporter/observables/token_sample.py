@@ -10,6 +10,7 @@ Once a pass is finished its states are kept in 16 bits, see :mod:`reporter.obser
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from reporter.forward.places import Layout, Place
 from reporter.forward.strata import STRATA, VIEWS
 from reporter.observables.observable import Observable
 from reporter.observables.rounded import RoundedStates
+from reporter.threads import spread
 
 if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
@@ -49,7 +51,11 @@ class _Kept:
         which = torch.from_numpy(slots)
         if self.rounded:
             return self.rounded[at].rows(which, device)
-        return self.states[at][which.to(self.states[at].device)].to(device)
+        return self.states[at].index_select(0, which.to(self.states[at].device)).to(device)
+
+    def rounded_at(self, slots: NDArray[np.int64], at: int) -> RoundedStates:
+        """Return the states in some slots at a place, rounded."""
+        return RoundedStates.of(self.read(at, slots))
 
     def admit(self, keys: Keys, facts: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take in tokens with distinct, sorted keys; return those that need a state written, and its slots."""
@@ -143,7 +149,7 @@ class TokenSample(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen tokens' states."""
         for kept, rows, slots in self._rows:
-            kept.states[layer.index][slots] = layer.states[rows].float()
+            kept.states[layer.index].index_copy_(0, slots, layer.states.index_select(0, rows).float())
 
     def follow(self, device: torch.device) -> None:
         """Move the sample to where the states are; it stays there until it is read."""
@@ -176,12 +182,13 @@ class TokenSample(Observable):
         A view draws the smallest keys of all its strata together: few of a stratum that holds few tokens.
         """
         found = {}
+        places = range(len(self.layout.places))
         for stratum, kept in enumerate(self._kept):
             drawn = kept.keys <= self._largest_drawn(stratum)
             found[f"keys/{stratum}"] = torch.from_numpy(kept.keys[drawn].view(np.int64))
             found[f"facts/{stratum}"] = torch.from_numpy(kept.facts[drawn])
-            for at in range(len(self.layout.places)):
-                found |= RoundedStates.of(kept.read(at, kept.slots[drawn])).named(f"{stratum}/{at}")
+            for at, states in enumerate(spread(partial(kept.rounded_at, kept.slots[drawn]), places)):
+                found |= states.named(f"{stratum}/{at}")
         return found
 
     def _largest_drawn(self, stratum: int) -> np.uint64:

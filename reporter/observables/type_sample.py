@@ -79,7 +79,7 @@ class TypeSample(Observable):
     def observe(self, layer: LayerStates) -> None:
         """Copy the chosen occurrences' states."""
         if len(self._rows):
-            self.states[layer.index][self._into] = layer.states[self._rows].float()
+            self.states[layer.index].index_copy_(0, self._into, layer.states.index_select(0, self._rows).float())
 
     def follow(self, device: torch.device) -> None:
         """Move the sample to where the states are; it stays there until it is read."""
@@ -157,7 +157,7 @@ class TypeSample(Observable):
         which = torch.from_numpy(slots)
         if self._rounded:
             return self._rounded[at].rows(which, device)
-        return self.states[at][which.to(self.states[at].device)].to(device)
+        return self.states[at].index_select(0, which.to(self.states[at].device)).to(device)
 
     def select(
         self, strata: tuple[int, ...], types: int, occurrences: int, fewest: int, device: str = "cpu"

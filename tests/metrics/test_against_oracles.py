@@ -70,7 +70,7 @@ def everything(model, measured, observe):
 def test_every_statistic(everything, values, view):
     model, observables, reference = everything
     tokens = reference.view(view)
-    found = values(model, observables, TEXTS, view)
+    found = values(model, observables, TEXTS, view, entropy={"texts": TEXTS})
 
     def check(name, layer, expected, within=1e-4, atol=1e-7, n=None):
         value = found.pop((name, layer))
