@@ -126,7 +126,7 @@ def half_estimates(
     """
     halves, device = len(held), held.device
     pairs = torch.tensor([(here, 2 * here) for here in read.values()], device=device)
-    ranks, which = pairs.unique(return_inverse=True)  # most are wanted by two scales
+    ranks, which = torch.unique(pairs, return_inverse=True)  # most are wanted by two scales
     sizes = held.sum(dim=1)
     most, listed = int(sizes.max()), of_neighbours.shape[1]
     if most < FEWEST:

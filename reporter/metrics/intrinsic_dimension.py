@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -252,8 +252,9 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
         options: sample and batches.
     """
     alongside = seen.alongside
-    key = ("dimension", tuple(one.held for one in alongside), options)
-    measured = seen.once(key, lambda: _measured(alongside, options))[seen.held]
+    held = [one.held for one in alongside]
+    of_views = seen.everywhere(("dimension", tuple(held), options), _measuring(alongside, options))
+    measured = {place: found[held.index(seen.held)] for place, found in of_views.items()}
     _draw_floors(seen, measured)
     for place in seen.places:
         at = measured[place]
@@ -284,8 +285,8 @@ class _At:
     batches: tuple[Batch, ...] = ()
 
 
-def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[tuple[int, ...], Mapping[Place, _At]]:
-    """Return what is measured under each view, by the strata that it holds; all of them share their searches."""
+def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_At]]:
+    """Return what measures each view at a place; all of them share their searches."""
     samples = [seen.context_sample(options.sample_size()) for seen in views]
     keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
     rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
@@ -315,12 +316,7 @@ def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[t
             for (distinct, tokens, reason), of in zip(kept, found, strict=True)
         ]
 
-    places = views[0].places
-    found = spread(measure, places)
-    return {
-        seen.held: {place: at[number] for place, at in zip(places, found, strict=True)}
-        for number, seen in enumerate(views)
-    }
+    return measure
 
 
 def _search(
