@@ -179,6 +179,16 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
     return estimates
 
 
+def log_ratios_within(x: Tensor, groups: Sequence[Tensor]) -> list[Floats]:
+    """Return the log ratios at all scales of each group of distinct rows, as ``log_ratios`` does, from one search.
+
+    Args:
+        x: states, shape (n, d).
+        groups: rows of each, ascending.
+    """
+    return [_logs(found.distances) for found in neighbours(x, groups, 0)]
+
+
 def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
 
@@ -189,6 +199,9 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
         x: states, shape (n, d).
         scales: of how many scales.
     """
+    # Equal rows have equal sums, nearly always: where some have, they are dropped before the search, not after it.
+    if (x.sum(dim=1).sort().values.diff() == 0).any():
+        x = x[_distinct(x)]
     every = torch.arange(len(x), device=x.device)
     (found,) = neighbours(x, [every], 0, scales)
     if (found.distances[:, 0] == 0).any():
