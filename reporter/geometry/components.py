@@ -176,25 +176,33 @@ def largest_eigenvalue(product: Callable[[Tensor], Tensor], start: Tensor) -> tu
     return None
 
 
-def first_axis(x: Tensor, weights: Tensor | None = None, near: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return the largest eigenvalue of the sum of w·xxᵀ over some rows, and its vector, (d,).
+def first_axis(
+    x: Tensor, weights: Tensor | None = None, near: Tensor | None = None, centre: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the largest eigenvalue of the sum of w·(x − c)(x − c)ᵀ over some rows, and its vector, (d,).
 
     Args:
         x: rows, (n, d), in float64.
         weights: w ≥ 0 of each, (n,); None: 1.
         near: a vector that may be near the one sought, (d,).
+        centre: c, (d,), no longer than rows are; None: 0. It is never taken off the rows, which would copy them all.
     """
     import torch
 
     start = scattered(x.shape[1]).to(x.device)
     if near is not None:  # not alone: the axis may be another one now
         start = near + start * (0.1 / start.norm())
-    found = largest_eigenvalue(
-        (lambda v: (x @ v) @ x) if weights is None else (lambda v: ((x @ v) * weights) @ x), start
-    )
+
+    def product(v: Tensor) -> Tensor:
+        along = x @ v if centre is None else x @ v - centre @ v
+        along = along if weights is None else along * weights
+        return along @ x if centre is None else along @ x - along.sum() * centre
+
+    found = largest_eigenvalue(product, start)
     if found is not None:
         return found
-    rows = x if weights is None else x * weights.sqrt()[:, None]
+    rows = x if centre is None else x - centre
+    rows = rows if weights is None else rows * weights.sqrt()[:, None]
     if len(x) >= x.shape[1]:
         values, vectors = torch.linalg.eigh(rows.T @ rows)
         return values[-1].clamp(min=0), vectors[:, -1]

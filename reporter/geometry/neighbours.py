@@ -30,7 +30,8 @@ _GATHERED = 2**22  # numbers in float64 that are gathered at once
 _SPARE = 6  # candidates beyond the k wanted, so that float32 rounding has to swap more than six to matter
 _ROUNDINGS = 16  # units of rounding that a product of two rows may be off
 _FAR = 1e-3  # of d²: how far float32 may be off before a product in float64 decides the further ranks
-_BLOCK = 1024  # rows of the distance matrix held at once
+_BLOCK = 512  # rows whose products with all others are taken at once
+_WHOLE = 2**25  # products that may be held at once, so that those above the diagonal serve below it, too
 _TOGETHER = 64  # rows whose differences are held at once: they stay in the processor's cache
 _TOGETHER_ON_DEVICE = 1024  # the same on an accelerator, which would rather have few large steps
 _LEFT_OUT = 1.5  # times the rows that a group lacks on average are listed besides; where more lack, a row is done again
@@ -99,14 +100,36 @@ def nearest_within(
 def _search(x: Tensor, rows: Tensor, among: Sequence[_Group], count: int) -> None:
     """Show each group the ``count`` nearest of some rows, ascending, among all rows x, in the precision of x."""
     squares = x.square().sum(dim=1)
-    products = x.new_empty(min(_BLOCK, len(rows)), len(x))
-    for block in _blocks(rows):
+    for block, products in _products(x, rows):
         # ‖row‖² is the same for all its candidates: it is left out here and added to the few that remain.
-        d2 = torch.addmm(squares, x[block], x.T, alpha=-2, out=products[: len(block)])
+        d2 = torch.add(squares, products, alpha=-2, out=products)
         d2.scatter_(1, block[:, None], torch.inf)
         far, candidates = smallest(d2, count)
+        exact = _Exact(len(block))
         for group in among:
-            group.see(block, squares, d2, far, candidates)
+            group.see(block, squares, d2, far, candidates, exact)
+
+
+def _products(x: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield blocks of some rows, ascending, and their products with all rows, (b, n), which may be written over."""
+    n = len(x)
+    if len(rows) < n or n * n > _WHOLE:
+        some = x.new_empty(min(_BLOCK, len(rows)), n)
+        for block in _blocks(rows):
+            yield block, torch.mm(x[block], x.T, out=some[: len(block)])
+        return
+    # In a tensor for each block: one for all of them would be asked of the system, and given back to it, every time.
+    blocks = list(_blocks(rows))
+    products = [x.new_empty(len(block), n) for block in blocks]
+    start = 0
+    for number, block in enumerate(blocks):
+        stop = start + len(block)
+        torch.mm(x[start:stop], x[start:].T, out=products[number][:, start:])
+        for after in range(number + 1, len(blocks)):
+            there = slice(after * _BLOCK, after * _BLOCK + len(blocks[after]))
+            products[after][:, start:stop] = products[number][:, there].T
+        yield block, products[number]
+        start = stop
 
 
 class _Group:
@@ -137,7 +160,7 @@ class _Group:
         self._places = torch.empty(m, self._listed, dtype=torch.int64, device=device)
         self._of_listed = exact.new_empty(m, self._listed)
 
-    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor) -> None:
+    def see(self, rows: Tensor, squares: Tensor, d2: Tensor, far: Tensor, candidates: Tensor, exact: _Exact) -> None:
         """Take in a block of rows, those of it that were not found with certainty before.
 
         Args:
@@ -146,6 +169,7 @@ class _Group:
             d2: squared distances to all rows, without the own norm, (b, n).
             far: the smallest of them, ascending, (b, count).
             candidates: whose they are.
+            exact: what other groups have asked of the block.
         """
         here, wanted = self.doubtful[rows].nonzero()[:, 0], self._wanted
         rows = rows[here]
@@ -157,7 +181,7 @@ class _Group:
         else:
             far, candidates = self._own(here, d2, far, candidates)
         columns = torch.cat([candidates[:, :wanted], candidates[:, self._at]], dim=1)
-        found = _squares_of_differences(self._exact, rows, columns)
+        found = exact.squares(self._exact, rows, here, columns)
         closest = found[:, :wanted].sort(dim=1)
         found = torch.cat([closest.values[:, : self._k], found[:, wanted:]], dim=1)
         at, own = self._place[rows], squares[rows].double()[:, None]
@@ -200,6 +224,40 @@ class _Group:
             found = _squares_of_differences(self._exact, rows, self.rows[smallest(d2, most)[1]]).sort(dim=1).values
             self._distances[at] = torch.cat([found[:, : self._k], found[:, self._at]], dim=1)
         return Neighbours(self.rows, self._distances.sqrt_(), self._places, self._of_listed.sqrt_())
+
+
+class _Exact:
+    """Squared distances in float64 of a block of rows, each taken once although several groups want it.
+
+    Args:
+        rows: how many are in the block.
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._known: tuple[Tensor, Tensor] | None = None
+
+    def squares(self, x: Tensor, rows: Tensor, here: Tensor, columns: Tensor) -> Tensor:
+        """Return ‖x_row − x_column‖² for the columns of each row, (m, columns).
+
+        Args:
+            x: all rows, (n, d).
+            rows: which, (m,).
+            here: where they lie in the block, (m,).
+            columns: of each, (m, columns).
+        """
+        if self._known is None or self._known[0].shape[1] != columns.shape[1]:
+            found = _squares_of_differences(x, rows, columns)
+            self._known = (
+                columns.new_full((self._rows, columns.shape[1]), -1),
+                found.new_zeros(self._rows, columns.shape[1]),
+            )
+        else:
+            known, found = self._known[0][here], self._known[1][here]
+            row, at = (columns != known).nonzero(as_tuple=True)
+            found[row, at] = _squares_of_differences(x, rows[row], columns[row, at, None])[:, 0]
+        self._known[0][here], self._known[1][here] = columns, found
+        return found
 
 
 def _blocks(rows: Tensor) -> Iterator[Tensor]:

@@ -19,6 +19,11 @@ def gaussian(n: int, d: int, seed: int) -> Floats:
     return np.random.default_rng([seed, n, d]).standard_normal((n, d))
 
 
+def first_gaussian(n: int, d: int, seed: int) -> Floats:
+    """Return the first n of an endless row of isotropic Gaussian vectors, (n, d): the first of them for every n."""
+    return np.random.default_rng([seed, d]).standard_normal((n, d))
+
+
 @lru_cache(maxsize=256)
 def eigenvalues(n: int, d: int, seed: int) -> Floats:
     """Return the spectrum of the covariance of n isotropic Gaussian vectors, largest first, shape (min(d, n − 1),).

@@ -19,7 +19,8 @@ from reporter.geometry.neighbours import Neighbours, nearest_within
 _MOVED = 16  # from this scale on half-samples are read at another one
 _LISTED = 240  # neighbours; more than the 128 that the largest scale needs, since a half may hold few of the nearest
 _STEPS = 50  # of Newton's method; five or six are usual
-_ENOUGH = 1e-8  # relative: the error left after a step is about its square
+_ENOUGH = 1e-6  # relative: the error left after a step is about its square
+_NONE = 1e-300  # in the place of a log ratio of 0: x / (1 − e^−x) is 1 of both, without 0 / 0
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def half_estimates(
         read: for each scale the one at which half-samples are read.
     """
     halves, device = len(held), held.device
-    ranks = torch.tensor([(here, 2 * here) for here in read.values()], device=device).flatten()
+    pairs = torch.tensor([(here, 2 * here) for here in read.values()], device=device)
+    ranks, which = torch.unique(pairs, return_inverse=True)  # most are wanted by two scales
     sizes = held.sum(dim=1)
     most, listed = int(sizes.max()), of_neighbours.shape[1]
     if most < FEWEST:
@@ -140,7 +142,7 @@ def half_estimates(
         at = torch.searchsorted(count, ranks_wanted.expand(size, -1).contiguous())
         near = found.listed.take(rows[:, None] * listed + at.clamp(max=listed - 1))
         distances[half, :size] = near.masked_fill_(at == listed, torch.nan)
-    near, far = distances[:, :, ::2].transpose(1, 2), distances[:, :, 1::2].transpose(1, 2)
+    near, far = (distances[:, :, of].transpose(1, 2).contiguous() for of in which.T)
     logs = (far / near).log_().masked_fill_(~(near > 0), torch.nan)  # (halves, scales, states)
     enough = (~far.isnan()).sum(dim=2) / sizes[:, None].double() >= 0.9
     enough = enough.cumprod(dim=1).bool() & (sizes[:, None] >= FEWEST)
@@ -177,6 +179,16 @@ def _of_halves(logs: Tensor, enough: Tensor, discard: float, scales: Sequence[in
     return estimates
 
 
+def log_ratios_within(x: Tensor, groups: Sequence[Tensor]) -> list[Floats]:
+    """Return the log ratios at all scales of each group of distinct rows, as ``log_ratios`` does, from one search.
+
+    Args:
+        x: states, shape (n, d).
+        groups: rows of each, ascending.
+    """
+    return [_logs(found.distances) for found in neighbours(x, groups, 0)]
+
+
 def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
     """Return log(r_2n / r_n) of each distinct row, ascending in the first column, shape (N, scales with 2n < N).
 
@@ -187,6 +199,9 @@ def log_ratios(x: Tensor, scales: int = len(SCALES)) -> Floats:
         x: states, shape (n, d).
         scales: of how many scales.
     """
+    # Equal rows have equal sums, nearly always: where some have, they are dropped before the search, not after it.
+    if (x.sum(dim=1).sort().values.diff() == 0).any():
+        x = x[_distinct(x)]
     every = torch.arange(len(x), device=x.device)
     (found,) = neighbours(x, [every], 0, scales)
     if (found.distances[:, 0] == 0).any():
@@ -231,19 +246,27 @@ def most_likely(logs: Tensor, count: Tensor, total: Tensor, scales: Tensor) -> T
         total: Σ log μ, shape (samples, scales).
         scales: n, shape (scales,).
     """
-    n = scales.double()
+    found = count / total
+    for at, n in enumerate(scales.tolist()):
+        if n > 1:
+            found[:, at] = _most_likely(logs[:, at], count[:, at], total[:, at], n)
+    return found
+
+
+def _most_likely(logs: Tensor, count: Tensor, total: Tensor, n: int) -> Tensor:
+    """Return the same at one scale beyond the first, shape (samples,); logs have the shape (samples, states)."""
+    minus = -logs.clamp(min=_NONE)
     least = 2 * n / (3 * n - 1) * count / total
-    left_out, d = logs.shape[2] - count, least
+    left_out, d = logs.shape[1] - count, least
     for _ in range(_STEPS):
-        x = d[:, :, None] * logs
-        falls = torch.expm1(-x)
-        ratio = torch.where(x > 0, x / -falls, 1.0)
-        # A state that is left out has a ratio of 1, and of the same times 1 + falls.
-        sums = ratio.sum(dim=2) - left_out
-        squares = (ratio.square_() * falls.add_(1)).sum(dim=2) - left_out
-        slope = count - (2 * n - 1) * d * total + (n - 1) * sums  # times d
+        x = d[:, None] * minus
+        ratio = x / x.expm1()  # 1 for a state that is left out
+        sums = ratio.sum(dim=1)
+        # Σ ratio²·e^x, since ratio·(e^x − 1) = x
+        squares = torch.linalg.vecdot(ratio, ratio) + torch.linalg.vecdot(ratio, x) - left_out
+        slope = count - (2 * n - 1) * d * total + (n - 1) * (sums - left_out)  # times d
         step = slope / (count + (n - 1) * squares)  # relative to d
         d = torch.maximum(d * (1 + step), least)
         if not (step.abs() >= _ENOUGH).any():
             break
-    return torch.where(n == 1, count / total, d)
+    return d

@@ -97,16 +97,18 @@ def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) 
     """
     import torch
 
-    units = _units(x)
+    units, squares = _units(x), x.square().sum(dim=1)
     on_path = x.shape[1] == target.shape[1] and place.site in ("embedding", "block")
     cosines = (units * target).sum(dim=1) if on_path else None
     known = torch.bincount(which, minlength=steps).tolist()
+    first = (which <= next((step for step in range(steps) if known[step]), 0)).double()
+    rows = _Rows(x - first @ x / first.sum().clamp(min=1), squares)
     axis, found = None, list[_Number]()
     for step in range(steps):
         if known[step] or not step:
             inside = (which <= step).double()
             n, unit_sum = sum(known[: step + 1]), inside @ units
-            share, axis = _top_share(x, inside, n, axis)
+            share, axis = _top_share(rows, inside, n, axis)
             left_out = 1 - n / max(len(x), 1)
             found = [
                 (TOP_SHARE, share, n, left_out),
@@ -117,22 +119,34 @@ def _nested(x: Tensor, place: Place, target: Tensor, which: Tensor, steps: int) 
         yield found
 
 
-def _top_share(x: Tensor, inside: Tensor, n: int, near: Tensor | None) -> tuple[float | None, Tensor | None]:
+class _Rows:
+    """States about the mean of those that are in from the first cut on, so that a sink far out is in no other's way.
+
+    Args:
+        about: x − m, (n, d).
+        squares: ‖x‖², (n,).
+    """
+
+    def __init__(self, about: Tensor, squares: Tensor) -> None:
+        self.about, self.squares, self.apart = about, squares, about.square().sum(dim=1)
+
+
+def _top_share(rows: _Rows, inside: Tensor, n: int, near: Tensor | None) -> tuple[float | None, Tensor | None]:
     """Return λ1/Σλ of some states about their mean, None where they do not vary; and their first axis.
 
     Args:
-        x: all states, (n, d).
+        rows: all states.
         inside: 1 for those that count, else 0.
         n: how many count.
         near: a vector that may be near the axis.
     """
     if n < 2:
         return None, near
-    centred = x - inside @ x / n
-    trace, squares = inside @ centred.square().sum(dim=1), inside @ x.square().sum(dim=1)
-    if bool(trace <= EQUAL * squares):
+    centre = inside @ rows.about / n
+    trace = inside @ rows.apart - n * (centre @ centre)
+    if bool(trace <= EQUAL * (inside @ rows.squares)):
         return None, near
-    largest, axis = first_axis(centred, inside, near)
+    largest, axis = first_axis(rows.about, inside, near, centre)
     return float(largest / trace), axis
 
 

@@ -12,7 +12,6 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
 from reporter.metrics._intervals import sampled, texts_of
-from reporter.threads import spread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,11 +28,13 @@ class Spectrum:
         values: its eigenvalues that are not zero, largest first.
         reason: why there are none; empty where there are.
         errors: of numbers of them, by the names that ``gradients`` gives them.
+        axis: the eigenvector of the largest, (d,).
     """
 
     values: Floats
     reason: str
     errors: Mapping[str, Error | None]
+    axis: Floats | None = None
 
 
 def spectrum_of(seen: Observed, place: Place) -> Spectrum:
@@ -41,20 +42,13 @@ def spectrum_of(seen: Observed, place: Place) -> Spectrum:
 
     n tokens span n − 1 directions about their mean: what lies beyond is rounding and left out.
     """
-
-    def compute() -> dict[Place, Spectrum]:
-        sample = sampled(seen) if seen.tokens >= 2 else None
-        texts = np.zeros(0, dtype=np.int64) if sample is None else texts_of(sample)
-
-        def at(place: Place) -> Spectrum:
-
-            if sample is None:
-                return Spectrum(np.zeros(0), "fewer than two tokens", {})
-            return _decomposed(seen, place, sample.states(place), texts)
-
-        return dict(zip(seen.places, spread(at, seen.places), strict=True))
-
-    return seen.once(("spectra", seen.held), compute)[place]
+    if seen.tokens < 2:
+        return Spectrum(np.zeros(0), "fewer than two tokens", {})
+    sample = sampled(seen)
+    texts = texts_of(sample)
+    return seen.everywhere(("spectra", seen.held), lambda place: _decomposed(seen, place, sample.states(place), texts))[
+        place
+    ]
 
 
 def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Spectrum:
@@ -71,9 +65,9 @@ def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Sp
     numbers = gradients(spectrum, min(seen.width(place), n - 1))
     by = torch.from_numpy(np.stack(list(numbers.values()), axis=1)).to(vectors.device)
     # Products in float32 move an influence, and so an interval, by some 1e-6 of itself.
-    x = (wide(sample) - torch.from_numpy(moments.mean).to(vectors.device)).float()
+    x = wide(sample).sub_(torch.from_numpy(moments.mean).to(vectors.device)).float()
     along = x @ vectors.flip(1)[:, : len(spectrum)].float()
-    influences = along.double().square_() @ by - torch.from_numpy(spectrum).to(by.device) @ by
+    influences = (along.square_() @ by.float()).double() - torch.from_numpy(spectrum).to(by.device) @ by
     return Spectrum(
         spectrum,
         "",
@@ -81,6 +75,7 @@ def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Sp
             name: error_over_texts(influence, texts, n, seen.texts)
             for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
         },
+        vectors[:, -1].cpu().numpy(),
     )
 
 
@@ -101,4 +96,4 @@ def uncentred_eigenvalues(seen: Observed) -> Mapping[Place, Floats]:
         found: Floats = torch.linalg.eigvalsh(moment + mean.outer(mean)).flip(0)[: seen.tokens].numpy()
         return found
 
-    return seen.once(("uncentred", seen.held), lambda: dict(zip(seen.places, spread(at, seen.places), strict=True)))
+    return seen.everywhere(("uncentred", seen.held), at)

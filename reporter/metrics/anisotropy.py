@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,6 @@ from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIM
 from reporter.metrics._spectra import spectrum_of
 from reporter.metrics.base import SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.threads import spread
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -151,7 +150,12 @@ def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
         seen: observables of one checkpoint on one corpus under one view.
         options: sample and batches.
     """
-    sampled_at = seen.once(("anisotropy", seen.held, options), lambda: _sampled_everywhere(seen, options))
+    sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
+    axes = {place: spectrum_of(seen, place).axis for place in seen.places}
+    sampled_at = seen.everywhere(
+        ("anisotropy", seen.held, options),
+        lambda place: _sampled(seen, place, sample, influencing, axes[place], options),
+    )
     for place in seen.places:
         of_sample, moments = sampled_at[place], seen.moments(place)
         yield from _of_spectrum(seen, place)
@@ -230,14 +234,13 @@ class _Sampled:
     of_all: Error | None
 
 
-def _sampled_everywhere(seen: Observed, options: AnisotropyOptions) -> Mapping[Place, _Sampled]:
-    sample, influencing = seen.token_sample(options.sample_size()), sampled(seen)
-    found = spread(lambda place: _sampled(seen, place, sample, influencing, options), seen.places)
-    return dict(zip(seen.places, found, strict=True))
-
-
 def _sampled(
-    seen: Observed, place: Place, sample: Selection, influencing: Selection, options: AnisotropyOptions
+    seen: Observed,
+    place: Place,
+    sample: Selection,
+    influencing: Selection,
+    axis: Floats | None,
+    options: AnisotropyOptions,
 ) -> _Sampled:
     import torch
 
@@ -249,21 +252,24 @@ def _sampled(
         others = wide(influencing.states(place))
         of_all = _error_of_all(others, texts_of(influencing), moments, seen.texts)
     batches = options.split(len(sample))
-    found = [_first_share(states[batch]) for batch in batches] if len(sample) else []
+    mean = torch.from_numpy(moments.mean).to(states.device)
+    whole = states.square().sum(dim=1)
+    states -= mean
+    squares = states.square()
+    lengths = squares.sum(dim=1)
+    near = None if axis is None else torch.from_numpy(axis).to(states.device)
+    found = [_first_share(states[one], lengths[one], whole[one], near) for one in batches] if len(sample) else []
     shares, error = [share for share, _ in found], None
     if found:
         influence = np.concatenate([of_batch.cpu().numpy() * len(of_batch) for _, of_batch in found])
         error = error_over_texts(influence, texts[: len(influence)], len(influence), seen.texts)
-    mean = torch.from_numpy(moments.mean).to(states.device)
     deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
     scale = float((mean.square() + deviation.square()).sum().sqrt())
     inverse = _reciprocal(deviation, deviation > 1e-6 * mean.abs())
-    states = states - mean
-    squares = states.square()
-    centred = _cosines(states, squares.sum(dim=1).sqrt_(), 1e-6 * scale, texts, seen.texts)
-    states *= inverse
-    standardised = _cosines(states, (squares @ inverse.square()).sqrt_(), 0.0, texts, seen.texts, standardised=True)
+    centred = _cosines(states, squares, lengths.sqrt(), 1e-6 * scale, texts, seen.texts)
+    norms = (squares @ inverse.square()).sqrt_()
+    standardised = _cosines(states, squares, norms, 0.0, texts, seen.texts, inverse)
     return _Sampled(batches[-1].stop, shares, error, batches[0].stop, centred, standardised, of_all)
 
 
@@ -281,7 +287,13 @@ def _error_of_all(x: Tensor, texts: NDArray[np.int64], moments: LayerMoments, di
 
 
 def _cosines(
-    x: Tensor, norms: Tensor, zero: float, texts: NDArray[np.int64], distinct: int, standardised: bool = False
+    states: Tensor,
+    squares: Tensor,
+    norms: Tensor,
+    zero: float,
+    texts: NDArray[np.int64],
+    distinct: int,
+    each: Tensor | None = None,
 ) -> _Cosines:
     """Return the unit vectors' sum and the error of their mean cosine; norms up to ``zero`` count as zero.
 
@@ -289,30 +301,36 @@ def _cosines(
     u = x/‖x‖ and m = E u, a shift −δ of the states moves m by −E[(δ − u(u·δ))/‖x‖], and a dimension's log deviation ε_j
     moves ‖m‖² by −2 ε_j (m_j² − E[(m·u)u_j²]).
 
+    Every step is a product of all states and one vector: x itself, divided by the deviations, is never written down.
+
     Args:
-        x: states about the mean, divided by the deviations where ``standardised``, shape (n, d).
+        states: about the mean, shape (n, d).
+        squares: of each number of them, shape (n, d).
         norms: ‖x‖, shape (n,).
         zero: up to which norms count as zero.
         texts: which text each belongs to, shape (n,).
         distinct: texts of the corpus.
-        standardised: whether the deviations are estimates, too.
+        each: what each dimension is multiplied by, one over its deviation, which is an estimate as well, shape (d,);
+            None where x is about the mean and no more.
     """
-    if not len(x):
-        return _Cosines(np.zeros(x.shape[1]), 0, None)
+    if not len(states):
+        return _Cosines(np.zeros(states.shape[1]), 0, None)
     inverse = _reciprocal(norms, norms > (1e-6 * norms.max()).clamp(min=zero))
-    total, count = inverse @ x, int((inverse > 0).sum())
+    one = states.new_ones(states.shape[1]) if each is None else each
+    total, count = (inverse @ states) * one, int((inverse > 0).sum())
     if count < 2:
         return _Cosines(total.cpu().numpy(), count, None)
     mean = total / count
-    along = (x @ mean) * inverse  # m·u
-    shift = (mean * inverse.sum() - (along * inverse.square()) @ x) / count
-    influence = 2 * (along - mean @ mean) - 2 * (x @ shift)
-    if standardised:
-        squares = x.square()
-        weights = mean.square() - (along * inverse.square()) @ squares / count
-        influence -= squares @ weights - (squares.mean(dim=0) > 0).double() @ weights
+    along = (states @ (mean * one)) * inverse  # m·u
+    weights = along * inverse.square()
+    shift = (mean * inverse.sum() - (weights @ states) * one) / count
+    influence = 2 * (along - mean @ mean) - 2 * (states @ (shift * one))
+    if each is not None:
+        varies = (squares.sum(dim=0) > 0) & (each > 0)
+        of_each = mean.square() - (weights @ squares) * one.square() / count
+        influence -= squares @ (of_each * one.square()) - varies.double() @ of_each
     influence -= influence.mean()
-    return _Cosines(total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(x), distinct))
+    return _Cosines(total.cpu().numpy(), count, error_over_texts(influence.cpu().numpy(), texts, len(states), distinct))
 
 
 def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> Iterator[Value]:
@@ -329,16 +347,23 @@ def _top_share_of_batches(sampled: _Sampled, seen: Observed, place: Place) -> It
     yield Value("top_variance_share_batch_floor", place, floor, sampled.size)
 
 
-def _first_share(x: Tensor) -> tuple[float, Tensor]:
-    """Return λ1/Σλ of the covariance of x, shape (n, d), and what each row adds to it; NaN if all rows are equal."""
-    centred = x - x.mean(dim=0)
-    squares = centred.square().sum(dim=1)
+def _first_share(x: Tensor, lengths: Tensor, whole: Tensor, near: Tensor | None) -> tuple[float, Tensor]:
+    """Return λ1/Σλ of the covariance of some states and what each of them adds to it, (n,); NaN if all are equal.
+
+    Args:
+        x: states about any vector, (n, d).
+        lengths: ‖x‖² of each, (n,).
+        whole: the same of the states as they are, (n,).
+        near: a vector that may be near the first axis, (d,).
+    """
+    centre = x.mean(dim=0)
+    squares = lengths - 2 * (x @ centre) + centre @ centre
     total = squares.sum()
-    if bool(total <= EQUAL * x.square().sum()):
+    if bool(total <= EQUAL * whole.sum()):
         return float("nan"), x.new_zeros(len(x))
-    largest, axis = first_axis(centred)
+    largest, axis = first_axis(x, near=near, centre=centre)
     share = largest / total
-    return float(share), ((centred @ axis).square_() - share * squares) / total
+    return float(share), ((x @ axis - centre @ axis).square_() - share * squares) / total
 
 
 def _reciprocal(x: Tensor, where: Tensor) -> Tensor:

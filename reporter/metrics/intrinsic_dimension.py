@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -239,7 +239,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     statistics=STATISTICS,
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=5,
+    version=6,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
     effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
     charts=(BY_SCALE,),
@@ -252,9 +252,10 @@ def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[V
         options: sample and batches.
     """
     alongside = seen.alongside
-    key = ("dimension", tuple(one.held for one in alongside), options)
-    measured = seen.once(key, lambda: _measured(alongside, options))[seen.held]
-    _draw_floors(seen, measured)
+    held = [one.held for one in alongside]
+    of_views = seen.everywhere(("dimension", tuple(held), options), _measuring(alongside, options))
+    measured = {place: found[held.index(seen.held)] for place, found in of_views.items()}
+    _draw_floors(seen, of_views)
     for place in seen.places:
         at = measured[place]
         if at.reason:
@@ -284,8 +285,8 @@ class _At:
     batches: tuple[Batch, ...] = ()
 
 
-def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[tuple[int, ...], Mapping[Place, _At]]:
-    """Return what is measured under each view, by the strata that it holds; all of them share their searches."""
+def _measuring(views: Sequence[Observed], options: DimensionOptions) -> Callable[[Place], list[_At]]:
+    """Return what measures each view at a place; all of them share their searches."""
     samples = [seen.context_sample(options.sample_size()) for seen in views]
     keys, which = np.unique(np.concatenate([sample.keys for sample in samples]), return_inverse=True)
     rows = np.split(which, np.cumsum([len(sample) for sample in samples])[:-1])
@@ -315,12 +316,7 @@ def _measured(views: Sequence[Observed], options: DimensionOptions) -> Mapping[t
             for (distinct, tokens, reason), of in zip(kept, found, strict=True)
         ]
 
-    places = views[0].places
-    found = spread(measure, places)
-    return {
-        seen.held: {place: at[number] for place, at in zip(places, found, strict=True)}
-        for number, seen in enumerate(views)
-    }
+    return measure
 
 
 def _search(
@@ -400,24 +396,44 @@ def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions)
             yield Value(f"{name}_floor", place, floors[name], size)
 
 
-def _draw_floors(seen: Observed, measured: Mapping[Place, _At]) -> None:
-    """Draw what the floors are read from, all at once."""
-    sizes = {(len(at.batches[0].logs), seen.width(place), seen.seed) for place, at in measured.items() if at.batches}
-    spread(lambda size: _log_ratios_of_noise(*size), sorted(sizes))
+def _draw_floors(seen: Observed, of_views: Mapping[Place, Sequence[_At]]) -> None:
+    """Draw what the floors of all views are read from: views of about as many states share a search here, too."""
+    sizes = {
+        (seen.width(place), len(at.batches[0].logs)) for place, found in of_views.items() for at in found if at.batches
+    }
+    searches: list[tuple[int, list[int]]] = []
+    for d, n in sorted(sizes, reverse=True):
+        if searches and searches[-1][0] == d and n >= _ALIKE * searches[-1][1][0]:
+            searches[-1][1].append(n)
+        else:
+            searches.append((d, [n]))
+    spread(lambda search: _of_noise(search[1], search[0], seen.seed), searches)
 
 
-@lru_cache(maxsize=64)
-def _log_ratios_of_noise(n: int, d: int, seed: int) -> Floats:
+_ALIKE = 0.9  # of as many states: with fewer, candidates of the larger group are mostly no neighbours of the smaller
+_MOST = 64  # draws whose ratios are kept
+_NOISE: dict[tuple[int, int, int], Floats] = {}
+
+
+def _of_noise(sizes: Sequence[int], d: int, seed: int) -> list[Floats]:
+    """Return the log ratios of the first n of a row of Gaussian vectors, for each n; one search finds all of them."""
     import torch
 
-    from reporter.geometry.ratios import log_ratios
+    from reporter.geometry.ratios import log_ratios_within
 
-    return log_ratios(torch.from_numpy(noise.gaussian(n, d, seed)))
+    known = {n: _NOISE[n, d, seed] for n in sizes if (n, d, seed) in _NOISE}
+    if new := sorted(set(sizes) - set(known)):
+        x = torch.from_numpy(noise.first_gaussian(new[-1], d, seed))
+        known |= zip(new, log_ratios_within(x, [torch.arange(n) for n in new]), strict=True)
+        if len(_NOISE) > _MOST:
+            _NOISE.clear()
+        _NOISE.update({(n, d, seed): known[n] for n in new})
+    return [known[n] for n in sizes]
 
 
 @lru_cache(maxsize=256)
 def _floors_at(n: int, d: int, seed: int, discard: float) -> Mapping[str, float]:
-    logs = _log_ratios_of_noise(n, d, seed)
+    (logs,) = _of_noise([n], d, seed)
     first = logs[:, 0]
     found = {
         "twonn": twonn_of(first, discard),

@@ -20,7 +20,6 @@ from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import TOKEN, TOKEN_ID, UnderView, at_place, column
-from reporter.threads import spread
 
 if TYPE_CHECKING:
     import torch
@@ -279,8 +278,8 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
         found = type_view(seen, place, options.memory)
         return found, _errors(found, seen, place, kept)
 
-    of_places = seen.once(("variance", strata, options.memory), lambda: spread(at, seen.places))
-    for place, (found, errors) in zip(seen.places, of_places, strict=True):
+    of_places = seen.everywhere(("variance", strata, options.memory), at)
+    for place, (found, errors) in of_places.items():
         yield from _of_place(found, place, tokens, seen, errors)
         yield from _types(found, place, kept, options.scatter)
     if found is None or tokens == 0:

@@ -16,6 +16,7 @@ from reporter.observables.gram import Gram
 from reporter.observables.moments import LayerMoments, Moments
 from reporter.observables.observable import Observable
 from reporter.observables.token_sample import Selection, Tokens
+from reporter.threads import spread
 
 __all__ = ["Observed", "Place"]
 
@@ -85,6 +86,10 @@ class Observed:
             self.memo[key] = compute()
         found: T = self.memo[key]
         return found
+
+    def everywhere(self, key: Any, at: Callable[[Place], T]) -> Mapping[Place, T]:
+        """Return what a function finds at each place, at most once, as ``once`` does; places share the cores."""
+        return self.once(key, lambda: dict(zip(self.places, spread(at, self.places), strict=True)))
 
     @cached_property
     def tokens(self) -> int:

@@ -68,6 +68,18 @@ def test_weights_and_a_vector_that_is_near_no_more():
     assert float(axis[20].abs()) == pytest.approx(1) and float(value) == pytest.approx(1e6)
 
 
+@pytest.mark.parametrize("make", MADE)
+def test_about_a_centre_without_a_copy(make):
+    x = torch.from_numpy(make(RNG(0)))
+    weights = torch.from_numpy(RNG(1).integers(0, 2, len(x)).astype(np.float64))
+    centre = weights @ x / weights.sum()
+    rows = (x - centre) * weights[:, None]
+    value, axis = first_axis(x, weights, scattered(x.shape[1]), centre)
+    size = float((weights[:, None] * x.square()).sum())
+    assert float(value) == pytest.approx(float(torch.linalg.eigvalsh(rows.T @ rows)[-1]), rel=1e-12, abs=1e-14 * size)
+    assert float((rows @ axis).square().sum()) == pytest.approx(float(value), rel=1e-9, abs=1e-14 * size)
+
+
 def test_products_suffice_where_an_axis_stands_out_and_do_not_where_none_does():
     asked = []
 

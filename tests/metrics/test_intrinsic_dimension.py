@@ -3,14 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from oracles.twonn import scikit_dimension
+from oracles.twonn import neighbour_distances, scikit_dimension
 from oracles.twonn import twonn as reference
 from scipy.spatial.distance import cdist
 
 from reporter.forward.halves import FEW_HALVES, groups_of
+from reporter.geometry import noise
 from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.geometry.intervals import half_sample_interval
 from reporter.geometry.ratios import batch_of, log_ratios, scales_read
+from reporter.metrics.intrinsic_dimension import _of_noise
 
 
 def log_ratios_at_all_scales(x):
@@ -95,6 +97,18 @@ def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
 def test_fifty_dimensions_read_about_33_at_4096():
     x = np.random.default_rng(0).standard_normal((4096, 50))
     assert twonn_of(first_ratios(x)) == pytest.approx(33, abs=1.5)
+
+
+def test_noise_of_several_sizes_reads_what_each_reads_alone():
+    """The states of a floor are the first of one row, whatever the other sizes that share its search."""
+    sizes = [300, 320, 10]
+    for n, found in zip(sizes, _of_noise(sizes, 12, 5), strict=True):
+        x = noise.first_gaussian(320, 12, 5)[:n]
+        alone = log_ratios_at_all_scales(x)
+        distances = neighbour_distances(x, 2)
+        assert found.shape == alone.shape
+        np.testing.assert_allclose(found[:, 0], np.sort(np.log(distances[:, 1] / distances[:, 0])), rtol=1e-9)
+        np.testing.assert_allclose(np.sort(found, axis=0), np.sort(alone, axis=0), rtol=1e-4, atol=1e-6)
 
 
 def test_scale_offset_and_order_do_not_matter():
