@@ -33,7 +33,7 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     "albert/albert-base-v2": ("albert", _BERT | {"num_hidden_layers": 12}),
     "answerdotai/ModernBERT-base": ("modernbert", _BERT | {"num_hidden_layers": 8}),
     "sentence-transformers/all-MiniLM-L6-v2": ("bert", _BERT | {"num_hidden_layers": 6}),
-    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 8}),
+    "openai-community/gpt2": ("gpt2", _GPT2 | {"n_layer": 12}),
     "openai-community/gpt2-medium": ("gpt2", _GPT2 | {"n_layer": 8}),
     "distilbert/distilgpt2": ("gpt2", _GPT2 | {"n_layer": 6}),
     "EleutherAI/gpt-neo-125m": (
@@ -41,12 +41,14 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
         {"hidden_size": 16, "num_layers": 12, "attention_types": [[["global", "local"], 6]]}
         | {"max_position_embeddings": 200},
     ),
+    "EleutherAI/pythia-14m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
     "EleutherAI/pythia-70m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
     "EleutherAI/pythia-160m": ("neox, parallel", _NEOX | {"num_hidden_layers": 12}),
-    "EleutherAI/pythia-410m": ("neox, parallel", _NEOX | {"num_hidden_layers": 8}),
+    "EleutherAI/pythia-410m": ("neox, parallel", _NEOX | {"num_hidden_layers": 24}),
     "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 8}),
+    "allenai/OLMo-2-0425-1B": ("olmo2", _NEOX | {"num_hidden_layers": 4}),
     "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 8}),
 }
 PICKLED = ("bigscience/bloom-560m-intermediate",)

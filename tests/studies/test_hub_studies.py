@@ -15,6 +15,8 @@ from reporter.runs.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.spec import StudyFile
 from reporter.store import Store
+from reporter.texts.grammar import grammar_texts
+from reporter.texts.sources import dataset
 
 STUDIES = Path(__file__).parents[2] / "studies"
 WORKS = [
@@ -26,6 +28,29 @@ WORKS = [
     "token-journeys",
     "yamagiwa-2024",
 ]
+
+
+NOTHING_TO_READ = {"gpt2-dimension", "gpt2-position", "gpt2-not-first"}
+"""Claims about massive activations one by one, of which random weights have none."""
+
+
+class Paragraphs:
+    """A dataset of one column, as far as a corpus reads it."""
+
+    def __init__(self, column: str, texts: list[str]) -> None:
+        self.column_names = [column]
+        self.features: dict[str, object] = {column: None}
+        self._texts = texts
+
+    def select_columns(self, columns: list[str]) -> Paragraphs:
+        assert columns == self.column_names
+        return self
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, rows: slice) -> dict[str, list[str]]:
+        return {self.column_names[0]: self._texts[rows]}
 
 
 @pytest.fixture
@@ -73,9 +98,26 @@ def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
     models = store.frame("SELECT model, role, layers, location FROM models ORDER BY model")
     verdicts = store.frame("SELECT claim, verdict FROM claims")
     assert [tuple(row) for row in models.to_numpy()] == [
-        ("gpt2", "decoder", 8, "openai-community/gpt2"),
+        ("gpt2", "decoder", 12, "openai-community/gpt2"),
         ("roberta", "encoder", 12, "FacebookAI/roberta-base"),
         ("roberta-large", "encoder", 8, "FacebookAI/roberta-large"),
     ]
     assert set(verdicts["claim"]) == set(file.study.claims)
     assert "failed" not in set(verdicts["verdict"])  # a verdict about random weights says nothing, but there is one
+
+
+@pytest.mark.parametrize("name", ["sinks-and-valleys", "known/massive-activations", "known/effective-rank"])
+def test_a_study_of_published_numbers_runs_unchanged_on_tiny_models_and_made_up_paragraphs(
+    name: str, hub: Path, read: Callable[[str], StudyFile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each claim is tested, so that the numbers that it names exist; its verdict is about random weights."""
+    paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(24)]
+    monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec.column, paragraphs))
+    file = read(name)
+    fill(hub, file.study.models.values(), tmp_path / "built", words_of(paragraphs))
+    outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))
+    assert outcome.failed == 0
+    verdicts = Store(tmp_path / "results" / "results.duckdb").frame("SELECT claim, verdict, detail FROM claims")
+    assert set(verdicts["claim"]) == set(file.study.claims)
+    failed = verdicts[verdicts["verdict"] == "failed"]
+    assert set(failed["claim"]) <= NOTHING_TO_READ, failed["detail"].tolist()
