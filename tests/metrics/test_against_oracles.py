@@ -14,7 +14,7 @@ from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.journey import journey
 from oracles.linearity import linearity
-from oracles.motion import motion
+from oracles.motion import growth, motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
 from oracles.spectrum import spectrum
@@ -95,6 +95,7 @@ def test_every_statistic(everything, values, view):
     check("loss.lm", None, expected, n=predicted)
     for (statistic, layer), expected in motion(tokens.states).items():
         check(f"motion.{statistic}", layer, expected.mean())
+    check("motion.growth", None, growth(tokens.states))
     half = half_of(np.asarray(originals(made_up_texts(TEXTS)))[np.asarray(tokens.texts)], 0)
     for (statistic, layer), expected in linearity(tokens.states, half).items():
         check(f"linearity.{statistic}", layer, expected, within=1e-3)
