@@ -46,8 +46,8 @@ STATISTICS = (
     Statistic(
         "block_influence",
         "block influence (BI)",
-        "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block that "
-        "turns h_l into h_{l+1}, so the block l + 1 counted from 1, and layer l in code that counts from 0",
+        "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block "
+        "that turns h_l into h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0",
         (MEN,),
         per="step",
         interval=BOOTSTRAP,
@@ -72,8 +72,8 @@ STATISTICS = (
     Statistic(
         "growth",
         "growth factor of the residual stream",
-        "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by what "
-        "a block multiplies the norm if all multiply it alike; the embedding is left out",
+        "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by "
+        "what a block multiplies the norm if all multiply it alike; the embedding is left out",
         (HEIMERSHEIM,),
         per="model",
         interval=BOOTSTRAP,

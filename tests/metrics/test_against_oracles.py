@@ -18,6 +18,7 @@ from oracles.motion import growth, motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
 from oracles.spectrum import spectrum
+from oracles.subspaces import subspaces
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
 from oracles.variance import variance
@@ -99,6 +100,8 @@ def test_every_statistic(everything, values, view):
     half = half_of(np.asarray(originals(made_up_texts(TEXTS)))[np.asarray(tokens.texts)], 0)
     for (statistic, layer), expected in linearity(tokens.states, half).items():
         check(f"linearity.{statistic}", layer, expected, within=1e-3)
+    for (statistic, layer), expected in subspaces(tokens.states, 8).items():  # half the width
+        check(f"subspaces.{statistic}", layer, expected, within=1e-3, atol=1e-6)
     for layer, x in enumerate(tokens.states):
         for statistic, expected in anisotropy(x).items():
             check(f"anisotropy.{statistic}", layer, expected)

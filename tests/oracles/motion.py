@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -24,10 +26,12 @@ def motion(states):
         if layer < last - 1:
             after = states[layer + 2] - states[layer + 1]
             found["curvature", layer] = np.arccos(np.clip(cosine(step, after), -1, 1))
-    steps = [after - before for before, after in zip(states, states[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(states)]
     lengths = [np.linalg.norm(step, axis=1) for step in steps]
     # The published form goes on from h_0 by unit steps and looks how far it comes.
-    walked = states[0] + sum(step / np.maximum(length, 1e-8)[:, None] for step, length in zip(steps, lengths))
+    walked = states[0] + sum(
+        step / np.maximum(length, 1e-8)[:, None] for step, length in zip(steps, lengths, strict=True)
+    )
     found["line_shape", None] = last / np.linalg.norm(walked - states[0], axis=1)
     found["straightness", None] = np.linalg.norm(states[-1] - states[0], axis=1) / sum(lengths)
     return found
