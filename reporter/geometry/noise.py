@@ -100,7 +100,7 @@ def path_shape(layers: int, d: int, seed: int) -> tuple[float, float]:
     lengths = np.linalg.norm(steps, axis=2)
     turned = np.linalg.norm((steps / lengths[:, :, None]).sum(axis=1), axis=1)
     return (
-        float(np.maximum(layers / turned, 1.0).mean()),
+        float(np.maximum(layers / turned[turned > 0], 1.0).mean()),  # 0 happens in one dimension
         float(np.minimum(np.linalg.norm(h[:, -1] - h[:, 0], axis=1) / lengths.sum(axis=1), 1.0).mean()),
     )
 

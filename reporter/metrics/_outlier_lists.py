@@ -71,8 +71,10 @@ MASSIVE = Chart(
     Query(
         "massive_activations",
         """
-SELECT model, checkpoint, step, corpus, dimension, token, own, position_first, position_last, texts, "count",
-  layer_first, layer_last, value, layer, median, ratio
+SELECT model, checkpoint, step, corpus, dimension, token, own, texts, "count", value, layer, ratio,
+  if(position_first = position_last, position_first::VARCHAR, concat(position_first, ' to ', position_last))
+    AS positions,
+  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, ' to ', layer_last)) AS layers
 FROM massive_activations
 WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus ORDER BY abs(value) DESC, dimension, token_id) <= 24
@@ -88,22 +90,20 @@ ORDER BY corpus, model, step, checkpoint, abs(value) DESC
     statistics=("massive",),
     table="massive_activations",
     columns=("dimension", "token", "texts", "value", "ratio"),
-    mind="At most 24 for a model and corpus, the largest; the table massive_activations has them all. Known: GPT-2 "
+    mind="Layer 0 is the embedding. The rule asks for 1000 medians of the text; 'over median' is over that of sampled "
+    "tokens at the layer. At most 24 for a model and corpus; the table massive_activations has them all. Known: GPT-2 "
     "without a BOS has them in dimension 447 at position 0, 2480 to 3024 over the blocks 2 to 9 counted from 0; "
     "OLMo-2-7B has none.",
     options={
         "columns": [
             ["token", "token", "token"],
             ["dimension", "dimension", "whole"],
-            ["position_first", "first position", "whole"],
-            ["position_last", "last position", "whole"],
-            ["texts", "texts", "whole"],
-            ["count", "tokens", "whole"],
-            ["layer_first", "from layer", "whole"],
-            ["layer_last", "to layer", "whole"],
             ["value", "largest", "number"],
-            ["layer", "at layer", "whole"],
-            ["ratio", "over the median", "number"],
+            ["ratio", "over median", "number"],
+            ["layers", "layers", "whole"],
+            ["positions", "position", "whole"],
+            ["texts", "texts", "whole"],
+            ["layer", "largest at", "whole"],
         ]
     },
 )
@@ -114,8 +114,8 @@ DIMENSIONS = Chart(
     Query(
         "outlier_dimensions",
         """
-SELECT model, checkpoint, step, corpus, view, dimension, layers, layer_first, layer_last, deviations, layer, mean,
-  variance_share, cosine_share
+SELECT model, checkpoint, step, corpus, view, dimension, deviations, layer, mean, variance_share, cosine_share, layers,
+  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, ' to ', layer_last)) AS range
 FROM outlier_dimensions
 WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus, view ORDER BY deviations DESC, dimension) <= 24
@@ -131,20 +131,20 @@ ORDER BY corpus, view, model, step, checkpoint, deviations DESC
     statistics=("dimensions",),
     table="outlier_dimensions",
     columns=("dimension", "layers", "deviations", "variance_share", "cosine_share"),
-    mind="At most 24 for a model, corpus and view; the table outlier_dimensions has them all. Of each layer 0.27 % of "
+    mind="Deviations, mean and shares are those of the layer where it stands out most; layer 0 is the embedding. At "
+    "most 24 for a model, corpus and view; the table outlier_dimensions has them all. Of each layer 0.27 % of "
     "the dimensions exceed three deviations by chance: what stands out at one layer alone may be nothing. Known: GPT-2 "
     "138, 378 and 447, BERT 308 and 381, by rules of their own.",
     options={
         "columns": [
             ["dimension", "dimension", "whole"],
             ["deviations", "deviations", "number"],
-            ["layer", "at layer", "whole"],
-            ["mean", "mean there", "number"],
-            ["variance_share", "share of variance", "number"],
-            ["cosine_share", "share of mean cosine", "number"],
-            ["layers", "layers", "whole"],
-            ["layer_first", "from layer", "whole"],
-            ["layer_last", "to layer", "whole"],
+            ["range", "layers", "whole"],
+            ["mean", "mean", "number"],
+            ["cosine_share", "of mean cosine", "number"],
+            ["variance_share", "of variance", "number"],
+            ["layer", "most at", "whole"],
+            ["layers", "in all", "whole"],
         ]
     },
 )

@@ -31,8 +31,8 @@ _PUBLISHED = (
     "last layer (`explained: 0.95` here), which differs from model to model."
 )
 _SWINGS = (
-    "Where λ_k and λ_{k+1} are close the k-th axis is anyone's, and the distance large for nothing: see spectrum. No "
-    "interval: an error of an axis does not follow from the influence of a token where eigenvalues nearly meet."
+    "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing. No interval: "
+    "where eigenvalues nearly meet the error of an axis does not follow from the influences of tokens."
 )
 
 STATISTICS = (
@@ -47,7 +47,8 @@ STATISTICS = (
         bounds=(0, None),
         smallest=0.01,
         headline=True,
-        trap=f"Sinks own the first axis in the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
+        trap="The floor, random subspaces, is the upper end: what lies far below is near. Sinks own the first axis in "
+        f"the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
         published=_PUBLISHED,
     ),
     Statistic(
