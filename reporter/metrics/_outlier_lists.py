@@ -72,9 +72,9 @@ MASSIVE = Chart(
         "massive_activations",
         """
 SELECT model, checkpoint, step, corpus, dimension, token, own, texts, "count", value, layer, ratio,
-  if(position_first = position_last, position_first::VARCHAR, concat(position_first, ' to ', position_last))
+  if(position_first = position_last, position_first::VARCHAR, concat(position_first, '–', position_last))
     AS positions,
-  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, ' to ', layer_last)) AS layers
+  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, '–', layer_last)) AS layers
 FROM massive_activations
 WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus ORDER BY abs(value) DESC, dimension, token_id) <= 24
@@ -115,7 +115,7 @@ DIMENSIONS = Chart(
         "outlier_dimensions",
         """
 SELECT model, checkpoint, step, corpus, view, dimension, deviations, layer, mean, variance_share, cosine_share, layers,
-  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, ' to ', layer_last)) AS range
+  if(layer_first = layer_last, layer_first::VARCHAR, concat(layer_first, '–', layer_last)) AS range
 FROM outlier_dimensions
 WHERE study = $study AND metric = $metric
 QUALIFY row_number() OVER (PARTITION BY model, checkpoint, corpus, view ORDER BY deviations DESC, dimension) <= 24

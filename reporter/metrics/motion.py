@@ -55,7 +55,7 @@ STATISTICS = (
         bounds=(0, 2),
         smallest=0.01,
         trap="Low does not yet mean that the block can go: it says how far a block turns the states, not what that "
-        "does to the output. Sinks hardly turn in the middle of a decoder and pull it down: compare 'no-sinks'.",
+        "does to the output. Where a common mean is long it is near 0 whatever the block does, as step_cosine near 1.",
         published="The paper's code takes every token that the tokenizer returns (the view 'all') and the library's "
         "hidden_states, the last of which is after the closing norm: its last number is not of the block alone. "
         "Known: of Llama-2-7B the nine lowest are layers 27 26 25 28 24 29 23 21 22, counted from 0.",

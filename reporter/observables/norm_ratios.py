@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from reporter.effort import Effort, Scale
 from reporter.observables.per_token import PerToken
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ class NormRatios(PerToken):
 
     name = "norm_ratios"
     quantities = ("sink", "first")
-    _ratios: NDArray[np.float32]  # of the batch at hand, (places, tokens, 2)
+    _ratios: torch.Tensor  # of the batch at hand, (places, tokens, 2)
+
+    @classmethod
+    def effort(cls, scale: Scale, size: int) -> Effort:
+        """Return next to nothing: it reads norms, no states."""
+        return scale.reading(0.0)
 
     def start(self, batch: HiddenBatch) -> None:
         """Take the ratios, which follow from norms that are known on the host."""
@@ -35,11 +41,11 @@ class NormRatios(PerToken):
         apart = np.stack([batch.sinks.sink, batch.positions == 0], axis=1)
         others = np.flatnonzero(~apart.any(axis=1))
         ratios = norms / _medians(norms, batch.by_text[2], others)
-        self._ratios = np.where(apart, ratios[:, :, None], np.float32(np.nan))
+        self._ratios = torch.as_tensor(np.where(apart, ratios[:, :, None], np.float32(np.nan)), device=batch.device)
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return both ratios of every token, shape (tokens, 2)."""
-        return torch.as_tensor(self._ratios[layer.index], device=layer.states.device)
+        return self._ratios[layer.index]
 
 
 def _medians(norms: NDArray[np.float32], text: NDArray[np.int64], inside: NDArray[np.int64]) -> NDArray[np.float32]:
