@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,11 @@ from pydantic import Field
 
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
-from reporter.geometry.arrays import Floats
+from reporter.geometry.arrays import Floats, wide
+from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
-from reporter.geometry.subspaces import grassmann, leading_axes, menger
+from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
+from reporter.metrics._intervals import sampled, texts_of
 from reporter.metrics._sources import JIANG
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -101,7 +103,7 @@ class SubspaceOptions(Options):
     summary="How far the subspace in which most of the variance lies turns from layer to layer, and how far it gets "
     "from the embedding.",
     statistics=STATISTICS,
-    needs=("moments", "gram"),
+    needs=("moments", "gram", "tokens"),
     options=SubspaceOptions,
     cost="a few axes of one width × width matrix for each layer and view",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 0.1),
@@ -120,53 +122,74 @@ def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
             for place in path[: max(end, 0)]:
                 yield Value(statistic, place, None, n, reason=followed)
         return
-    k = followed.k
-    floor = noise.subspaces(seen.width(path[0]), k, seen.seed)
-    few = f"fewer than {k} axes have any variance at one of the layers"
     for layer, place in enumerate(path):
-        distances = {"displacement": followed.distance(0, layer)}
+        yield from followed.distance("displacement", place, 0, layer)
         if layer < seen.layers:
-            distances["speed"] = followed.distance(layer, layer + 1)
-        for statistic, distance in distances.items():
-            if distance is None:
-                yield Value(statistic, place, None, n, reason=few)
-                continue
-            yield Value(statistic, place, distance, n)
-            if statistic == "speed" or layer:
-                yield Value(f"{statistic}_floor", place, floor, n)
+            yield from followed.distance("speed", place, layer, layer + 1)
         if layer < seen.layers - 1:
-            yield followed.curvature(layer, place, n, few)
+            yield followed.curvature(place, layer)
 
 
 _STILL = 1e-4  # radians: below it a distance is what rounding leaves of none
+_Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class _Followed:
-    """The leading axes at each layer of the path, (d, k); None where fewer than k have any variance."""
+    """Distances of the leading subspaces of layers.
 
+    Args:
+        seen: what the metric sees.
+        k: axes of a subspace.
+        distances: of two layers, the nearer to the embedding first; those that have no subspace are left out.
+        influences: of sampled tokens on them, shape (m,) each.
+    """
+
+    seen: Observed
     k: int
-    axes: Sequence[Floats | None]
+    distances: Mapping[_Pair, float]
+    influences: Mapping[_Pair, Floats]
 
-    def distance(self, layer: int, other: int) -> float | None:
-        """Return the distance of two layers' subspaces; None where one of them has none."""
-        a, b = self.axes[layer], self.axes[other]
-        if a is None or b is None:
-            return None
-        return 0.0 if layer == other else grassmann(a, b)
+    @property
+    def few(self) -> str:
+        """Why there is no distance."""
+        return f"fewer than {self.k} axes have any variance at one of the layers"
 
-    def curvature(self, layer: int, place: Place, n: int, few: str) -> Value:
+    def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:
+        """Yield the distance of two layers, and that of random subspaces."""
+        n, pair = self.seen.tokens, (layer, other)
+        if layer == other:
+            yield Value(statistic, place, 0.0, n)
+            return
+        if pair not in self.distances:
+            yield Value(statistic, place, None, n, reason=self.few)
+            return
+        found, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
+        yield Value(statistic, place, found, n, *self._interval(found, self.influences[pair], most))
+        floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
+        yield Value(f"{statistic}_floor", place, floor, n)
+
+    def curvature(self, place: Place, layer: int) -> Value:
         """Return the curvature over a layer and the two that follow."""
-        first, second, both = (self.distance(layer + i, layer + j) for i, j in ((0, 1), (1, 2), (0, 2)))
-        if first is None or second is None or both is None:
-            return Value("curvature", place, None, n, reason=few)
-        if min(first, second, both) < _STILL:
+        n = self.seen.tokens
+        pairs = [(layer + i, layer + j) for i, j in ((0, 1), (1, 2), (0, 2))]
+        if any(pair not in self.distances for pair in pairs):
+            return Value("curvature", place, None, n, reason=self.few)
+        sides = [self.distances[pair] for pair in pairs]
+        if min(sides) < _STILL:
             return Value("curvature", place, None, n, reason="the subspace does not move")
-        return Value("curvature", place, menger(first, second, both), n)
+        influence = sum(by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
+        found = menger(*sides)
+        return Value("curvature", place, found, n, *self._interval(found, np.asarray(influence), np.inf))
+
+    def _interval(self, value: float, influence: Floats, most: float) -> Interval:
+        n, texts = self.seen.tokens, texts_of(sampled(self.seen))
+        error = error_over_texts(influence - influence.mean(), texts, n, self.seen.texts)
+        return interval(value, error, "log", (0.0, most))
 
 
 def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:
-    """Return the leading axes of every layer of the path, or why there are none."""
+    """Return how far apart the leading subspaces of the layers are, or why they are not known."""
     n, path = seen.tokens, seen.path
     width = seen.width(path[0])
     if n < 2:
@@ -179,11 +202,46 @@ def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:
         k = int(np.searchsorted(values, options.explained * values[-1])) + 1
     if n - 1 < k:
         return f"{n} tokens span fewer than {k} axes"
+    return seen.once(("subspaces", seen.held, k), lambda: _measured(seen, k))
 
-    def at(place: Place) -> Floats | None:
+
+def _measured(seen: Observed, k: int) -> _Followed:
+    path = seen.path
+    sample = sampled(seen)  # before threads ask for it, each for itself
+
+    def axes(place: Place) -> Leading | None:
         moments = seen.moments(place)
-        if moments.squares.sum() <= EQUAL * (n * moments.mean @ moments.mean + moments.squares.sum()):
+        if moments.squares.sum() <= EQUAL * (moments.n * moments.mean @ moments.mean + moments.squares.sum()):
             return None  # all states are equal
-        return leading_axes(seen.covariance(place), k)
+        return leading(seen.covariance(place), k)
 
-    return seen.once(("subspaces", seen.held, k), lambda: _Followed(k, spread(at, path)))
+    at = spread(axes, path)
+    following = [(layer, layer + step) for step in (1, 2) for layer in range(len(path) - step)]
+    found = {
+        (layer, other): apart(first, second)
+        for layer, other in sorted({*following, *((0, layer) for layer in range(1, len(path)))})
+        if (first := at[layer]) is not None and (second := at[other]) is not None
+    }
+
+    def influences(layer: int) -> dict[_Pair, Floats]:
+        """Return the influences of tokens by way of the axes of one layer."""
+        here = at[layer]
+        sides = {pair: one.first if pair[0] == layer else one.second for pair, one in found.items() if layer in pair}
+        if here is None or not sides:
+            return {}
+        import torch
+
+        states = sample.states(path[layer])
+        x = (wide(states) - torch.from_numpy(seen.moments(path[layer]).mean).to(states.device)).float()
+        both = torch.from_numpy(np.concatenate([here.axes, *sides.values()], axis=1)).float().to(x.device)
+        products = x @ both
+        along, *rest = (products[:, i * k : (i + 1) * k] for i in range(1 + len(sides)))
+        return {pair: (along * r).sum(dim=1).double().cpu().numpy() for pair, r in zip(sides, rest, strict=True)}
+
+    parts = spread(influences, range(len(path)))
+    return _Followed(
+        seen,
+        k,
+        {pair: one.distance for pair, one in found.items()},
+        {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in found},
+    )

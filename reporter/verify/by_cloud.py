@@ -87,6 +87,40 @@ def _effective_rank(values: Floats) -> float:
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
+def subspaces(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``subspaces`` measures, from the singular vectors of the states themselves."""
+    from scipy.linalg import subspace_angles
+
+    path = seen.path
+    k = min(options["axes"], seen.widths[path[0]] // 2)
+    for view, mask in seen.masks.items():
+        axes = []
+        for place in path:
+            x = seen.at(place)[mask]
+            x = x - x.mean(axis=0) if len(x) else x
+            values, vectors = np.linalg.eigh(x.T @ x)
+            known = 0 < k < len(x) and values[-k] > 1e-8 * values.sum()
+            axes.append(vectors[:, -k:] if known else None)
+
+        def distance(layer: int, other: int, axes: list[Floats | None] = axes) -> float:
+            a, b = axes[layer], axes[other]
+            if a is None or b is None:
+                return NONE
+            return float(np.linalg.norm(subspace_angles(a, b))) if layer != other else 0.0
+
+        for layer, place in enumerate(path):
+            yield Found("displacement", view, place, distance(0, layer))
+            if layer + 1 < len(path):
+                yield Found("speed", view, place, distance(layer, layer + 1))
+            if layer + 2 < len(path):
+                a, b, c = distance(layer, layer + 1), distance(layer + 1, layer + 2), distance(layer, layer + 2)
+                # By Heron's formula in Kahan's order, which keeps the digits of flat triangles.
+                z, y, x_ = sorted((a, b, c))
+                product = (x_ + (y + z)) * (z - (x_ - y)) * (z + (x_ - y)) * (x_ + (y - z))
+                if min(a, b, c) > 0:
+                    yield Found("curvature", view, place, float(np.sqrt(max(product, 0.0)) / (a * b * c)))
+
+
 def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``anisotropy`` measures; its samples are the tokens with the smallest hashes."""
     for place in seen.places:

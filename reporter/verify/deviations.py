@@ -35,6 +35,7 @@ LOOSER: dict[str, float] = {
     "spectrum.decay": 1e-3,
     "spectrum.alpha_req": 1e-3,
     "spectrum.curve": 1e-4,
+    "subspaces": 1e-3,  # an error of a covariance over the gap of two eigenvalues
     "entropy": 1e-4,
     "sinks.dominance": 1e-3,  # of a square over what little is left
     # Sampled states, mean vectors of texts and of token types are kept in 16 bits, a coordinate to 2^-11.

@@ -9,7 +9,7 @@ from oracles.fake_model import FakeModel, made_up_texts
 from scipy.linalg import subspace_angles
 
 from reporter.geometry import noise
-from reporter.geometry.subspaces import grassmann, leading_axes, menger
+from reporter.geometry.subspaces import Leading, apart, leading, menger
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
 
@@ -35,8 +35,10 @@ def turned(angles, d=9):
 def test_angles_that_are_known(angles):
     """Small ones too, whose cosines round to 1."""
     a, b = turned(np.array(angles))
-    assert grassmann(a, b) == pytest.approx(np.linalg.norm(angles), rel=1e-8, abs=1e-12)
-    assert grassmann(a, b) == pytest.approx(np.linalg.norm(subspace_angles(a, b)), rel=1e-6, abs=1e-9)
+    nothing = np.ones(3), np.zeros((9, 0)), np.zeros(0), 0.0
+    found = apart(Leading(a, *nothing), Leading(b, *nothing)).distance
+    assert found == pytest.approx(np.linalg.norm(angles), rel=1e-8, abs=1e-12)
+    assert found == pytest.approx(np.linalg.norm(subspace_angles(a, b)), rel=1e-6, abs=1e-9)
 
 
 def test_the_circle_through_three_points():
@@ -44,15 +46,46 @@ def test_the_circle_through_three_points():
     assert menger(1.0, 2.0, 3.0) == 0  # on a line
 
 
-@pytest.mark.parametrize("k", [1, 3, 40])
+@pytest.mark.parametrize("k", [1, 2, 20])
 def test_leading_axes_by_either_way(k):
     rng = np.random.default_rng(k)
     x = rng.standard_normal((500, 60)) * np.geomspace(1, 20, 60)
     covariance = np.cov(x.T, bias=True)
-    axes = leading_axes(covariance, k)
-    expected = np.linalg.svd(x - x.mean(axis=0))[2][:k].T
-    assert grassmann(axes, expected) < 1e-7
-    assert leading_axes(np.diag([3.0, 1.0, 0.0, 0.0]), 3) is None
+    found = leading(covariance, k)
+    values, axes = np.linalg.eigh(covariance)
+    assert np.abs(found.axes.T @ axes[:, ::-1][:, :k]) == pytest.approx(np.eye(k), abs=1e-7)
+    q = found.next.shape[1]
+    assert found.values == pytest.approx(values[::-1][:k]) and found.next_values == pytest.approx(
+        values[::-1][k : k + q]
+    )
+    assert found.rest == pytest.approx(values[: 60 - k - q].mean() if k + q < 60 else 0)
+    assert leading(np.diag([3.0, 1.0, 0.0, 0.0]), 3) is None
+
+
+def test_influences_against_a_token_more_or_less():
+    """The derivative of the distance by the weight of a token, by differences of covariances."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((400, 30)) * np.geomspace(8, 0.2, 30)
+    y = x @ np.linalg.qr(np.eye(30) + 0.1 * rng.standard_normal((30, 30)))[0]
+
+    def moments(states, weights):
+        mean = weights @ states / weights.sum()
+        return np.cov(states.T, aweights=weights, bias=True), mean
+
+    def distance(weights):
+        return apart(leading(moments(x, weights)[0], 4), leading(moments(y, weights)[0], 4)).distance
+
+    sides = [leading(moments(states, np.ones(400))[0], 4) for states in (x, y)]
+    found = apart(*sides)
+    influence = sum(
+        ((states - states.mean(axis=0)) @ side.axes * ((states - states.mean(axis=0)) @ r)).sum(axis=1)
+        for states, side, r in zip((x, y), sides, (found.first, found.second), strict=True)
+    )
+    for token in (0, 7, 123):
+        step = np.zeros(400)
+        step[token] = 1e-3
+        expected = (distance(1 + step) - distance(1 - step)) / 2e-3
+        assert influence[token] / 400 == pytest.approx(expected, rel=0.02, abs=1e-6)
 
 
 def test_random_subspaces():

@@ -40,6 +40,8 @@ def projected_out(x):
 
 def stringer(found, indices):
     """The published fit: b of y = −b log(i) + c, solved from the weighted normal equations, i = index + 1."""
+    if len(indices) < 3:
+        return None
     ranks = indices + 1
     x = np.stack([-np.log(ranks), np.ones(len(ranks))], axis=1)
     weights = 1 / ranks[:, None]
