@@ -224,7 +224,7 @@ def decay(x: States) -> float:
     Raises:
         ValueError: where all states are equal, and for fewer than three eigenvalues to fit.
     """
-    found = spectra.decay_of(eigenvalues(x), min(x.shape[1], len(x) - 1))
+    found = spectra.decay_of(eigenvalues(x), spectra.upper_half(min(x.shape[1], len(x) - 1)))
     if found is None:
         raise ValueError("fewer than three eigenvalues to fit")
     return found

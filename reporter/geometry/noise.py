@@ -89,6 +89,37 @@ def step_angle(n: int, d: int, seed: int) -> float:
     return float(np.arccos(np.clip(cosine, -1, 1)).mean())
 
 
+@lru_cache(maxsize=256)
+def path_shape(layers: int, d: int, seed: int) -> tuple[float, float]:
+    """Return the means of L/‖Σ s_l/‖s_l‖‖ and of ‖h_L − h_0‖/Σ‖s_l‖, s_l = h_{l+1} − h_l, of isotropic h_0 … h_L.
+
+    About L and 1/L in many dimensions; of 256 draws, which do not hang on how many tokens there are.
+
+    Args:
+        layers: steps L ≥ 1.
+        d: dimension.
+        seed: of the draws.
+    """
+    h = gaussian(256, (layers + 1) * d, seed).reshape(256, layers + 1, d)
+    steps = np.diff(h, axis=1)
+    lengths = np.linalg.norm(steps, axis=2)
+    turned = np.linalg.norm((steps / lengths[:, :, None]).sum(axis=1), axis=1)
+    return (
+        float(np.maximum(layers / turned[turned > 0], 1.0).mean()),  # 0 happens in one dimension
+        float(np.minimum(np.linalg.norm(h[:, -1] - h[:, 0], axis=1) / lengths.sum(axis=1), 1.0).mean()),
+    )
+
+
+@lru_cache(maxsize=256)
+def subspaces(d: int, k: int, seed: int) -> float:
+    """Return the mean over 32 draws of √Σθ², θ the principal angles of two random k-dimensional subspaces of d."""
+    rng = np.random.default_rng([seed, d, k])
+    fixed = np.eye(d)[:k]  # the angles with any one subspace have the same distribution
+    drawn = (np.linalg.qr(rng.standard_normal((d, k)))[0] for _ in range(32))
+    cosines = [np.linalg.svd(fixed @ axes, compute_uv=False).clip(0, 1) for axes in drawn]
+    return float(np.mean(np.sqrt(np.square(np.arccos(cosines)).sum(axis=1))))
+
+
 def cosine_above(threshold: float, d: int) -> float:
     """Return P(|cosine| > t) of a direction drawn evenly from the sphere in d dimensions.
 

@@ -56,27 +56,41 @@ def isoscore_of(spectrum: Floats, d: int) -> float:
     return float(np.clip((participation_ratio_of(spectrum) - 1) / (d - 1), 0.0, 1.0))
 
 
-def decay_of(spectrum: Floats, most: int) -> float | None:
-    """Return α of λ_i ∝ i^−α: minus the slope of log λ on log i over i = 1…⌊most/2⌋, each weighted by 1/i.
+def entropy_of(rank: float, most: int) -> float:
+    """Return −Σ p log p / log m from the effective rank exp(−Σ p log p) and how many eigenvalues m ≥ 2 there can be."""
+    return float(np.log(rank) / np.log(most))
 
-    None for fewer than three eigenvalues.
+
+TAIL = slice(11, 100)
+"""Ranks 12 … 100, of which the code for language models takes α-ReQ."""
+
+
+def decay_of(spectrum: Floats, ranks: slice) -> float | None:
+    """Return α of λ_i ∝ i^−α: minus the slope of log λ on log i over some ranks, each weighted by 1/i.
+
+    None for fewer than three eigenvalues there.
 
     Args:
         spectrum: the eigenvalues that are not zero, largest first.
-        most: how many there can be, min(d, n − 1).
+        ranks: which of them, from 0.
     """
-    found = spectrum[: most // 2]
-    if len(found) < 3:
+    slopes = _slope(spectrum, ranks)
+    return None if slopes is None else max(0.0, float(-slopes @ np.log(spectrum[ranks])))  # a sorted one never rises
+
+
+def upper_half(most: int) -> slice:
+    """Return the ranks 1 … ⌊most/2⌋."""
+    return slice(0, most // 2)
+
+
+def _slope(spectrum: Floats, ranks: slice) -> Floats | None:
+    """Return what makes a weighted slope on log i of numbers at some ranks, (ranks,); None for fewer than three."""
+    rank = np.arange(1, len(spectrum) + 1)[ranks]
+    if len(rank) < 3:
         return None
-    weight, x = _log_ranks(len(found))
-    return max(0.0, float(-(weight * x) @ np.log(found) / (weight @ x**2)))  # a sorted spectrum never rises
-
-
-def _log_ranks(count: int) -> tuple[Floats, Floats]:
-    """Return the weights 1/i and log i about their weighted mean, i = 1…count."""
-    rank = np.arange(1, count + 1)
     weight, x = 1 / rank, np.log(rank)
-    return weight, x - weight @ x / weight.sum()
+    x = x - weight @ x / weight.sum()
+    return np.asarray(weight * x / (weight @ x**2))
 
 
 def mean_cosine_of(total: Floats, n: int) -> float:
@@ -104,14 +118,27 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
     share = -p[0] * np.ones_like(p)
     share[0] += 1
     participation = total**2 / squares
-    entropy = -(p @ np.log(p))
-    decay, fitted = np.zeros_like(p), spectrum[: most // 2]
-    if len(fitted) >= 3:
-        weight, x = _log_ranks(len(fitted))
-        decay[: len(fitted)] = -weight * x / (weight @ x**2) / fitted
     return {
         "top_variance_share": share / total,
         "participation_ratio": participation * 2 * (1 / total - spectrum / squares),
-        "effective_rank": -np.exp(entropy) * (np.log(p) + entropy) / total,
-        "decay": decay,
+        "effective_rank": _gradient_of_rank(spectrum),
+        "effective_rank_without_first": np.concatenate([[0.0], _gradient_of_rank(spectrum[1:])]),
+        "decay": _gradient_of_decay(spectrum, upper_half(most)),
+        "alpha_req": _gradient_of_decay(spectrum, TAIL),
     }
+
+
+def _gradient_of_rank(spectrum: Floats) -> Floats:
+    if not len(spectrum):
+        return spectrum
+    total = spectrum.sum()
+    p = spectrum / total
+    entropy = -(p @ np.log(p))
+    return np.asarray(-np.exp(entropy) * (np.log(p) + entropy) / total)
+
+
+def _gradient_of_decay(spectrum: Floats, ranks: slice) -> Floats:
+    found, slopes = np.zeros_like(spectrum), _slope(spectrum, ranks)
+    if slopes is not None:
+        found[ranks] = -slopes / spectrum[ranks]
+    return found

@@ -153,3 +153,36 @@ RAGHU = Source(
     "Raghu, Gilmer, Yosinski & Sohl-Dickstein 2017, 'SVCCA: Singular Vector Canonical Correlation Analysis for Deep "
     "Learning Dynamics and Interpretability', NeurIPS 2017, arXiv:1706.05806",
 )
+MEN = Source(
+    "Men et al. 2024",
+    "Men, Xu, Zhang, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More Redundant "
+    "Than You Expect', arXiv:2403.03853",
+)
+AUBRY = Source(
+    "Aubry et al. 2025",
+    "Aubry, Meng, Sugolov & Papyan 2025, 'Transformer Block Coupling and its Correlation with Generalization in LLMs', "
+    "ICLR 2025, arXiv:2407.07810",
+)
+HEIMERSHEIM = Source(
+    "Heimersheim & Turner 2023",
+    "Heimersheim & Turner 2023, 'Residual stream norms grow exponentially over the forward pass', Alignment Forum",
+)
+AGRAWAL = Source(
+    "Agrawal et al. 2022",
+    "Agrawal, Mondal, Ghosh & Richards 2022, 'α-ReQ: Assessing Representation Quality in Self-Supervised Learning by "
+    "measuring eigenspectrum decay', NeurIPS 2022",
+)
+LI = Source(
+    "Li et al. 2025",
+    "Li, Agrawal, Ghosh et al. 2025, 'Tracing the Representation Geometry of Language Models from Pretraining to "
+    "Post-training', NeurIPS 2025, arXiv:2509.23024",
+)
+JIANG = Source(
+    "Jiang et al. 2026",
+    "Jiang, Yang & Tam 2026, 'Layer-wise Representation Dynamics: An Empirical Investigation Across Embedders and Base "
+    "LLMs', arXiv:2605.12714",
+)
+PAGE = Source(
+    "Page 1993",
+    "Page 1993, 'Average entropy of a subsystem', Physical Review Letters 71:1291–1294, arXiv:gr-qc/9305007",
+)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reporter.geometry import noise
+from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
-from reporter.metrics._sources import LUISTO
+from reporter.metrics._sources import AUBRY, HEIMERSHEIM, LUISTO, MEN
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed
+    from reporter.observables.per_token import Average
 
 STATISTICS = (
     Statistic(
@@ -41,6 +44,23 @@ STATISTICS = (
         trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
     ),
     Statistic(
+        "block_influence",
+        "block influence (BI)",
+        "1 − step_cosine: the mean over tokens of 1 − cos(h_l, h_{l+1}), stored at layer l = 0…L−1; of the block "
+        "that turns h_l into h_{l+1}: block l + 1 counted from 1, layer l in code that counts from 0",
+        (MEN,),
+        per="step",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(0, 2),
+        smallest=0.01,
+        trap="Low does not yet mean that the block can go: it says how far a block turns the states, not what that "
+        "does to the output. Where a common mean is long it is near 0 whatever the block does, as step_cosine near 1.",
+        published="The paper's code takes every token that the tokenizer returns (the view 'all') and the library's "
+        "hidden_states, the last of which is after the closing norm: its last number is not of the block alone. "
+        "Known: of Llama-2-7B the nine lowest are layers 27 26 25 28 24 29 23 21 22, counted from 0.",
+    ),
+    Statistic(
         "norm",
         "norm",
         "mean over tokens of ‖h_l‖, l = 0…L",
@@ -48,6 +68,22 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(0, None),
         trap="A block that ends in a norm (post-norm encoders) fixes it; elsewhere the residual stream grows.",
+    ),
+    Statistic(
+        "growth",
+        "growth factor of the residual stream",
+        "exp of the slope of the least-squares line of log N(l) on l = 1…L, N(l) the mean over tokens of ‖h_l‖: by "
+        "what a block multiplies the norm if all multiply it alike; the embedding is left out",
+        (HEIMERSHEIM,),
+        per="model",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        smallest=0.001,
+        trap="One number for a curve that may have phases: see norm. A few sinks can be most of the mean norm in the "
+        "middle and bend the line: read the view 'no-sinks'. Blocks that end in a norm (post-norm encoders) read "
+        "about 1 by construction.",
+        published="The authors leave out position 0 and read 1.045 off GPT-2 XL's curve; elsewhere 'growth' is the "
+        "last norm over the first.",
     ),
     Statistic(
         "update_ratio",
@@ -75,6 +111,34 @@ STATISTICS = (
         "in two versions: first the angle between the states of neighbouring tokens, later that between their "
         "differences, of the absolute cosine. Neither is this number, which turns from layer to layer.",
     ),
+    Statistic(
+        "line_shape",
+        "line-shape score (LSS)",
+        "mean over tokens of L / ‖Σ_l s_l/‖s_l‖‖, s_l = h_{l+1} − h_l, l = 0…L−1: 1 if all steps have one direction",
+        (AUBRY,),
+        per="model",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(1, None),
+        smallest=0.01,
+        trap="High is crooked, and it grows with depth: L independent steps read about √L, independent states about L "
+        "(the floor). Every step counts alike, however short it is.",
+        published="The form that is published and coded, each step scaled to length 1. The ratio of way and distance, "
+        "often given under this name, is straightness.",
+    ),
+    Statistic(
+        "straightness",
+        "straightness of a token's path",
+        "mean over tokens of ‖h_L − h_0‖ / Σ_l ‖h_{l+1} − h_l‖, l = 0…L−1: 1 if all steps have one direction",
+        (AUBRY,),
+        per="model",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="A mean of ratios, not a ratio of means. One giant step, such as a sink's, is a straight line; and where "
+        "norms grow from block to block the last steps decide.",
+    ),
 )
 
 
@@ -84,11 +148,11 @@ STATISTICS = (
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
     needs=("text_sums",),
-    version=2,
+    version=3,
     cost="a few products per token and layer",
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:
-    """Yield the mean of each quantity at each layer where it is defined.
+    """Yield the mean of each quantity at each layer where it is defined, and the numbers of whole paths.
 
     Args:
         seen: observables of one checkpoint on one corpus under one view.
@@ -105,11 +169,54 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         "curvature": max(last - 1, 0),
     }
     floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
+    averages = seen.get(TextSums)
     for statistic, end in ends.items():
         for place in seen.path[:end]:
-            average = seen.get(TextSums).average(statistic, place, seen.view)
-            reason = "every token has a zero state or a zero step here"
-            yield mean_with_interval(statistic, place, average, seen.texts, reason)
+            average = averages.average(statistic, place, seen.view)
+            value = mean_with_interval(statistic, place, average, seen.texts, _UNDEFINED)
+            yield value
+            floor = None
             if average.n and statistic in floors:
                 floor = floors[statistic](average.n, seen.width(place), seen.seed)
                 yield Value(f"{statistic}_floor", place, floor, average.n)
+            if statistic == "step_cosine":
+                yield from _influence(value, floor)
+    norms = [averages.average("norm", place, seen.view) for place in seen.path[1:]]
+    yield _growth(norms, seen.texts)
+    for at, statistic in enumerate(("line_shape", "straightness")):
+        average = averages.average(statistic, seen.path[-1], seen.view)
+        yield replace(mean_with_interval(statistic, seen.path[-1], average, seen.texts, _UNDEFINED), place=None)
+        if average.n:
+            floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[at]
+            yield Value(f"{statistic}_floor", None, floor, average.n)
+
+
+_UNDEFINED = "every token has a zero state or a zero step here"
+
+
+def _influence(cosine: Value, floor: float | None) -> Iterator[Value]:
+    """Yield 1 − cosine, with its interval, and its floor."""
+    if cosine.value is None:
+        yield replace(cosine, statistic="block_influence")
+        return
+    low, high = (None if end is None else 1 - end for end in (cosine.ci_high, cosine.ci_low))
+    yield replace(cosine, statistic="block_influence", value=1 - cosine.value, ci_low=low, ci_high=high)
+    if floor is not None:
+        yield Value("block_influence_floor", cosine.place, 1 - floor, cosine.n)
+
+
+def _growth(norms: Sequence[Average], texts: int) -> Value:
+    """Return exp of the slope of the line through the logarithms of mean norms at blocks 1…L."""
+    n = min((norm.n for norm in norms), default=0)
+    if len(norms) < 2:
+        return Value("growth", None, None, n, reason="a line needs two blocks")
+    if not n:
+        return Value("growth", None, None, 0, reason="no token")
+    if any(norm.value <= 0 for norm in norms):
+        return Value("growth", None, None, n, reason="all states of a block are zero")
+    layers = np.arange(len(norms)) - (len(norms) - 1) / 2
+    slopes = layers / (layers @ layers)
+    with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may have drawn no text
+        replicates = np.exp(np.log(np.stack([norm.replicates for norm in norms], axis=1)) @ slopes)
+    value = float(np.exp(np.log([norm.value for norm in norms]) @ slopes))
+    return Value("growth", None, value, n, *percentile_interval(replicates, texts))

@@ -14,7 +14,16 @@ from reporter.effort import decomposing, little
 from reporter.geometry.arrays import wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import BOOTSTRAP, described, mean_with_interval, sampled, texts_of
+from reporter.metrics._outlier_lists import (
+    DIMENSIONS,
+    MASSIVE,
+    MassiveActivation,
+    OutlierDimension,
+    Standing,
+    listed_activations,
+    listed_dimensions,
+)
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.metrics.base import Options, Statistic, Value
@@ -93,6 +102,31 @@ STATISTICS = (
         trap="Where a BOS stands before each text, that is the sink, and it is no token of the text.",
     ),
     Statistic(
+        "sink_norm_ratio",
+        "norm of sinks over that of other tokens",
+        "mean over the view's sinks of ‖x‖ over the median ‖x‖ of the tokens of the same text that are no sinks and "
+        "not at position 0, at every layer for all tokens that are sinks at some block",
+        (SUN, QUEIPO),
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="Only of tokens that the rule takes for sinks: none under 'no-sinks', and where a BOS stands before each "
+        "text it is in 'all' alone. What the rule asks of a norm (2 medians) is a lower end that it builds in.",
+        published="Elsewhere the token at position 0 is compared, sink or not: first_norm_ratio.",
+    ),
+    Statistic(
+        "first_norm_ratio",
+        "norm of the first token over that of other tokens",
+        "mean over texts of ‖x‖ at position 0 over the median ‖x‖ of the tokens of the same text that are no sinks and "
+        "not at position 0, where the token at position 0 is in the view",
+        (QUEIPO,),
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        trap="What stands at position 0 is the first word in one model and a BOS in another, where only 'all' has it: "
+        "`models.first_token` says which.",
+        published="Others divide by the mean norm, which further sinks in the text raise. Known, of the first token of "
+        "blocks of 512: Pythia-160m after block 4, at the end of training 19.5; Pythia-410m after block 9 43.3.",
+    ),
+    Statistic(
         "sink_sensitivity",
         "what the cut of sinks decides",
         "largest minus smallest λ1/Σλ under the view 'no-sinks' if the coordinate of a sink had to outweigh the others "
@@ -115,7 +149,8 @@ class OutlierOptions(Options):
         return self.sample
 
 
-_CHANCE = 4.0  # standard deviations of the mean cosine of isotropic states that a mean cosine must exceed
+OF_PLACES = ("massive", "largest", "largest_ratio", "dimensions", "top3_cosine_share")
+"""What is read at every place."""
 
 
 class SinkToken(OfCorpus, table="sinks"):
@@ -171,16 +206,18 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     title="Outliers",
     summary="Whether single activations, dimensions or tokens are so large that they decide the other numbers.",
     statistics=STATISTICS,
-    needs=("moments", "activations", "sink_tokens", "tokens"),
+    needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=3,
+    version=4,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
-    tables=(SinkToken, SinkCut),
-    charts=(CUTS,),
+    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension),
+    charts=(MASSIVE, DIMENSIONS, CUTS),
 )
-def outliers(seen: Observed, options: OutlierOptions) -> Iterator[Value | SinkToken | SinkCut]:
+def outliers(
+    seen: Observed, options: OutlierOptions
+) -> Iterator[Value | SinkToken | SinkCut | MassiveActivation | OutlierDimension]:
     """Yield massive activations, outlier dimensions and their share of the cosine at every place; the sinks.
 
     Args:
@@ -192,18 +229,23 @@ def outliers(seen: Observed, options: OutlierOptions) -> Iterator[Value | SinkTo
 
     size, sinks, kept = options.sample, seen.get(SinkTokens), seen.get(Activations)
     strata = list(seen.strata)
+    standing: dict[Place, Standing] = {}
     for place in seen.places:
         at, moments = kept.layout.index[place], seen.moments(place)
         if moments.n == 0:
-            for statistic in STATISTICS[:-2]:
-                yield Value(statistic.name, place, None, 0, reason="no token")
+            for statistic in OF_PLACES:
+                yield Value(statistic, place, None, 0, reason="no token")
             continue
         largest = float(kept.largest[at, strata].max())
         yield Value("massive", place, float(kept.massive[at, strata].sum()) / moments.n, moments.n)
         yield Value("largest", place, largest, moments.n)
         yield _ratio(largest, moments, place)
-        yield _dimensions(moments, place)
-        yield _top3_share(moments, kept.unit_squares[at][strata].sum(dim=0).numpy(), place, seen)
+        standing[place] = here = Standing.of(moments, kept.unit_squares[at][strata].sum(dim=0).numpy())
+        yield here.number(place)
+        yield _top3_share(moments, here, place, seen)
+    yield from _norm_ratios(seen)
+    yield from listed_dimensions({place: here for place, here in standing.items() if place in seen.path})
+    yield from seen.once(("massive activations", size), lambda: listed_activations(seen, kept, size))
     yield _share(seen, sinks)
     yield from map(_row, sinks.types())
     found = seen.once(("sink cuts", size), lambda: cuts(seen, size))
@@ -219,25 +261,28 @@ def _ratio(largest: float, moments: LayerMoments, place: Place) -> Value:
     return Value("largest_ratio", place, max(1.0, largest / square**0.5), moments.n)
 
 
-def _dimensions(moments: LayerMoments, place: Place) -> Value:
-    mean, n = moments.mean, moments.n
-    spread = float(mean.std())
-    if spread <= 1e-6 * float(np.abs(mean).max()):
-        return Value("dimensions", place, None, n, reason="all dimensions have the same mean")
-    return Value("dimensions", place, float((np.abs(mean - mean.mean()) > 3 * spread).sum()), n)
+def _norm_ratios(seen: Observed) -> Iterator[Value]:
+    from reporter.observables.norm_ratios import NormRatios
+
+    ratios = seen.get(NormRatios)
+    absent = {
+        "sink": "the view has no sink, or only in texts without other tokens",
+        "first": "no token of the view stands at position 0, or only in texts without other tokens",
+    }
+    for quantity, reason in absent.items():
+        for place in seen.path:
+            average = ratios.average(quantity, place, seen.view)
+            yield mean_with_interval(f"{quantity}_norm_ratio", place, average, seen.texts, reason)
 
 
-def _top3_share(moments: LayerMoments, unit_squares: Floats, place: Place, seen: Observed) -> Value:
-    n, name = moments.units, "top3_cosine_share"
-    if n < 2:
+def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Observed) -> Value:
+    n, name, parts = moments.units, "top3_cosine_share", here.cosine
+    if parts is None:
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
-    parts = (np.square(moments.unit_sum) - unit_squares) / (n * (n - 1))
-    total = float(parts.sum())
-    # The mean cosine of n isotropic states has the standard deviation √(2/d)/√(n(n − 1)).
-    if total <= _CHANCE * np.sqrt(2 / len(parts) / (n * (n - 1))):
+    if here.chance:
         return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
     largest = np.argsort(parts)[-3:]
-    share = float(parts[largest].sum() / total)
+    share = float(parts[largest].sum() / parts.sum())
     return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
 
 

@@ -10,20 +10,24 @@ import numpy as np
 from reporter.charts import Chart, Query, corpora, curves
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
-from reporter.geometry.intervals import interval, reciprocal
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import Error, interval, reciprocal
 from reporter.geometry.spectra import (
     ROOTS_ZERO,
+    TAIL,
     ZERO,
     decay_of,
     effective_rank_of,
+    entropy_of,
     participation_ratio_of,
     rank_of_roots,
     stable_rank_of,
     thinned,
+    upper_half,
 )
 from reporter.metrics._growth import RARE_TYPES, per_doubling
 from reporter.metrics._intervals import described
-from reporter.metrics._sources import GAO, GARRIDO, ROY, RUDELSON, STRINGER
+from reporter.metrics._sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
 from reporter.metrics.base import N, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -37,21 +41,71 @@ _SPECTRUM = (
     f"of them, and those up to {ZERO:.0e} of Σλ count as zero"
 )
 
+_PAGE = (
+    "n isotropic states in d dimensions read d·exp(−d/2n) (Page 1993), 5 % low at n = 10 d, and uneven ones come in "
+    "later still; the share of the first axis settles far earlier. Compare at equal n, and with the floor."
+)
+_WITHOUT_FIRST = f"p = λ_i/(λ_2 + λ_3 + …) over i ≥ 2, the states with their first axis projected out, with {_SPECTRUM}"
+_ON_RANK = "; made of that of {rank}, whose logarithm it is"
+
 STATISTICS = (
     Statistic(
         "effective_rank",
         "effective rank",
         f"exp(−Σ p log p), p = λ/Σλ, with {_SPECTRUM}",
-        (ROY,),
+        (ROY, PAGE),
         interval=described("log", "0.93 to 0.98"),
         floor=True,
         bounds=(1, None),
         headline=True,
         trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
-        "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states.",
+        "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states. And it is "
+        f"not settled where n is a few times d: {_PAGE}",
         published="Roy & Vetterli define the effective rank by singular values: effective_rank_singular; RankMe keeps "
         "the mean besides: rankme. Code that takes eigenvalues of a covariance under either name computes this one.",
         grows=per_doubling("+4 to +10 %", "2.0 to 5.3", RARE_TYPES),
+    ),
+    Statistic(
+        "effective_rank_without_first",
+        "effective rank without the first axis",
+        f"exp(−Σ p log p), {_WITHOUT_FIRST}",
+        (ROY,),
+        interval=described("log", "0.95 to 0.98"),
+        floor=True,
+        bounds=(1, None),
+        trap="Beside effective_rank it tells a collapse of all axes from one giant axis: the latter alone leaves this "
+        "number where it was. The giant's share, E1, is anisotropy.top_variance_share; whether it is a sink's, the "
+        f"view 'no-sinks' says. {_PAGE[0].upper()}{_PAGE[1:]}",
+        published="Known, of 200,704 tokens in blocks of 512, each block's first token in: Pythia-160m after block 4 "
+        "at the end of training 356.1, with the first axis 11.1, E1 0.696; Pythia-410m after block 9 553.8 and 2.4, "
+        "E1 0.910. Fewer tokens read lower.",
+        grows=per_doubling("+4 to +10 %", "2.3 to 7.4", RARE_TYPES),
+    ),
+    Statistic(
+        "entropy",
+        "spectral entropy",
+        f"−Σ p log p / log min(d, n − 1), p = λ/Σλ: log effective_rank, stretched to 0…1; {_SPECTRUM}",
+        (GIRALDO, ROY),
+        interval=described("log", "0.93 to 0.98") + _ON_RANK.format(rank="effective_rank"),
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="Of all tokens of the corpus as one cloud: the entropy of the tokens of one text is entropy.prompt, that "
+        "of mean vectors of texts ('dataset entropy') is neither. A logarithm hides much: 0.9 of log 576 is half of "
+        "576 directions. Not settled in n, as effective_rank.",
+        grows=per_doubling("+1 to +2 %", "2.1 to 5.3", RARE_TYPES),
+    ),
+    Statistic(
+        "entropy_without_first",
+        "spectral entropy without the first axis",
+        f"−Σ p log p / log(min(d, n − 1) − 1), {_WITHOUT_FIRST}",
+        (GIRALDO, ROY),
+        interval=described("log", "0.95 to 0.98") + _ON_RANK.format(rank="effective_rank_without_first"),
+        floor=True,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap="As effective_rank_without_first. A valley of the entropy that is gone here was one axis.",
+        grows=per_doubling("+1 to +2 %", "2.4 to 7.4", RARE_TYPES),
     ),
     Statistic(
         "effective_rank_singular",
@@ -118,6 +172,24 @@ STATISTICS = (
         trap="An exponent says nothing where the curve is no line in the log-log chart. A finite sample steepens it: "
         "see the floor.",
         grows=per_doubling("−0.1 to −1.2 %", "0.1 to 0.7", RARE_TYPES),
+        published="αReQ is the same fit over other ranks: alpha_req.",
+    ),
+    Statistic(
+        "alpha_req",
+        "αReQ",
+        "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
+        f"1/i; {_SPECTRUM}; none for fewer than three eigenvalues there",
+        (AGRAWAL, LI),
+        interval=described("plain", "0.93 to 1.00"),
+        floor=True,
+        bounds=(0, None),
+        smallest=0.01,
+        trap="The first eleven axes, sinks among them, have no part in it. Near 1 is said to be good of pictures; of "
+        "language models it moves with training (Li et al. 2025). Models of fewer than about 150 dimensions end "
+        "within its ranks, where any spectrum is steep: see the floor.",
+        published="The code for language models fits indices 11…99 counted from 0, which are these ranks, of the last "
+        "token of each text; that for pictures the ranks 4…100. Both centre, as here.",
+        grows=per_doubling("0 to −10 %", "0.1 to 5.3", RARE_TYPES),
     ),
 )
 
@@ -167,7 +239,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=3,
+    version=4,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
@@ -199,7 +271,6 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     isotropic = noise.eigenvalues(n, width, seen.seed)
     most = min(width, n - 1)
     ranks = {
-        "effective_rank": effective_rank_of,
         "participation_ratio": participation_ratio_of,
         "stable_rank": stable_rank_of,
     }
@@ -212,6 +283,9 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
             ends = interval(rank, errors[name], "log", (1.0, float(most)))
         yield Value(name, place, rank, n, *ends)
         yield Value(f"{name}_floor", place, max(1.0, of(isotropic)), n)
+    yield from _rank_and_entropy("", place, n, found, isotropic, most, errors["effective_rank"])
+    rest = found[1:], isotropic[1:], most - 1, errors["effective_rank_without_first"]
+    yield from _rank_and_entropy("_without_first", place, n, *rest)
     # The second moment of n vectors is distributed as the centred one of n + 1: Wishart with n degrees of freedom.
     singular = {
         "effective_rank_singular": (found, isotropic),
@@ -220,9 +294,40 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     for name, (squares, of_noise) in singular.items():
         yield Value(name, place, rank_of_roots(squares, float(found.sum())), n)
         yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
-    exponent, floor = decay_of(found, most), decay_of(isotropic, most)
-    if exponent is None:
-        yield Value("decay", place, None, n, reason="fewer than three eigenvalues to fit")
+    for name, fitted in {"decay": upper_half(most), "alpha_req": TAIL}.items():
+        exponent, floor = decay_of(found, fitted), decay_of(isotropic, fitted)
+        if exponent is None:
+            yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")
+            continue
+        yield Value(name, place, exponent, n, *interval(exponent, errors[name], "plain", (0.0, np.inf)))
+        yield Value(f"{name}_floor", place, floor, n)
+
+
+def _rank_and_entropy(
+    which: str, place: Place, n: int, found: Floats, isotropic: Floats, most: int, error: Error | None
+) -> Iterator[Value]:
+    """Yield exp(H) and H / log m of some eigenvalues, with their floors.
+
+    Args:
+        which: what the names end in.
+        place: where.
+        n: tokens.
+        found: the eigenvalues that are not zero.
+        isotropic: those of isotropic states.
+        most: how many there can be, m.
+        error: of exp(H).
+    """
+    if not len(found):
+        for name in ("effective_rank", "entropy"):
+            yield Value(f"{name}{which}", place, None, n, reason="there is no second axis")
         return
-    yield Value("decay", place, exponent, n, *interval(exponent, errors["decay"], "plain", (0.0, np.inf)))
-    yield Value("decay_floor", place, floor, n)
+    rank, floor = (max(1.0, effective_rank_of(values)) for values in (found, isotropic))
+    ends = interval(rank, error, "log", (1.0, float(most)))
+    yield Value(f"effective_rank{which}", place, rank, n, *ends)
+    yield Value(f"effective_rank{which}_floor", place, floor, n)
+    if most < 2:
+        yield Value(f"entropy{which}", place, None, n, reason="one axis is all that there can be")
+        return
+    low, high = (None if end is None else entropy_of(end, most) for end in ends)
+    yield Value(f"entropy{which}", place, entropy_of(rank, most), n, low, high)
+    yield Value(f"entropy{which}_floor", place, entropy_of(floor, most), n)

@@ -1,15 +1,18 @@
-"""How large single activations are, and how much each dimension adds to the cosine of two tokens."""
+"""How large single activations are, which are massive, and how much each dimension adds to the cosine of two tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from reporter.forward.places import Layout
-from reporter.forward.strata import STRATA
+from reporter.forward.strata import SPECIAL, STRATA
+from reporter.observables.massive_types import MassiveType, MassiveTypes, Seen
 from reporter.observables.moments import sum_of
 from reporter.observables.observable import Observable
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from reporter.observables.observable import Setting
 
 LARGE, MANY_MEDIANS = 100.0, 1000.0  # what a massive activation exceeds: Sun et al. 2024
+_TOP = 4  # of a token's coordinates are looked at: models are known to have one to three such dimensions
 
 
 class Activations(Observable):
@@ -28,26 +32,32 @@ class Activations(Observable):
     it. With P places and S strata it holds ``massive`` (P, S): tokens with a massive activation; ``largest`` (P, S):
     max |x_j|; and for each place ``unit_squares`` (S, d): Σ u_j², which is what Σ over pairs of u_j v_j has too much
     when it is taken as (Σ u)_j².
+    Beside them ``types``: on the path, the massive ones among the four largest coordinates of each token, by dimension
+    and token type.
 
     Args:
         layout: the places that are read.
+        tokens: how the tokenizer writes a token, by id.
     """
 
     name = "activations"
+    version = 2
     gathered = ("massive", "unit_squares")
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
+        self.layout, self.tokens = layout, dict(tokens)
         shape = (len(layout.places), len(STRATA))
         self.massive = torch.zeros(shape, dtype=torch.float64)
         self.largest = np.zeros(shape)
         self.unit_squares = [torch.zeros(len(STRATA), width, dtype=torch.float64) for width in layout.widths]
+        self.types = MassiveTypes()
         self._text = torch.zeros(0, dtype=torch.int64)  # of each token of the batch at hand
+        self._seen: list[Seen] = []  # in this shard
 
     @classmethod
     def empty(cls, setting: Setting) -> Self:
         """Return one that has seen nothing."""
-        return cls(setting.layout)
+        return cls(setting.layout, {str(token): name for token, name in setting.tokens.items()})
 
     def start(self, batch: HiddenBatch) -> None:
         """Take in the largest activations, which are known."""
@@ -74,12 +84,25 @@ class Activations(Observable):
             return
         texts, _, of_token = batch.by_text
         device = layer.states.device
-        at, limit, strata = (
-            torch.as_tensor(x, device=device)
-            for x in (of_token[large], peaks[large] / np.float64(MANY_MEDIANS), batch.strata[large])
-        )
-        massive = _above_median(layer.states, self._text, np.bincount(of_token, minlength=len(texts)), at, limit)
-        self.massive[layer.index].index_add_(0, strata, massive.double())
+        rows, at, strata = (torch.as_tensor(x, device=device) for x in (large, of_token[large], batch.strata[large]))
+        x = layer.states[rows]
+        top, dimensions = x.abs().topk(min(_TOP, x.shape[1]), dim=1)
+        # What is not large decides nothing: its limit is below any median.
+        limits = (top.double() / MANY_MEDIANS).where(top > LARGE, -1.0)
+        tokens = np.bincount(of_token, minlength=len(texts))
+        of_limit = at.repeat_interleave(limits.shape[1])
+        massive = _above_median(layer.states, self._text, tokens, of_limit, limits.flatten()).view_as(top)
+        self.massive[layer.index].index_add_(0, strata, massive[:, 0].double())
+        if layer.index <= self.layout.layers:
+            facts = (batch.token_ids, batch.texts, batch.positions, batch.strata != SPECIAL)
+            of_tokens = np.stack([fact[large].astype(np.int64) for fact in facts], axis=1)
+            self._seen.append(Seen(layer.place.layer, of_tokens, dimensions, x.gather(1, dimensions), massive))
+
+    def settle(self) -> None:
+        """Bring what was gathered to the host, and list what was massive in this shard."""
+        super().settle()
+        self.types.take([replace(one, **{name: getattr(one, name).cpu() for name in _ON_DEVICE}) for one in self._seen])
+        self._seen = []
 
     def merge(self, other: Activations) -> None:
         """Add the activations of other texts."""
@@ -87,16 +110,32 @@ class Activations(Observable):
         self.largest = np.maximum(self.largest, other.largest)
         for mine, theirs in zip(self.unit_squares, other.unit_squares, strict=True):
             mine += theirs
+        self.tokens = {**self.tokens, **other.tokens}
+        self.types.merge(other.types)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Return ``massive``, ``largest`` and, for each place, ``unit_squares/PLACE``."""
-        found = {"massive": self.massive, "largest": torch.from_numpy(self.largest)}
+        """Return ``massive``, ``largest``, those of ``types`` and, for each place, ``unit_squares/PLACE``."""
+        found = {"massive": self.massive, "largest": torch.from_numpy(self.largest)} | self.types.tensors()
         return found | {f"unit_squares/{at}": tensor for at, tensor in enumerate(self.unit_squares)}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the layout and the tokens that are listed."""
+        listed = {str(token) for token in self.types.keys[:, 1].tolist()}
+        names = {token: name for token, name in self.tokens.items() if token in listed}
+        return {"layout": self.layout.as_json(), "tokens": names}
 
     def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Take over saved arrays."""
         self.massive, self.largest = tensors["massive"], tensors["largest"].numpy()
         self.unit_squares = [tensors[f"unit_squares/{at}"] for at in range(len(self.layout.places))]
+        self.types.restore(tensors)
+
+    def listed(self) -> list[MassiveType]:
+        """Return the massive activations of the path by dimension and token type, the largest first."""
+        return self.types.listed(self.tokens)
+
+
+_ON_DEVICE = ("dimensions", "values", "massive")
 
 
 def _above_median(

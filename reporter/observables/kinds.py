@@ -13,6 +13,7 @@ from reporter.observables.journey import Journey
 from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
+from reporter.observables.norm_ratios import NormRatios
 from reporter.observables.observable import Observable
 from reporter.observables.pooled import Pooled
 from reporter.observables.sink_tokens import SinkTokens
@@ -42,6 +43,7 @@ KINDS: Mapping[str, type[Observable]] = {
         Activations,
         TextEntropy,
         SinkTokens,
+        NormRatios,
         Cross,
     )
 }

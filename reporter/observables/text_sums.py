@@ -23,7 +23,11 @@ QUANTITIES = (
     "curvature",
     "cosine_to_final",
     "violation_to_final",
+    "line_shape",
+    "straightness",
 )
+
+_TINY = 1e-30  # below any length of a step that is not 0
 
 
 class TextSums(PerToken):
@@ -40,23 +44,27 @@ class TextSums(PerToken):
     - ``curvature``: angle between h_{l+1} − h_l and h_{l+2} − h_{l+1}, in radians; l < L − 1
     - the two with ``to_final``: the same with the state after the closing norm in place of h_L; undefined where the
       model has none of its own or it has another width
+    - ``line_shape``: L over ‖Σ_l s_l/‖s_l‖‖ with s_l = h_{l+1} − h_l, a step of length 0 adding nothing; at l = L
+    - ``straightness``: ‖h_L − h_0‖ / Σ_l ‖s_l‖; at l = L
 
     A token for which a quantity is undefined (a zero vector) is left out of its sum and count.
     """
 
     name = "text_sums"
-    version = 3
+    version = 4
     quantities = QUANTITIES
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:
         super().__init__(layout, seed, replicates)
         # Carried from a layer to the next one, which needs the same.
         self._step: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._turns = self._way = torch.zeros(0)  # Σ of the steps so far: of their directions, of their lengths
 
     def start(self, batch: HiddenBatch) -> None:
         """Give each (text, stratum) of the batch a row."""
         super().start(batch)
         self._step = None
+        self._turns, self._way = torch.zeros_like(batch.states[0]), torch.zeros_like(batch.norms[0])
 
     def of_tokens(self, layer: LayerStates) -> torch.Tensor:
         """Return the quantities of every token, NaN where one is undefined, shape (tokens, Q)."""
@@ -64,23 +72,29 @@ class TextSums(PerToken):
         x, norm = layer.states, layer.norms
         undefined = torch.full_like(norm, torch.nan)
         cosine, last = layer.batch.cosines(here, self.layout.layers), self.layout.layers
-        violation = step_length = step_cosine = update_ratio = curvature = undefined
+        violation = step_length = step_cosine = update_ratio = curvature = line_shape = straightness = undefined
         if here < last:
             violation = self._violation(layer.batch, here, last)
             step, step_length = self._step or _step(x, states[here + 1])
             step_cosine = layer.batch.cosines(here, here + 1)
             update_ratio = (step_length / norm).where(norm > 0, undefined)
+            self._turns.addcdiv_(step, step_length.clamp(min=_TINY)[:, None])
+            self._way += step_length
             self._step = None
             if here < last - 1:
                 self._step = _step(states[here + 1], states[here + 2])
                 curvature = layer.batch.cosine_of(step, self._step[0], step_length, self._step[1]).arccos()
+        elif last:
+            # Of a straight line both are 1 up to rounding.
+            line_shape = (last / self._turns.norm(dim=1)).clamp(min=1)
+            straightness = ((x - states[0]).norm(dim=1) / self._way).clamp(max=1)
         to_final = [undefined, undefined]
         if self.layout.final_width == self.layout.width:
             final = last + 1  # right after the path
             to_final[0] = layer.batch.cosines(here, final)
             to_final[1] = self._violation(layer.batch, here, final) if here < last else undefined
         cosines = [cosine, violation, norm, step_length, step_cosine, update_ratio, curvature]
-        return torch.stack([*cosines, *to_final], dim=1)
+        return torch.stack([*cosines, *to_final, line_shape, straightness], dim=1)
 
     def _violation(self, batch: HiddenBatch, here: int, target: int) -> torch.Tensor:
         """Return 1 where a token is nearer to the target than it will be after the next block, 0 elsewhere."""

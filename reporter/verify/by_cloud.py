@@ -58,17 +58,24 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             as_they_are = seen.once(
                 ("uncentred", place, mask.tobytes()), partial(eigenvalues, seen.at(place)[mask], centre=False)
             )
-            yield Found("effective_rank", view, place, _effective_rank(values))
+            most = min(seen.widths[place], int(mask.sum()) - 1)
+            for name, own in {"": values, "_without_first": values[1:]}.items():
+                if not len(own):
+                    continue
+                effective, room = _effective_rank(own), most - len(values) + len(own)
+                yield Found(f"effective_rank{name}", view, place, effective)
+                if room > 1:
+                    yield Found(f"entropy{name}", view, place, float(np.log(effective) / np.log(room)))
             yield Found("effective_rank_singular", view, place, _effective_rank(np.sqrt(values)))
             yield Found("rankme", view, place, _effective_rank(np.sqrt(as_they_are)))
             yield Found("participation_ratio", view, place, float(1 / (p * p).sum()))
             yield Found("stable_rank", view, place, float(1 / p[0]))
-            half = values[: min(seen.widths[place], int(mask.sum()) - 1) // 2]
-            if len(half) >= 3:
-                rank = np.arange(1, len(half) + 1)
-                # polyfit weighs residuals, not their squares.
-                slope = np.polyfit(np.log(rank), np.log(half), 1, w=1 / np.sqrt(rank))[0]
-                yield Found("decay", view, place, max(0.0, -float(slope)))
+            for name, fitted in {"decay": slice(0, most // 2), "alpha_req": slice(11, 100)}.items():
+                rank = np.arange(1, len(values) + 1)[fitted]
+                if len(rank) >= 3:
+                    # polyfit weighs residuals, not their squares.
+                    slope = np.polyfit(np.log(rank), np.log(values[fitted]), 1, w=1 / np.sqrt(rank))[0]
+                    yield Found(name, view, place, max(0.0, -float(slope)))
             # An eigenvalue at the threshold may be zero here and not in the run: the curve has the zeros as well.
             shares = np.pad(p, (0, max(0, seen.widths[place] - len(p))))
             for before, share in enumerate(shares.tolist()):
@@ -78,6 +85,40 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
 def _effective_rank(values: Floats) -> float:
     p = values / values.sum()
     return float(np.exp(-(p * np.log(p)).sum()))
+
+
+def subspaces(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``subspaces`` measures, from the singular vectors of the states themselves."""
+    from scipy.linalg import subspace_angles
+
+    path = seen.path
+    k = min(options["axes"], seen.widths[path[0]] // 2)
+    for view, mask in seen.masks.items():
+        axes = []
+        for place in path:
+            x = seen.at(place)[mask]
+            x = x - x.mean(axis=0) if len(x) else x
+            values, vectors = np.linalg.eigh(x.T @ x)
+            known = 0 < k < len(x) and values[-k] > 1e-8 * values.sum()
+            axes.append(vectors[:, -k:] if known else None)
+
+        def distance(layer: int, other: int, axes: list[Floats | None] = axes) -> float:
+            a, b = axes[layer], axes[other]
+            if a is None or b is None:
+                return NONE
+            return float(np.linalg.norm(subspace_angles(a, b))) if layer != other else 0.0
+
+        for layer, place in enumerate(path):
+            yield Found("displacement", view, place, distance(0, layer))
+            if layer + 1 < len(path):
+                yield Found("speed", view, place, distance(layer, layer + 1))
+            if layer + 2 < len(path):
+                a, b, c = distance(layer, layer + 1), distance(layer + 1, layer + 2), distance(layer, layer + 2)
+                # By Heron's formula in Kahan's order, which keeps the digits of flat triangles.
+                z, y, x_ = sorted((a, b, c))
+                product = (x_ + (y + z)) * (z - (x_ - y)) * (z + (x_ - y)) * (x_ + (y - z))
+                if min(a, b, c) > 0:
+                    yield Found("curvature", view, place, float(np.sqrt(max(product, 0.0)) / (a * b * c)))
 
 
 def anisotropy(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
@@ -201,6 +242,7 @@ def outliers(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         own = mask & ~seen.kinds.special
         if own.any():
             yield Found("sink_share", view, None, float((own & seen.kinds.sink).sum() / own.sum()))
+    yield from _norm_ratios(seen)
     for place, shares in _shares_by_cut(seen, options).items():
         for view in seen.masks:
             yield Found("sink_sensitivity", view, place, max(shares) - min(shares))
@@ -223,6 +265,21 @@ def outliers(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             slack = float((np.abs(away - limit_here) <= 1e-5 * limit_here).sum())
             yield Found("dimensions", view, place, float((away > limit_here).sum()), slack)
             yield Found("top3_cosine_share", view, place, _top3(x[mask]))
+
+
+def _norm_ratios(seen: Reading) -> Iterator[Found]:
+    """Yield the mean ratio of norms of sinks, and of first tokens, to the median norm of the others of their text."""
+    start = seen.position == 0
+    for place in seen.path:
+        norms = np.linalg.norm(seen.at(place), axis=1)
+        ratios = np.full(len(norms), np.nan)
+        for _, span in seen.spans:
+            others = norms[span][~(seen.kinds.sink | start)[span]]
+            if len(others) and np.median(others) > 0:
+                ratios[span] = norms[span] / np.median(others)
+        for name, which in {"sink": seen.kinds.sink, "first": start}.items():
+            for view, mask in seen.masks.items():
+                yield Found(f"{name}_norm_ratio", view, place, mean(ratios, mask & which))
 
 
 def _top3(x: Floats) -> float:

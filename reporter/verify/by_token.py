@@ -90,8 +90,10 @@ def _paired_p(seen: Reading, values: Floats, mask: Mask) -> float:
 
 
 def motion(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield what ``motion`` measures: steps, their length and their turns (Luisto 2024)."""
+    """Yield what ``motion`` measures: steps, their length, their turns, and how straight the way is."""
     path = seen.path
+    way, turns = np.zeros(len(seen.ids)), np.zeros_like(seen.at(path[0]))
+    norms: dict[str, list[float]] = {view: [] for view in seen.masks}
     for layer, place in enumerate(path):
         x = seen.at(place)
         norm = np.linalg.norm(x, axis=1)
@@ -101,11 +103,25 @@ def motion(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             step = np.linalg.norm(y - x, axis=1)
             ratio = np.divide(step, norm, out=np.full(len(norm), np.nan), where=norm > 0)
             found |= {"step_length": step, "step_cosine": cosines(x, y), "update_ratio": ratio}
+            found["block_influence"] = 1 - found["step_cosine"]
+            way += step
+            turns += np.divide(y - x, step[:, None], out=np.zeros_like(x), where=step[:, None] > 0)
             if layer + 2 < len(path):
                 found["curvature"] = np.arccos(cosines(y - x, seen.at(path[layer + 2]) - y))
         for name, values in found.items():
             for view, mask in seen.masks.items():
                 yield Found(name, view, place, mean(values, mask))
+        for view, mask in seen.masks.items():
+            norms[view].append(mean(norm, mask))
+    distance, turned = np.linalg.norm(seen.at(path[-1]) - seen.at(path[0]), axis=1), np.linalg.norm(turns, axis=1)
+    nowhere = np.full(len(way), np.nan)
+    for view, mask in seen.masks.items():
+        shape = np.divide(len(path) - 1, turned, out=nowhere.copy(), where=turned > 0)
+        yield Found("line_shape", view, None, mean(shape, mask))
+        yield Found("straightness", view, None, mean(np.divide(distance, way, out=nowhere.copy(), where=way > 0), mask))
+        after = np.array(norms[view][1:])
+        if len(after) > 1 and (after > 0).all():
+            yield Found("growth", view, None, float(np.exp(np.polyfit(np.arange(len(after)), np.log(after), 1)[0])))
 
 
 MASKED = 0.15  # of the own tokens of a text, hidden from a masked language model

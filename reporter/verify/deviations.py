@@ -27,10 +27,15 @@ LOOSER: dict[str, float] = {
     "convergence.decay": 1e-4,
     "motion.curvature": 1e-4,  # an angle near 0 or π magnifies the rounding of its cosine
     "spectrum.effective_rank": 1e-4,  # faint axes lie in the rounding of the strong ones, and they count here
+    "spectrum.effective_rank_without_first": 1e-4,
+    "spectrum.entropy": 1e-4,
+    "spectrum.entropy_without_first": 1e-4,
     "spectrum.effective_rank_singular": 1e-3,  # and here their roots
     "spectrum.rankme": 1e-3,
     "spectrum.decay": 1e-3,
+    "spectrum.alpha_req": 1e-3,
     "spectrum.curve": 1e-4,
+    "subspaces": 1e-3,  # an error of a covariance over the gap of two eigenvalues
     "entropy": 1e-4,
     "sinks.dominance": 1e-3,  # of a square over what little is left
     # Sampled states, mean vectors of texts and of token types are kept in 16 bits, a coordinate to 2^-11.
@@ -51,6 +56,7 @@ OF_ONE = (
     "anisotropy",
     "contextuality",
     "layer_pairs",
+    "motion.block_influence",
     "sink_cuts",
     "spectrum.curve",
     "variance.tradeoff",

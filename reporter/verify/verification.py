@@ -19,7 +19,7 @@ from reporter.runs.plan import or_raise
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.store import Store, joined
-from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, variance
+from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, subspaces, variance
 from reporter.verify.by_neighbour import intrinsic_dimension
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
 from reporter.verify.by_token import convergence, loss, motion
@@ -41,6 +41,7 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "motion": (motion, {}),
     "anisotropy": (anisotropy, {"sample": (), "batches": ()}),
     "spectrum": (spectrum, {}),
+    "subspaces": (subspaces, {"axes": (), "explained": (None,)}),
     "variance": (variance, {"memory": (), "scatter": ()}),
     "outliers": (outliers, {"sample": ()}),
     "sinks": (sinks, {"sample": ()}),

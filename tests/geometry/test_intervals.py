@@ -20,7 +20,7 @@ from reporter.geometry.intervals import (
 )
 
 METRICS = ("anisotropy", "spectrum", "variance", "outliers")
-READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens")
+READ = ("moments", "gram", "tokens", "type_moments", "activations", "sink_tokens", "norm_ratios")
 
 
 @pytest.fixture(scope="module")

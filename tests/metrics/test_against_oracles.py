@@ -14,10 +14,11 @@ from oracles.fake_model import FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.journey import journey
 from oracles.linearity import linearity
-from oracles.motion import motion
+from oracles.motion import growth, motion
 from oracles.outliers import outliers
 from oracles.readout import lens, loss
 from oracles.spectrum import spectrum
+from oracles.subspaces import subspaces
 from oracles.tokens import all_tokens
 from oracles.twonn import scikit_dimension, twonn, twonn_ml
 from oracles.variance import variance
@@ -95,9 +96,12 @@ def test_every_statistic(everything, values, view):
     check("loss.lm", None, expected, n=predicted)
     for (statistic, layer), expected in motion(tokens.states).items():
         check(f"motion.{statistic}", layer, expected.mean())
+    check("motion.growth", None, growth(tokens.states))
     half = half_of(np.asarray(originals(made_up_texts(TEXTS)))[np.asarray(tokens.texts)], 0)
     for (statistic, layer), expected in linearity(tokens.states, half).items():
         check(f"linearity.{statistic}", layer, expected, within=1e-3)
+    for (statistic, layer), expected in subspaces(tokens.states, 8).items():  # half the width
+        check(f"subspaces.{statistic}", layer, expected, within=1e-3, atol=1e-6)
     for layer, x in enumerate(tokens.states):
         for statistic, expected in anisotropy(x).items():
             check(f"anisotropy.{statistic}", layer, expected)

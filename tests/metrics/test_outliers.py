@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from oracles.fake_model import FakeModel, made_up_texts
-from oracles.outliers import massive
+from oracles.fake_model import FIRST_WORD, FakeModel, made_up_texts
+from oracles.outliers import massive, massive_types
 from oracles.tokens import all_tokens
 
+from reporter.metrics._outlier_lists import MassiveActivation, OutlierDimension
 from reporter.metrics.base import Value
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
@@ -53,6 +54,82 @@ def test_massive_activations_are_those_of_the_published_rule(observe, values, ba
             assert found["outliers.largest", layer].value == pytest.approx(np.abs(x).max(), rel=1e-5)
         shares = [found["outliers.massive", layer].value for layer in range(4)]
         assert shares[0] == 0 and (shares[2] > 0) == (view != "no-sinks")
+
+
+def listed(observables, kind, texts=80, view="words"):
+    metric = catalogue()["outliers"]
+    seen = Observed(observables, observables["moments"].layout, texts, view, 0)
+    return [row for row in metric.compute(seen, metric.options()) if isinstance(row, kind)]
+
+
+@pytest.mark.parametrize(("role", "special"), [("encoder", True), ("decoder", False)])
+def test_massive_activations_are_listed_by_dimension_and_token(observe, role, special):
+    """Two dimensions of some words and of whatever stands first, at some layers, of both signs."""
+
+    class Massive(FakeModel):
+        def added(self, ids, layer):
+            found = np.zeros((len(ids), self.width))
+            if layer in (1, 2):
+                for word in (3, 5):
+                    found[np.asarray(ids) == word, 7] = -1000.0 * word * layer
+                    found[np.asarray(ids) == word, 2] = 2000.0 * (word == 5)
+                found[0, 4] = 5000.0 + layer
+            return found
+
+        def states(self, input_ids, attention_mask):
+            found = super().states(input_ids, attention_mask)
+            for layer, x in enumerate(found):
+                for row, ids in zip(x, input_ids.tolist(), strict=True):
+                    row += torch.from_numpy(self.added(ids, layer)).float()
+            return found
+
+        def reference(self, ids):
+            return [x + self.added(ids, layer) for layer, x in enumerate(super().reference(ids))]
+
+    model, texts = Massive(role=role, special=special, sinks=False), made_up_texts(80)
+    everything = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
+    expected = massive_types(everything)
+    assert len(expected) > 3
+    for batches in ({"batch_tokens": 64}, {"batch_tokens": 4096, "shard_characters": 500}):
+        observables, _ = observe(model, texts, names=READ, **batches)
+        rows = {
+            (r.dimension, r.token_id, r.position_first == 0, r.own): r for r in listed(observables, MassiveActivation)
+        }
+        assert rows.keys() == expected.keys()
+        for key, one in expected.items():
+            row = rows[key]
+            assert (row.texts, row.count) == (one["texts"], one["count"])
+            assert (row.position_first, row.position_last) == one["positions"]
+            assert (row.layer_first, row.layer_last) == one["layers"] and row.layer == one["layer"]
+            assert row.value == pytest.approx(one["value"], rel=1e-6)
+            median = np.median(np.abs(everything.states[row.layer]))
+            assert row.median == pytest.approx(median, rel=0.01)  # of states in 16 bits
+            assert row.ratio == pytest.approx(abs(row.value) / row.median)
+        assert rows[7, FIRST_WORD + 1, False, True].token == f"t{FIRST_WORD + 1}"
+        sizes = [abs(row.value) for row in rows.values()]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+def test_outlier_dimensions_are_listed_with_their_layers_and_shares(observe):
+    def rogue(states):
+        """Dimension 3 stands out in the first two layers, dimension 20 in the last alone, and most."""
+        found = [x - x.mean(dim=-1, keepdim=True) for x in states]
+        for layer, dimension, by in ((0, 3, 50.0), (1, 3, -80.0), (3, 20, 900.0)):
+            found[layer][..., dimension] += by
+        return found
+
+    observables, _ = observe(changed(rogue), made_up_texts(80), names=READ)
+    first, second = listed(observables, OutlierDimension)
+    assert (first.dimension, first.layers, first.layer_first, first.layer_last, first.layer) == (20, 1, 3, 3, 3)
+    assert (second.dimension, second.layers, second.layer_first, second.layer_last) == (3, 2, 0, 1)
+    seen = Observed(observables, observables["moments"].layout, 80, "words", 0)
+    for row in (first, second):
+        moments = seen.moments(seen.path[row.layer])
+        mean = moments.mean
+        assert row.mean == pytest.approx(mean[row.dimension])
+        assert row.deviations == pytest.approx(abs(mean[row.dimension] - mean.mean()) / mean.std())
+        assert row.variance_share == pytest.approx(moments.squares[row.dimension] / moments.squares.sum())
+        assert row.cosine_share == pytest.approx(1, abs=0.05)
 
 
 def test_three_rogue_dimensions_hold_the_cosine(observe, values):

@@ -12,7 +12,7 @@ from reporter.observables.activations import Activations, _above_median
 def test_parts_of_the_cosine_against_all_pairs(feed, make_batch):
     rng = np.random.default_rng(0)
     states = rng.standard_normal((2, 60, 5)) + np.array([3, 0, 1, 0, 0])
-    kept = feed(Activations(Layout(1, 5)), make_batch(states, texts=np.arange(60) // 4))
+    kept = feed(Activations(Layout(1, 5), {}), make_batch(states, texts=np.arange(60) // 4))
     for layer in range(2):
         x = states[layer].astype(np.float32).astype(np.float64)
         units = (x / np.linalg.norm(x, axis=1, keepdims=True)).sum(axis=0)
@@ -44,11 +44,11 @@ def test_massive_activations_by_hand(feed, make_batch):
     states[0, 1, 0], states[0, 2, 1] = -199, 201  # 1000 times the median is 200
     states[0, 4:] = 0.01
     states[0, 5, 2], states[0, 6, 0] = 99, 101  # 10 would do, if it were not for the 100
-    kept = feed(Activations(Layout(0, 3)), make_batch(states, texts=[0] * 4 + [1] * 4, strata=[0, 0, 2, 0] * 2))
+    kept = feed(Activations(Layout(0, 3), {}), make_batch(states, texts=[0] * 4 + [1] * 4, strata=[0, 0, 2, 0] * 2))
     assert kept.massive.tolist() == [[0, 0, 2]]
     assert kept.largest.tolist() == [[pytest.approx(199), 0, pytest.approx(201)]]
 
 
 def test_zero_states_have_no_direction_and_nothing_large(feed, make_batch):
-    kept = feed(Activations(Layout(0, 3)), make_batch(np.zeros((1, 5, 3)), texts=range(5)))
+    kept = feed(Activations(Layout(0, 3), {}), make_batch(np.zeros((1, 5, 3)), texts=range(5)))
     assert kept.unit_squares[0].sum() == kept.largest.sum() == kept.massive.sum() == 0

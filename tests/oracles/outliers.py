@@ -38,7 +38,52 @@ def outliers(tokens, corpus):
             "top3_cosine_share": share if parts.sum() > 4 * np.sqrt(2 / x.shape[1]) / n else None,
         }.items():
             found[name, layer] = (value, n)
+        for name, which in {"sink": tokens.sink, "first": tokens.positions == 0}.items():
+            ratios = norm_ratios(tokens, corpus, layer, np.flatnonzero(which))
+            found[f"{name}_norm_ratio", layer] = (np.mean(ratios) if ratios else None, len(ratios))
     return found | sensitivity(corpus)
+
+
+def norm_ratios(tokens, corpus, layer, rows):
+    """Return the norms of some tokens over the median norm of those of their text that are no sinks and not first."""
+    found = []
+    others = ~corpus.any_sink & (corpus.positions != 0)
+    for row in rows:
+        same_text = corpus.states[layer][others & (corpus.texts == tokens.texts[row])]
+        if len(same_text):
+            norms = np.linalg.norm(same_text, axis=1)
+            found.append(np.linalg.norm(tokens.states[layer][row]) / np.median(norms))
+    return found
+
+
+def massive_types(corpus):
+    """Return {(dimension, token id, at position 0, own): facts} of every massive activation, coordinate by coordinate.
+
+    The facts are texts, tokens, positions, layers, the largest value and the first layer where it is.
+    """
+    where = {}
+    for layer, states in enumerate(corpus.states):
+        for text in np.unique(corpus.texts):
+            rows = np.flatnonzero(corpus.texts == text)
+            sizes = np.abs(states[rows])
+            for row, j in zip(*np.nonzero((sizes > 100) & (sizes > 1000 * np.median(sizes))), strict=True):
+                token = rows[row]
+                key = (int(j), int(corpus.ids[token]), bool(corpus.positions[token] == 0), not corpus.special[token])
+                where.setdefault(key, []).append((layer, int(token), float(states[token, j])))
+    found = {}
+    for key, seen in where.items():
+        layers, rows, values = (list(column) for column in zip(*seen, strict=True))
+        at = int(np.argmax(np.abs(values)))
+        positions = corpus.positions[rows]
+        found[key] = {
+            "texts": len(set(corpus.texts[rows].tolist())),
+            "count": len(set(rows)),
+            "positions": (positions.min(), positions.max()),
+            "layers": (min(layers), max(layers)),
+            "value": values[at],
+            "layer": layers[at],
+        }
+    return found
 
 
 def sensitivity(corpus):

@@ -27,6 +27,27 @@ def exponential_of_entropy(numbers):
     return math.exp(-math.fsum(p * math.log(p) for p in shares))
 
 
+def entropy(numbers, most):
+    return math.log(exponential_of_entropy(numbers)) / math.log(most)
+
+
+def projected_out(x):
+    """Eigenvalues of the covariance of x once its first right singular vector is taken off every row."""
+    x = x - x.mean(axis=0)
+    axis = np.linalg.svd(x)[2][0]
+    return eigenvalues(x - np.outer(x @ axis, axis))
+
+
+def stringer(found, indices):
+    """The published fit: b of y = −b log(i) + c, solved from the weighted normal equations, i = index + 1."""
+    if len(indices) < 3:
+        return None
+    ranks = indices + 1
+    x = np.stack([-np.log(ranks), np.ones(len(ranks))], axis=1)
+    weights = 1 / ranks[:, None]
+    return float(np.linalg.solve(x.T @ (x * weights), (weights * x).T @ np.log(found[indices]))[0])
+
+
 def rankme(x):
     """RankMe as Garrido et al. print it, but for ε: singular values of the matrix as it is."""
     return exponential_of_entropy(np.linalg.svd(x, compute_uv=False))
@@ -42,5 +63,9 @@ def spectrum(x):
         "rankme": rankme(x),
         "participation_ratio": 1 / math.fsum(p * p for p in shares),
         "stable_rank": 1 / shares[0],
+        "effective_rank_without_first": exponential_of_entropy(found[1:]),
+        "entropy": entropy(found, min(x.shape[1], len(x) - 1)),
+        "entropy_without_first": entropy(projected_out(x), min(x.shape[1], len(x) - 1) - 1),
+        "alpha_req": stringer(found, np.arange(11, min(100, len(found)))),
         "decay": decay(found, min(x.shape[1], len(x) - 1)),
     }

@@ -16,7 +16,8 @@ class AllTokens:
     positions: np.ndarray
     ids: np.ndarray
     special: np.ndarray
-    sink: np.ndarray
+    sink: np.ndarray  # of the text's own
+    any_sink: np.ndarray
     aside: np.ndarray
     first: np.ndarray
     dominance: np.ndarray
@@ -41,6 +42,7 @@ class AllTokens:
             self.ids[at],
             self.special[at],
             self.sink[at],
+            self.any_sink[at],
             self.aside[at],
             self.first[at],
             self.dominance[at],
@@ -105,7 +107,7 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
         facts = sinks(states[1:])
         sink, first = facts["sink"] & ~special, first_own(special)
         aside = (sink | first) & ~special
-        facts_of_text = (special, sink, aside, first, facts["dominance"])
+        facts_of_text = (special, sink, facts["sink"], aside, first, facts["dominance"])
         parts.append((states, np.full(len(ids), index), np.arange(len(ids)), np.array(ids), *facts_of_text))
         for place in range(len(ids)):
             contexts.append(tuple(ids[: place + 1]) if decoder else (tuple(ids), place))
@@ -113,7 +115,7 @@ def all_tokens(states_of, texts, tokenizer, *, decoder, positions, max_tokens=25
     layers = len(parts[0][0])
     return AllTokens(
         [np.concatenate([part[0][layer] for part in parts]) for layer in range(layers)],
-        *(np.concatenate([part[column] for part in parts]) for column in range(1, 9)),
+        *(np.concatenate([part[column] for part in parts]) for column in range(1, 10)),
         contexts,
         embedding_contexts,
     )

@@ -1,0 +1,247 @@
+"""How far the subspace of the leading axes turns from layer to layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from reporter.effort import decomposing, little
+from reporter.geometry import noise
+from reporter.geometry.arrays import Floats, wide
+from reporter.geometry.intervals import Interval, error_over_texts, interval
+from reporter.geometry.spectra import EQUAL
+from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
+from reporter.metrics._intervals import sampled, texts_of
+from reporter.metrics._sources import JIANG
+from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.registry import metric
+from reporter.threads import spread
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed, Place
+
+_SUBSPACE = (
+    "d(V, W) = √Σθ², θ the principal angles, V_l the span of the eigenvectors of the k largest eigenvalues of the "
+    "covariance of all token states at layer l, k = `axes`, at most half the width"
+)
+_PUBLISHED = (
+    "The authors take mean-pooled or last-token vectors of texts, and the k that carries 95 % of the variance at the "
+    "last layer (`explained: 0.95` here), which differs from model to model."
+)
+_SWINGS = (
+    "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing. No interval: "
+    "where eigenvalues nearly meet the error of an axis does not follow from the influences of tokens."
+)
+
+STATISTICS = (
+    Statistic(
+        "speed",
+        "Grassmann speed of the leading subspace",
+        f"d(V_l, V_{{l+1}}), stored at layer l = 0…L−1, with {_SUBSPACE}",
+        (JIANG,),
+        per="step",
+        unit="radians",
+        floor=True,
+        bounds=(0, None),
+        smallest=0.01,
+        headline=True,
+        trap="The floor, random subspaces, is the upper end: what lies far below is near. Sinks own the first axis in "
+        f"the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
+        published=_PUBLISHED,
+    ),
+    Statistic(
+        "displacement",
+        "distance of the leading subspace from the embedding's",
+        f"d(V_0, V_l), l = 0…L, with {_SUBSPACE}",
+        (JIANG,),
+        unit="radians",
+        floor=True,
+        bounds=(0, None),
+        smallest=0.01,
+        trap="Its end, l = L, is the displacement d(0, L) that the authors rank models by. It nears the floor, where "
+        f"two random subspaces lie, and cannot say more from there on. {_SWINGS}",
+        published=_PUBLISHED,
+        fixed=(("first", 0.0),),
+    ),
+    Statistic(
+        "curvature",
+        "curvature of the leading subspace's path",
+        "4·area/(abc), the Menger curvature of V_l, V_{l+1}, V_{l+2}: of the triangle with the sides a = "
+        "d(V_l, V_{l+1}), b = d(V_{l+1}, V_{l+2}), c = d(V_l, V_{l+2}), stored at layer l = 0…L−2, with "
+        f"{_SUBSPACE}",
+        (JIANG,),
+        per="step",
+        unit="1/radian",
+        bounds=(0, None),
+        smallest=0.01,
+        trap="Of subspaces, over layers; of tokens' states see motion.curvature. Small steps magnify it: it is one "
+        "over a radius.",
+        published=_PUBLISHED + " They store it at the middle layer, l + 1, and 0 where a side is 0.",
+    ),
+)
+
+
+class SubspaceOptions(Options):
+    """How many axes are followed."""
+
+    axes: int = Field(default=10, ge=1, description="leading axes that make the subspace")
+    explained: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="in their place as many as carry this share of the variance at the last block, 0.95 as published",
+    )
+
+
+@metric(
+    name="subspaces",
+    title="Leading subspaces",
+    summary="How far the subspace in which most of the variance lies turns from layer to layer, and how far it gets "
+    "from the embedding.",
+    statistics=STATISTICS,
+    needs=("moments", "gram", "tokens"),
+    options=SubspaceOptions,
+    cost="a few axes of one width × width matrix for each layer and view",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 0.1),
+)
+def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
+    """Yield speed, displacement and curvature of the leading subspace.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: how many axes.
+    """
+    n, path = seen.tokens, seen.path
+    followed = _followed(seen, options)
+    if isinstance(followed, str):
+        for statistic, end in {"speed": len(path) - 1, "displacement": len(path), "curvature": len(path) - 2}.items():
+            for place in path[: max(end, 0)]:
+                yield Value(statistic, place, None, n, reason=followed)
+        return
+    for layer, place in enumerate(path):
+        yield from followed.distance("displacement", place, 0, layer)
+        if layer < seen.layers:
+            yield from followed.distance("speed", place, layer, layer + 1)
+        if layer < seen.layers - 1:
+            yield followed.curvature(place, layer)
+
+
+_STILL = 1e-4  # radians: below it a distance is what rounding leaves of none
+_Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """Distances of the leading subspaces of layers.
+
+    Args:
+        seen: what the metric sees.
+        k: axes of a subspace.
+        distances: of two layers, the nearer to the embedding first; those that have no subspace are left out.
+        influences: of sampled tokens on them, shape (m,) each.
+    """
+
+    seen: Observed
+    k: int
+    distances: Mapping[_Pair, float]
+    influences: Mapping[_Pair, Floats]
+
+    @property
+    def few(self) -> str:
+        """Why there is no distance."""
+        return f"fewer than {self.k} axes have any variance at one of the layers"
+
+    def distance(self, statistic: str, place: Place, layer: int, other: int) -> Iterator[Value]:
+        """Yield the distance of two layers, and that of random subspaces."""
+        n, pair = self.seen.tokens, (layer, other)
+        if layer == other:
+            yield Value(statistic, place, 0.0, n)
+            return
+        if pair not in self.distances:
+            yield Value(statistic, place, None, n, reason=self.few)
+            return
+        found, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
+        yield Value(statistic, place, found, n, *self._interval(found, self.influences[pair], most))
+        floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
+        yield Value(f"{statistic}_floor", place, floor, n)
+
+    def curvature(self, place: Place, layer: int) -> Value:
+        """Return the curvature over a layer and the two that follow."""
+        n = self.seen.tokens
+        pairs = [(layer + i, layer + j) for i, j in ((0, 1), (1, 2), (0, 2))]
+        if any(pair not in self.distances for pair in pairs):
+            return Value("curvature", place, None, n, reason=self.few)
+        sides = [self.distances[pair] for pair in pairs]
+        if min(sides) < _STILL:
+            return Value("curvature", place, None, n, reason="the subspace does not move")
+        influence = sum(by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
+        found = menger(*sides)
+        return Value("curvature", place, found, n, *self._interval(found, np.asarray(influence), np.inf))
+
+    def _interval(self, value: float, influence: Floats, most: float) -> Interval:
+        n, texts = self.seen.tokens, texts_of(sampled(self.seen))
+        error = error_over_texts(influence - influence.mean(), texts, n, self.seen.texts)
+        return interval(value, error, "log", (0.0, most))
+
+
+def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:
+    """Return how far apart the leading subspaces of the layers are, or why they are not known."""
+    n, path = seen.tokens, seen.path
+    width = seen.width(path[0])
+    if n < 2:
+        return "fewer than two tokens"
+    if width < 2:
+        return "states have one dimension"
+    k = min(options.axes, width // 2)
+    if options.explained is not None:
+        values = np.linalg.eigvalsh(seen.covariance(path[-1]))[::-1].clip(0).cumsum()
+        k = int(np.searchsorted(values, options.explained * values[-1])) + 1
+    if n - 1 < k:
+        return f"{n} tokens span fewer than {k} axes"
+    return seen.once(("subspaces", seen.held, k), lambda: _measured(seen, k))
+
+
+def _measured(seen: Observed, k: int) -> _Followed:
+    path = seen.path
+    sample = sampled(seen)  # before threads ask for it, each for itself
+
+    def axes(place: Place) -> Leading | None:
+        moments = seen.moments(place)
+        if moments.squares.sum() <= EQUAL * (moments.n * moments.mean @ moments.mean + moments.squares.sum()):
+            return None  # all states are equal
+        return leading(seen.covariance(place), k)
+
+    at = spread(axes, path)
+    following = [(layer, layer + step) for step in (1, 2) for layer in range(len(path) - step)]
+    found = {
+        (layer, other): apart(first, second)
+        for layer, other in sorted({*following, *((0, layer) for layer in range(1, len(path)))})
+        if (first := at[layer]) is not None and (second := at[other]) is not None
+    }
+
+    def influences(layer: int) -> dict[_Pair, Floats]:
+        """Return the influences of tokens by way of the axes of one layer."""
+        here = at[layer]
+        sides = {pair: one.first if pair[0] == layer else one.second for pair, one in found.items() if layer in pair}
+        if here is None or not sides:
+            return {}
+        import torch
+
+        states = sample.states(path[layer])
+        x = (wide(states) - torch.from_numpy(seen.moments(path[layer]).mean).to(states.device)).float()
+        both = torch.from_numpy(np.concatenate([here.axes, *sides.values()], axis=1)).float().to(x.device)
+        products = x @ both
+        along, *rest = (products[:, i * k : (i + 1) * k] for i in range(1 + len(sides)))
+        return {pair: (along * r).sum(dim=1).double().cpu().numpy() for pair, r in zip(sides, rest, strict=True)}
+
+    parts = spread(influences, range(len(path)))
+    return _Followed(
+        seen,
+        k,
+        {pair: one.distance for pair, one in found.items()},
+        {(a, b): parts[a][a, b] + parts[b][a, b] for a, b in found},
+    )
