@@ -19,6 +19,7 @@ from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
+from reporter.observables.token_path import TokenPath
 from reporter.observables.token_sample import Tokens
 from reporter.observables.type_moments import TypeMoments
 from reporter.observables.type_sample import TypeSample
@@ -38,6 +39,7 @@ KINDS: Mapping[str, type[Observable]] = {
         TypeMoments,
         TypeSample,
         IntraText,
+        TokenPath,
         Pooled,
         Activations,
         TextEntropy,
