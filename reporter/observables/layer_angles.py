@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from reporter.effort import Effort, Scale
 from reporter.forward.halves import GROUPS, HALVES, groups_of
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from reporter.forward.hidden_batch import HiddenBatch, LayerStates
     from reporter.observables.observable import Setting
 
-WHICH = ("tokens", "last_token")
+Which = Literal["tokens", "last_token"]
 _AT_ONCE = 2**21  # numbers of states that are side by side in float64: 16 MiB
 
 
@@ -80,26 +81,71 @@ class LayerAngles(Observable):
     def finish(self, batch: HiddenBatch) -> None:
         """Add the angles of a batch."""
         self.follow(batch.device)
-        groups = groups_of(batch.originals, self.seed)
-        row = torch.as_tensor(groups * len(STRATA) + batch.strata, device=batch.device)
-        last_row, last = self._last(batch, groups)
+        groups, last = groups_of(batch.originals, self.seed), _last_tokens(batch)
+        rows = torch.as_tensor(groups * len(STRATA) + batch.strata, device=batch.device)
+        last_rows = np.concatenate([groups[of] * len(VIEWS) + view for view, of in enumerate(last)])
         states = batch.states[: self.layout.layers + 1]
-        first, second = (torch.as_tensor(at, device=batch.device) for at in (self._first, self._second))
-        of_last = self.sums.new_empty(len(batch), 0)
-        found = []
+        pairs = torch.as_tensor(self._first * len(states) + self._second, device=batch.device)
         step = max(1, _AT_ONCE // (len(states) * states[0].shape[1]))
+        found = []
         for start in range(0, len(batch), step):
-            part = slice(start, start + step)
-            x = torch.stack([of_layer[part] for of_layer in states], dim=1).double()  # (tokens, layers, width)
+            x = torch.stack([of_layer[start : start + step] for of_layer in states], dim=1).double()
             x /= torch.linalg.vector_norm(x, dim=2, keepdim=True)
-            cosine = (x @ x.mT).flatten(1).index_select(1, first * len(states) + second)
+            cosine = (x @ x.mT).flatten(1).index_select(1, pairs)
             found.append(cosine.clamp_(-1, 1).arccos_().div_(torch.pi))
-        angle = torch.cat(found)
-        defined = angle.isfinite()
-        both = torch.stack([angle.where(defined, 0.0), defined.double()])
-        of_tokens = torch.stack([self.sums, self.counts])
-        of_tokens.flatten(1, 2).index_add_(1, row, both)
-        self.sums, self.counts = of_tokens
-        of_last = torch.stack([self.last_sums, self.last_counts])
-        of_last.flatten(1, 2).index_add_(1, last_row, both[:, last])
-        self.last_sums, self.last_counts = of_last
+        angles = torch.cat(found)
+        self._add(self.sums, self.counts, rows, angles)
+        which = torch.as_tensor(np.concatenate(last), device=batch.device)
+        at = torch.as_tensor(last_rows, device=batch.device)
+        self._add(self.last_sums, self.last_counts, at, angles[which])
+
+    def _add(self, sums: torch.Tensor, counts: torch.Tensor, rows: torch.Tensor, angles: torch.Tensor) -> None:
+        """Add angles, NaN where undefined, (tokens, P), to the rows of sums and counts, (G, ·, P)."""
+        defined = angles.isfinite()
+        sums.flatten(0, 1).index_add_(0, rows, angles.where(defined, 0.0))
+        counts.flatten(0, 1).index_add_(0, rows, defined.double())
+
+    def merge(self, other: LayerAngles) -> None:
+        """Add the sums of other texts."""
+        for name in self.gathered:
+            getattr(self, name).add_(getattr(other, name))
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Return the sums and counts."""
+        return {name: getattr(self, name) for name in self.gathered}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over saved arrays."""
+        for name in self.gathered:
+            setattr(self, name, tensors[name])
+
+    def angles(self, which: Which, view: str) -> Angles:
+        """Return the mean angles of the tokens of a view, or of its last tokens."""
+        if which == "tokens":
+            strata = list(VIEWS[view])
+            sums, counts = (x[:, strata].sum(dim=1).numpy() for x in (self.sums, self.counts))
+        else:
+            at = list(VIEWS).index(view)
+            sums, counts = (x[:, at].numpy() for x in (self.last_sums, self.last_counts))
+        n = counts.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value, halves = sums.sum(axis=0) / n, (HALVES @ sums) / (HALVES @ counts)
+        return Angles(*(self._square(x) for x in (value, n, halves)))
+
+    def _square(self, of_pairs: Floats) -> Floats:
+        """Return numbers of pairs, (…, P), as symmetric matrices with zeros on the diagonal."""
+        layers = self.layout.layers + 1
+        found = np.zeros((*of_pairs.shape[:-1], layers, layers))
+        found[..., self._first, self._second] = found[..., self._second, self._first] = of_pairs
+        return found
+
+
+def _last_tokens(batch: HiddenBatch) -> list[NDArray[np.int64]]:
+    """Return for each view the row of the last token of each text that has one in it."""
+    order = np.lexsort((batch.positions, batch.texts))
+    found = []
+    for strata in VIEWS.values():
+        rows = order[np.isin(batch.strata[order], strata)]
+        texts = batch.texts[rows]
+        found.append(rows[np.flatnonzero(np.append(texts[1:] != texts[:-1], True)[: len(texts)])])
+    return found
