@@ -15,6 +15,7 @@ from reporter.charts.vega import alt
 if TYPE_CHECKING:
     import pandas as pd
 
+
 def draw(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the heat map, a dot on the least of each row."""
     plain = alt.Axis(

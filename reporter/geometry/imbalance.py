@@ -20,12 +20,11 @@ def imbalances(spaces: Sequence[Callable[[], Tensor]], groups: Ints) -> Floats:
 
     Δ(A → B) is 2/n times the mean, over rows, of the rank in B of the row's nearest neighbour in A. Distances are
     Euclidean, in float64; ranks run from 1 to n − 1. Rows that are equally far in B have the mean of their ranks; of
-    rows that are all equal in A each one has the next of them as its neighbour, in their given order, and the last one
-    the first. Without a group both neighbours and ranks are those among the rows that are left.
+    rows that are all equal in A each one has the next of them as its neighbour, and the last one the first. Without a group both neighbours and ranks are those among the rows that are left.
 
     Args:
         spaces: return the same n rows in each space, in random order, (n, d); d may differ.
-        groups: of each row, 0…G − 1, none of them empty, G ≥ 2 and n − 1 more than any of them holds, (n,).
+        groups: of each row, 0…G − 1; no group is empty or lacks fewer than two of the rows, (n,).
     """
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)

@@ -16,7 +16,9 @@ from reporter.metrics.registry import metric
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed
 
-_TRIPLES = 4096  # that the floor is drawn from, whatever the corpus holds: it is a mean that does not hang on their number
+_TRIPLES = (
+    4096  # that the floor is drawn from, whatever the corpus holds: it is a mean that does not hang on their number
+)
 
 STATISTICS = (
     Statistic(
@@ -84,7 +86,9 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
             floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
             yield Value("curvature_floor", place, floor, average.n)
         if not average.n or not first.n:
-            reason = reason if first.n else "no text has three neighbouring tokens that differ from each other at layer 0"
+            reason = (
+                reason if first.n else "no text has three neighbouring tokens that differ from each other at layer 0"
+            )
             yield Value("straightening", place, None, 0, reason=reason)
             continue
         both = first.replicates - average.replicates

@@ -37,6 +37,7 @@ def in_layers(of_metric):
 
 def test_the_metrics_of_the_program():
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
+        "angular_distance": ["tokens", "last_token"],
         "anisotropy": [
             "top_variance_share",
             "top_variance_share_batch",
@@ -72,6 +73,7 @@ def test_the_metrics_of_the_program():
             "decay",
         ],
         "entropy": ["prompt", "prompt_normalised", "prompt_raw", "prompt_unit", "skipped"],
+        "information_imbalance": ["imbalance", "to_last", "from_last", "to_first", "from_first"],
         "intrinsic_dimension": [
             "twonn",
             "twonn_published",
