@@ -20,7 +20,8 @@ def imbalances(spaces: Sequence[Callable[[], Tensor]], groups: Ints) -> Floats:
 
     Δ(A → B) is 2/n times the mean, over rows, of the rank in B of the row's nearest neighbour in A. Distances are
     Euclidean, in float64; ranks run from 1 to n − 1. Rows that are equally far in B have the mean of their ranks; of
-    rows that are all equal in A each one has the next of them as its neighbour, and the last one the first. Without a group both neighbours and ranks are those among the rows that are left.
+    rows that are all equal in A each one has the next of them as its neighbour, and the last one the first. Without a
+    group both neighbours and ranks are those among the rows that are left.
 
     Args:
         spaces: return the same n rows in each space, in random order, (n, d); d may differ.
@@ -31,7 +32,7 @@ def imbalances(spaces: Sequence[Callable[[], Tensor]], groups: Ints) -> Floats:
 
     def neighbours(space: Callable[[], Tensor]) -> Tensor:
         squares = _squares(space, order, cyclic=True)
-        least = [part.min(dim=1) for part in squares.split(sizes.tolist(), dim=1)]
+        least = [part.min(dim=1) for part in torch.split(squares, sizes.tolist(), dim=1)]
         values = torch.stack([part.values for part in least], dim=1)
         starts = torch.as_tensor(np.cumsum(sizes) - sizes, device=squares.device)
         places = torch.stack([part.indices for part in least], dim=1) + starts
@@ -80,7 +81,7 @@ def _squares(space: Callable[[], Tensor], order: Ints, *, cyclic: bool = False) 
     squares = torch.addmm(x.square().sum(dim=1), x, x.T, alpha=-2)
     _, which, counts = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
     if len(counts) < len(x):
-        for same in which.argsort(stable=True).split(counts.tolist()):
+        for same in torch.split(which.argsort(stable=True), counts.tolist()):
             if len(same) > 1:
                 squares[:, same] = squares[:, same[:1]].clone()  # which rounding would set apart
                 if cyclic:

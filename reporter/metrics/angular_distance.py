@@ -174,4 +174,5 @@ def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
     drawn = np.isfinite(difference).all(axis=1)
     at = 1 - 0.025 / max(int(known.sum()) - 1, 1)
     half = quantile(at, int(drawn.sum())) * np.std(difference[drawn], axis=0)
-    return np.flatnonzero(known)[value[known] - value[best] <= half].tolist()
+    found: list[int] = np.flatnonzero(known)[value[known] - value[best] <= half].tolist()
+    return found

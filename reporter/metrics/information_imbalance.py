@@ -27,8 +27,8 @@ GROUPS = 8  # of texts
 _STILL = 1e-12  # share of the squares below which what varies is rounding
 
 _TOKENS = (
-    "over the n distinct states of at most `sample` tokens drawn from the view, the same ones at every layer; Euclidean "
-    "distances, the mean rank of states that are equally far"
+    "over the n distinct states of at most `sample` tokens drawn from the view, the same ones at every layer; "
+    "Euclidean distances, the mean rank of states that are equally far"
 )
 _JACKKNIFE = (
     f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbours and ranks being sought anew "
@@ -36,8 +36,8 @@ _JACKKNIFE = (
     f"simulation; none for fewer than {FEWEST_TEXTS} texts"
 )
 _TRAP = (
-    "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare both. "
-    "It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, which is "
+    "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare "
+    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, which is "
     "what a layer reads of itself."
 )
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."

@@ -24,9 +24,9 @@ STATISTICS = (
     Statistic(
         "curvature",
         "turn between steps from token to token",
-        "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state of "
-        "token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a view "
-        "leaves out cuts the path and is not stepped over",
+        "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
+        "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
+        "view leaves out cuts the path and is not stepped over",
         (HOSSEINI,),
         unit="radians",
         interval=BOOTSTRAP,
@@ -34,8 +34,8 @@ STATISTICS = (
         bounds=(0, pi),
         smallest=0.01,
         headline=True,
-        trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, within "
-        "a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes steps "
+        trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, "
+        "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes steps "
         "there and back: look at no-sinks, too.",
         published="The authors give degrees, and mostly the change from layer to layer. The code of Skean et al. has "
         "two other numbers under this name: first the angle between the states of neighbouring tokens (not their "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.activations import Activations
-from reporter.observables.layer_angles import LayerAngles
 from reporter.observables.cross import Cross
 from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.journey import Journey
+from reporter.observables.layer_angles import LayerAngles
 from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments

@@ -58,7 +58,7 @@ def test_what_can_be_read_is_read(made_up, computed, texts, hidden):
 
 @pytest.mark.parametrize("k", [1, 10])
 def test_neighbours_of_the_same_class(made_up, computed, k):
-    """Classes of 120, 80 and 40 texts, which scikit-learn's neighbours count; each text is its own neighbour nowhere."""
+    """Classes of 120, 80 and 40 texts, counted among the neighbours of scikit-learn; no text is its own."""
     from sklearn.neighbors import NearestNeighbors
 
     texts = [f"{'xxxyyz'[i % 6]} number {i}" for i in range(240)]

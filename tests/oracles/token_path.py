@@ -1,4 +1,4 @@
-"""Curvature of the path from token to token, text by text and angle by angle, as Hosseini & Fedorenko 2023 define it."""
+"""Curvature of the path from token to token, angle by angle, as Hosseini & Fedorenko 2023 define it."""
 
 from __future__ import annotations
 
