@@ -37,8 +37,8 @@ _JACKKNIFE = (
 )
 _TRAP = (
     "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare "
-    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, which is "
-    "what a layer reads of itself."
+    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, which "
+    "is what a layer reads of itself."
 )
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
 

@@ -35,8 +35,8 @@ STATISTICS = (
         smallest=0.01,
         headline=True,
         trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, "
-        "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes steps "
-        "there and back: look at no-sinks, too.",
+        "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes "
+        "steps there and back: look at no-sinks, too.",
         published="The authors give degrees, and mostly the change from layer to layer. The code of Skean et al. has "
         "two other numbers under this name: first the angle between the states of neighbouring tokens (not their "
         "differences), later that between their differences, of the absolute cosine, which is never beyond π/2.",
