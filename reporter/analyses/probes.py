@@ -191,8 +191,8 @@ STATISTICS = (
         "label_overlap",
         "share of neighbours of the same class",
         "mean over texts (or words) of the share of the k others nearest to it that are of its class, by Euclidean "
-        "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts as "
-        "for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
+        "distance of pooled vectors as they are, k = 10 unless the study says otherwise (`neighbours`); the same texts "
+        "as for the classifiers. Floor: what random classes give, Σ_c (n_c/n)·(n_c − 1)/(n − 1), exactly",
         (VALERIANI, DOIMO),
         interval=f"95 %, from a jackknife that leaves out one of {_GROUPS} groups of texts, neighbours being sought "
         "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "

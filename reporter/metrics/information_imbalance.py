@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from reporter.effort import Effort, Scale
-from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, Interval, jackknife_interval
+from reporter.metrics._intervals import dealt
 from reporter.metrics._sources import ACEVEDO, GLIELMO
 from reporter.metrics.base import Options, PairValue, Statistic, Value
 from reporter.metrics.registry import metric
@@ -37,8 +38,8 @@ _JACKKNIFE = (
 )
 _TRAP = (
     "Near 0 the first layer tells who is near in the second, near 1 it tells nothing. It has a direction: compare "
-    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, which "
-    "is what a layer reads of itself."
+    "both. It says what the nearest neighbour tells, nothing of larger distances, and the least it can be is 2/n, "
+    "which is what a layer reads of itself."
 )
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
 
@@ -157,7 +158,7 @@ def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tup
     """Return Δ with its interval of each two of the places, by their order."""
     from reporter.geometry.imbalance import imbalances
 
-    groups = _groups(sample.texts)
+    groups = dealt(sample.texts, GROUPS)
 
     def states_at(place: Place) -> Tensor:
         return sample.states(place)
@@ -166,24 +167,11 @@ def _between(seen: Observed, sample: Selection, places: list[Place]) -> dict[tup
         ("imbalance", seen.held, len(sample)),
         lambda: imbalances([lambda place=place: states_at(place) for place in places], groups),  # type: ignore[misc]
     )
-    few = seen.texts < FEWEST_TEXTS or groups.max() < FEWEST_TEXTS - 1
+    few = groups.max() < FEWEST_TEXTS - 1
     return {
         (a, b): (float(found[0, a, b]), (None, None) if few else _interval(found[:, a, b]))
         for a, b in np.ndindex(found.shape[1:])
     }
-
-
-def _groups(texts: Ints) -> Ints:
-    """Return the group of each state: texts in the random order of the sample, dealt to the groups in turn.
-
-    Fewer texts than make an interval are passed over: their states are dealt to two groups.
-    """
-    _, first, which = np.unique(texts, return_index=True, return_inverse=True)
-    if len(first) < FEWEST_TEXTS:
-        return np.arange(len(texts)) % 2
-    turn = np.empty(len(first), dtype=np.int64)
-    turn[np.argsort(first)] = np.arange(len(first)) % GROUPS
-    return turn[which]
 
 
 def _interval(found: Floats) -> Interval:

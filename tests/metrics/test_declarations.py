@@ -22,6 +22,7 @@ def layers():
 def found(observe, values, layers):
     """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
     options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 270, "batches": 2}}
+    options["local_dimension"] = {"centres": 64, "neighbours": 16}
     result = []
     for role in ("encoder", "decoder"):
         model = FakeModel(role=role, layers=layers)
@@ -95,6 +96,7 @@ def test_the_metrics_of_the_program():
             "cka",
             "cca",
         ],
+        "local_dimension": ["mean", "spread"],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "outliers": [
