@@ -33,8 +33,8 @@ _LOCAL = (
 )
 _JACKKNIFE = (
     f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbourhoods being made anew of the "
-    "rest, on the log scale with Student's t; it covers 95 to 100 % of Gaussian states in texts in simulation; none for fewer "
-    f"than {FEWEST_TEXTS} texts"
+    "rest, on the log scale with Student's t; it covers 95 to 100 % of Gaussian states in texts in simulation; none "
+    f"for fewer than {FEWEST_TEXTS} texts"
 )
 
 STATISTICS = (
@@ -47,11 +47,11 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         headline=True,
-        trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare models "
-        "and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token type make "
+        trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
+        "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token type make "
         "a neighbourhood look flat.",
-        published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), which this is to "
-        "rounding; ours is of fewer tokens, so wider.",
+        published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), with which "
+        "this agrees to rounding; here the tokens are fewer, so a neighbourhood is wider.",
     ),
     Statistic(
         "spread",
