@@ -48,8 +48,8 @@ STATISTICS = (
         bounds=(0, None),
         headline=True,
         trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
-        "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token type "
-        "make a neighbourhood look flat.",
+        "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
+        "type make a neighbourhood look flat.",
         published="The authors take k = 128 of 60,000 tokens, with scikit-dimension's TwoNN (`fit_pw`), with which "
         "this agrees to rounding; here the tokens are fewer, so a neighbourhood is wider.",
     ),
