@@ -66,7 +66,7 @@ def say(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
         for number, moment in enumerate(scene.moments):
             if moment.shown.get(model) == its:
                 state = states.setdefault(f"{view}|{number}|{corpus}|{name}", Shown({}))
-                state.readings[model] = "least: blocks " + " · ".join(told)
+                state.readings[model] = "least turned by blocks " + " · ".join(told)
     return states
 
 

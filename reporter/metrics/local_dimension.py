@@ -61,7 +61,8 @@ STATISTICS = (
         interval=_JACKKNIFE,
         floor=True,
         bounds=(0, None),
-        trap="TwoNN of k states is itself off by about its value over √k: the floor has that and no more.",
+        trap="TwoNN of k states is itself off by about its value over √k: the floor has that "
+        "and no more, of a larger dimension. Compare what is left of both over their means.",
     ),
 )
 _TAKE: dict[str, Callable[[Floats], float]] = {
