@@ -7,6 +7,7 @@ from reporter.answers.decision import Decision
 
 def decisions() -> tuple[Decision, ...]:
     """Return every question that there is an answer to; a new one is a line here."""
+    from reporter.answers.layer import LAYER
     from reporter.answers.sinks import SINKS
 
-    return (SINKS,)
+    return (LAYER, SINKS)
