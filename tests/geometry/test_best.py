@@ -57,7 +57,7 @@ def test_what_is_plain_is_told_apart_and_what_is_the_same_is_not():
 
 def test_strata_keep_their_weight():
     rng = np.random.default_rng(4)
-    few, many = rng.standard_normal((10, 2)) + [[3, 0]], rng.standard_normal((90, 2))
+    few, many = rng.standard_normal((10, 2)) + 3.0 * np.eye(2)[0], rng.standard_normal((90, 2))
     strata = np.repeat([0, 1], [10, 90])
     found = behind_best(np.concatenate([few, many]), strata)
     assert found.values == pytest.approx((few.mean(axis=0) + many.mean(axis=0)) / 2)
