@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
 from reporter.geometry.arrays import Floats
 from reporter.geometry.best import Behind, behind_best
@@ -57,7 +57,7 @@ FROM layer_metrics
 WHERE study = $study AND {_SITES} AND value IS NOT NULL
 AND metric || '.' || statistic IN ('probes.linear', 'pairs.consistency', 'groups.silhouette',
     {", ".join(f"'{metric}.{statistic}'" for metric, statistic, *_ in LABEL_FREE)})
-ORDER BY model, checkpoint, metric, statistic, item, view, layer, site
+ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
 
 
@@ -82,6 +82,7 @@ class LayerAnswer(Row, table="layer_answers"):
     )
     normed: bool | None = column(_NORMED)
     usual: bool = column("whether it is what is usually taken, the last hidden state")
+    view: str = column("the view that is read")
     pooling: str | None = column("how a text became one vector; NULL where tokens were measured")
     value: float = column("the number")
     ci_low: float | None = column("lower end of its own interval")
@@ -238,6 +239,7 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             entry=_entry(model, place),
             normed=_normed(model, place),
             usual=place == _usual(model),
+            view=number["view"],
             pooling=criterion.pooling,
             value=number["value"],
             ci_low=number["ci_low"],
@@ -270,47 +272,64 @@ def _normed(model: Record, place: Place) -> bool | None:
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     rows = sorted(tables["layer_answers"], key=lambda row: (row["model"], row["criterion"], row["item"]))
-    return [_box(list(own)) for _, own in groupby(rows, key=lambda row: row["model"])]
+    models = [_by_criterion(list(own)) for _, own in groupby(rows, key=lambda row: row["model"])]
+    boxes = [_box(criteria) for criteria in models if criteria[0][0]["kind"] != "no labels"]
+    guesses = [criteria for criteria in models if criteria[0][0]["kind"] == "no labels"]
+    return [*boxes, _guessed(guesses)] if guesses else boxes
 
 
-def _box(rows: Sequence[Record]) -> Box:
-    criteria = [
+def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
+    """Return the rows of each criterion in the order of layers, the strongest criterion first."""
+    found = [
         sorted(own, key=lambda row: _in_order((row["site"], row["layer"])))
         for _, own in groupby(rows, key=lambda row: (row["criterion"], row["item"]))
     ]
-    criteria.sort(key=lambda own: ["labels", "pairs", "groups", "no labels"].index(own[0]["kind"]))
-    decides = criteria[0]
-    says, take = _said(decides)
-    more = [own for own in criteria[1:] if own[0]["kind"] == "no labels"]
+    return sorted(found, key=lambda own: ["labels", "pairs", "groups", "no labels"].index(own[0]["kind"]))
+
+
+def _box(criteria: Sequence[Sequence[Record]]) -> Box:
+    """Say what the strongest criterion says of one model, and show the others beside it."""
+    says, take = _said(criteria[0])
+    judged = any(row["probe"] for own in criteria for row in own)
     return Box(
-        about=decides[0]["model"],
+        about=criteria[0][0]["model"],
         says=says,
-        code="" if take is None else _code(take),
+        code=_code(take),
         columns=(
             ("by", False),
             ("best layer", False),
             ("reads", True),
             ("not told apart from it", False),
             ("the last hidden state loses", True),
-            ("by the probe, this layer loses", True),
+            *((("by the probe, this layer loses", True),) if judged else ()),
         ),
-        rows=tuple(_line(own) for own in criteria),
-        notes=tuple(_notes(decides, take, bool(more))),
+        rows=tuple(_line(own)[: 6 if judged else 5] for own in criteria),
+        notes=tuple(_notes(criteria[0], take, judged, criteria[-1][0]["kind"] == "no labels")),
     )
 
 
-def _said(rows: Sequence[Record]) -> tuple[str, Record | None]:
-    """Return what one criterion says, and the layer to take; None where nothing can be said of it."""
+def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
+    """Say what layers numbers without labels would choose, where there is nothing else."""
+    best = [next(row for row in own if row["best"]) for criteria in models for own in criteria]
+    return Box(
+        about=", ".join(dict.fromkeys(row["model"] for row in best)),
+        says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
+        columns=(("model", False), ("by", False), ("chosen layer", False), ("reads", True)),
+        rows=tuple((row["model"], _criterion(row), _place(row), _number(row)) for row in best),
+        notes=(_WEAK,),
+    )
+
+
+def _said(rows: Sequence[Record]) -> tuple[str, Record]:
+    """Return what one criterion says, and the layer to take."""
     best = next(row for row in rows if row["best"])
     last = next((row for row in rows if row["usual"]), None)
     name = _criterion(best)
-    if best["kind"] == "no labels":
-        return f"Nothing here says which layer is good. {_sentence(name)} would choose {_place(best)}.", None
     reads = f"{_number(best)} at {_place(best)}"
     if best["loss_low"] is None:
         return f"{_sentence(name)} reads most, {reads}; how far that is chance is not known.", best
     alike = [row for row in rows if row["loss_low"] == 0]
-    if len(alike) == len([row for row in rows if row["loss_low"] is not None]):
+    if last is not None and len(alike) == len([row for row in rows if row["loss_low"] is not None]):
         said = f"No layer is told apart from another: {name} reads {reads}, its best"
         return f"{said}, and what lies between layers is within chance.", last
     if last is None:
@@ -355,8 +374,14 @@ def _line(rows: Sequence[Record]) -> tuple[str, ...]:
     )
 
 
-def _notes(decides: Sequence[Record], take: Record | None, label_free: bool) -> Iterator[str]:
-    if take is not None and take["normed"] is not None:
+_WEAK = (
+    "Numbers without labels are weak guides: published ones go with how good layers are in some models and not in "
+    "others, and across families of models hardly at all."
+)
+
+
+def _notes(decides: Sequence[Record], take: Record, judged: bool, guesses: bool) -> Iterator[str]:
+    if take["normed"] is not None:
         if take["normed"]:
             yield "These states end in a norm (measured)."
         else:
@@ -372,12 +397,8 @@ def _notes(decides: Sequence[Record], take: Record | None, label_free: bool) -> 
             "A word that all second texts share makes the consistency large at the embedding already, whatever the "
             "model knows."
         )
-    if label_free:
-        yield (
-            "Numbers without labels are weak guides: published ones go with how good layers are in some models and "
-            "not in others, and across families of models hardly at all. Where a probe was trained, the last column "
-            "says what following them costs."
-        )
+    if guesses:
+        yield _WEAK + (" The last column says what following them costs here." if judged else "")
 
 
 _POOLED = {

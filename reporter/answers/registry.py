@@ -9,5 +9,6 @@ def decisions() -> tuple[Decision, ...]:
     """Return every question that there is an answer to; a new one is a line here."""
     from reporter.answers.layer import LAYER
     from reporter.answers.sinks import SINKS
+    from reporter.answers.training import TRAINING
 
-    return (LAYER, SINKS)
+    return (LAYER, TRAINING, SINKS)
