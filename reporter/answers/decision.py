@@ -16,6 +16,11 @@ VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
 """The order of views in SQL; of a number under several the first is read."""
 
 
+def quoted(text: str) -> str:
+    """Return a token, or another text that anybody wrote, between backticks, which nothing in it can end."""
+    return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
+
+
 @dataclass(frozen=True)
 class Lacks:
     """What a study would need for an answer, or for more of one.

@@ -9,7 +9,7 @@ trained, it says what their layer loses.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
@@ -18,7 +18,6 @@ import numpy as np
 
 from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
-from reporter.geometry.arrays import Floats
 from reporter.geometry.best import Behind, behind_best
 from reporter.table import OfModel, Row, column
 
@@ -26,6 +25,7 @@ Kind = Literal["labels", "pairs", "groups", "no labels"]
 Place = tuple[str, int]
 """Site and layer."""
 
+_KINDS: Mapping[str, Kind] = {"probes": "labels", "pairs": "pairs", "groups": "groups"}
 LABEL_FREE = (
     ("entropy", "prompt_unit", "low", "lowest entropy of a text's states"),
     ("intrinsic_dimension", "twonn", "high", "highest intrinsic dimension"),
@@ -44,12 +44,15 @@ WHERE study = $study AND status = 'done' AND baseline IS NULL
 QUALIFY coalesce(step, -1) = max(coalesce(step, -1)) OVER (PARTITION BY model) ORDER BY model
 """
 _PROBED = f"""
-SELECT model, checkpoint, probe AS item, text AS unit, fold, pooling, site, layer, linear AS told FROM probe_texts
-WHERE study = $study AND {_SITES} ORDER BY model, checkpoint, item, unit
+SELECT model, checkpoint, probe AS item, pooling, site, layer, list(text ORDER BY text) AS units,
+    list(linear::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+FROM probe_texts WHERE study = $study AND {_SITES} GROUP BY ALL
 """
 _PAIRED = f"""
-SELECT model, checkpoint, pairs AS item, concept, pair AS unit, pooling, site, layer, cosine, influence
-FROM pair_texts WHERE study = $study AND {_SITES} ORDER BY model, checkpoint, item, concept, unit
+SELECT model, checkpoint, pairs AS item, pooling, site, layer,
+    list([concept, pair::VARCHAR] ORDER BY concept, pair) AS units, list(cosine ORDER BY concept, pair) AS cosine,
+    list(influence ORDER BY concept, pair) AS influence
+FROM pair_texts WHERE study = $study AND {_SITES} GROUP BY ALL
 """
 _NUMBERS = f"""
 SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, n
@@ -132,14 +135,12 @@ class _Criterion:
 
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
-    models, numbers = read(_MODELS), defaultdict(list)
-    for row in read(_NUMBERS):
-        numbers[row["model"], row["checkpoint"]].append(row)
-    probed, paired = _by_model(read(_PROBED)), _by_model(read(_PAIRED))
+    models = read(_MODELS)
+    numbers, probed, paired = (_by_model(read(sql)) for sql in (_NUMBERS, _PROBED, _PAIRED))
     kinds = set()
     for model in models:
         key = (model["model"], model["checkpoint"])
-        criteria = list(_criteria(numbers[key], probed.get(key, []), paired.get(key, [])))
+        criteria = list(_criteria(numbers[key], probed[key], paired[key]))
         kinds |= {criterion.kind for criterion in criteria}
         for criterion in criteria:
             yield from _rows(model, criterion, criteria)
@@ -152,23 +153,23 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
         yield Lacks("no pairs and no groups of texts: add `pairs: {concepts: shipped}` or `groups:`")
 
 
-def _by_model(rows: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
-    return {key: list(own) for key, own in groupby(rows, key=lambda row: (row["model"], row["checkpoint"]))}
+def _by_model(rows: Sequence[Record]) -> defaultdict[tuple[str, str], list[Record]]:
+    found = defaultdict[tuple[str, str], list[Record]](list)
+    for row in rows:
+        found[row["model"], row["checkpoint"]].append(row)
+    return found
 
 
 def _criteria(numbers: Sequence[Record], probed: Sequence[Record], paired: Sequence[Record]) -> Iterator[_Criterion]:
     """Yield what tells layers apart in one model."""
-    ends = {(metric, statistic): end for metric, statistic, end, _ in LABEL_FREE}
-    views: dict[tuple[str, str], str] = {}  # of each number and corpus the first view alone
-    found: dict[tuple[str, str, str], _Criterion] = {}
+    lowest = {f"{metric}.{statistic}" for metric, statistic, end, _ in LABEL_FREE if end == "low"}
+    found: dict[tuple[str, str], _Criterion] = {}
+    views: dict[tuple[str, str], str] = {}  # of each number the first view alone
     for row in numbers:
-        of = (row["metric"], row["statistic"], row["item"])
-        if views.setdefault(of[::2], row["view"]) != row["view"]:
-            continue
-        kind: Kind = {"probes": "labels", "pairs": "pairs", "groups": "groups"}.get(row["metric"], "no labels")  # type: ignore[assignment]
-        name, end = f"{row['metric']}.{row['statistic']}", ends.get(of[:2], "high")
-        criterion = found.setdefault(of, _Criterion(kind, name, row["item"], end))  # type: ignore[arg-type]
-        criterion.rows[row["site"], row["layer"]] = row
+        name, item = f"{row['metric']}.{row['statistic']}", row["item"]
+        if views.setdefault((name, item), row["view"]) == row["view"]:
+            made = _Criterion(_KINDS.get(row["metric"], "no labels"), name, item, "low" if name in lowest else "high")
+            found.setdefault((name, item), made).rows[_place_of(row)] = row
     for criterion in found.values():
         units = {"labels": (probed, _of_texts), "pairs": (paired, _of_pairs)}.get(criterion.kind)
         own = [row for row in units[0] if row["item"] == criterion.item] if units else []
@@ -183,36 +184,43 @@ def _of_texts(rows: Sequence[Record]) -> tuple[list[Place], Behind | None]:
     """Compare layers by which texts a probe told rightly.
 
     Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is
-    taken 1 + J/(J − 1) times that of independent texts, J the number of folds (Nadeau & Bengio 2003, 'Inference for the
-    generalization error', Machine Learning 52).
+    taken 1 + J/(J − 1) times that of independent texts, J the number of folds (Nadeau & Bengio 2003, 'Inference for
+    the generalization error', Machine Learning 52). Seven layers of made-up data, equally good and with features of
+    their own, have one that is told apart in at most 6 % of cases with it, and in 14 to 40 % without.
     """
-    places, values, _ = _matrix(rows, lambda row: row["unit"], lambda row: float(row["told"]))
-    folds = len({row["fold"] for row in rows})
-    return places, behind_best(values, inflation=1 + folds / (folds - 1))
+    rows = _complete(rows)
+    told = np.array([row["told"] for row in rows]).T
+    folds = max((row["folds"] for row in rows), default=2)
+    return _places_of(rows), behind_best(told, inflation=1 + folds / (folds - 1)) if rows else None
 
 
 def _of_pairs(rows: Sequence[Record]) -> tuple[list[Place], Behind | None]:
     """Compare layers by what each pair has to do with the consistency of its concept; concepts are what they are."""
-    places, influence, units = _matrix(rows, lambda row: (row["concept"], row["unit"]), lambda row: row["influence"])
-    _, cosine, _ = _matrix(rows, lambda row: (row["concept"], row["unit"]), lambda row: row["cosine"])
-    concept = np.unique([name for name, _ in units], return_inverse=True)[1]
+    rows = _complete(rows)
+    if not rows:
+        return [], None
+    cosine, influence = (np.array([row[name] for row in rows]).T for name in ("cosine", "influence"))
+    concept = np.unique([name for name, _ in rows[0]["units"]], return_inverse=True)[1]
     values = np.empty_like(cosine)
     for code in np.unique(concept):
         own = concept == code
         values[own] = cosine[own].mean(axis=0) + influence[own] - influence[own].mean(axis=0)
-    return places, behind_best(values, concept)
+    return _places_of(rows), behind_best(values, concept)
 
 
-def _matrix(
-    rows: Sequence[Record], unit: Callable[[Record], Any], value: Callable[[Record], float]
-) -> tuple[list[Place], Floats, list[Any]]:
-    """Return the places that have every unit, in order, their numbers, (units, places), and the units."""
-    found: dict[Place, dict[Any, float]] = defaultdict(dict)
-    for row in rows:
-        found[row["site"], row["layer"]][unit(row)] = value(row)
-    units = sorted({one for of in found.values() for one in of})
-    places = sorted((place for place, of in found.items() if len(of) == len(units)), key=_in_order)
-    return places, np.array([[found[place][one] for place in places] for one in units]), units
+def _complete(rows: Sequence[Record]) -> list[Record]:
+    """Return the places that have every text or pair, in order."""
+    most = max((len(row["units"]) for row in rows), default=0)
+    whole = sorted((row for row in rows if len(row["units"]) == most), key=lambda row: _in_order(_place_of(row)))
+    return [row for row in whole if row["units"] == whole[0]["units"]]
+
+
+def _place_of(row: Record) -> Place:
+    return row["site"], row["layer"]
+
+
+def _places_of(rows: Sequence[Record]) -> list[Place]:
+    return [_place_of(row) for row in rows]
 
 
 def _in_order(place: Place) -> tuple[int, bool]:
@@ -284,7 +292,7 @@ def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
         sorted(own, key=lambda row: _in_order((row["site"], row["layer"])))
         for _, own in groupby(rows, key=lambda row: (row["criterion"], row["item"]))
     ]
-    return sorted(found, key=lambda own: ["labels", "pairs", "groups", "no labels"].index(own[0]["kind"]))
+    return sorted(found, key=lambda own: [*_KINDS.values(), "no labels"].index(own[0]["kind"]))
 
 
 def _box(criteria: Sequence[Sequence[Record]]) -> Box:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
 from reporter.charts.numbers import short
 from reporter.table import OfModel, Row, column
 
@@ -99,7 +99,7 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _box(rows: Sequence[Record]) -> Box:
     first, more = rows[0], len(rows) - 1
-    name = "Whatever stands first in a text" if first["token"] is None else f"`{first['token']}`"
+    name = "Whatever stands first in a text" if first["token"] is None else quoted(first["token"])
     on = "" if first["dimension"] is None else f", on dimension {first['dimension']}"
     others = "" if not more else f"; {more} other {'token is one' if more == 1 else 'tokens are sinks'}, too"
     return Box(
@@ -118,7 +118,7 @@ def _box(rows: Sequence[Record]) -> Box:
         ),
         rows=tuple(
             (
-                f"any of {row['types']} tokens" if row["token"] is None else str(row["token"]),
+                f"any of {row['types']} tokens" if row["token"] is None else quoted(row["token"]),
                 _range(row["position_first"], row["position_last"]),
                 f"{row['texts']:,}",
                 f"{row['count']:,}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.analyses._crossval import cross_validated, linear, stratified
 from reporter.answers import answered
 from reporter.answers.layer import LAYER
 
@@ -25,10 +26,9 @@ def layers():
 
     def get(told, more=(), facts=FACTS, pairs=()):
         texts = [
-            MODEL | {"item": "mood", "unit": unit, "fold": unit % 5, "pooling": "mean", "told": bool(right)}
-            | {"site": site, "layer": layer}
+            MODEL | {"item": "mood", "pooling": "mean", "site": site, "layer": layer, "folds": 5}
+            | {"units": list(range(len(column))), "told": column.astype(float).tolist()}
             for (site, layer), column in zip(PLACES, np.transpose(told), strict=True)
-            for unit, right in enumerate(column)
         ]  # fmt: skip
         numbers = [
             number("probes", "linear", "mood", place, np.mean(column))
@@ -120,12 +120,25 @@ def test_pairs_are_compared_pair_by_pair(layers):
     for place in PLACES:
         cosines = quality[place] + rng.normal(0, 0.05, (2, 12))
         means.append(number("pairs", "consistency", "concepts", place, cosines.mean()))
-        pairs += [
-            MODEL | {"item": "concepts", "concept": f"c{c}", "unit": unit, "site": place[0], "layer": place[1]}
-            | {"pooling": "mean", "cosine": cosines[c, unit], "influence": cosines[c, unit] - cosines[c].mean()}
-            for c in range(2) for unit in range(12)
-        ]  # fmt: skip
+        of = {"item": "concepts", "pooling": "mean", "site": place[0], "layer": place[1]}
+        influence = cosines - cosines.mean(axis=1, keepdims=True)
+        values = {"cosine": cosines.ravel().tolist(), "influence": influence.ravel().tolist()}
+        pairs.append(MODEL | of | values | {"units": [[f"c{c}", str(unit)] for c in range(2) for unit in range(12)]})
     answer = layers(np.zeros((0, 6)), means, pairs=pairs)
     rows = rows_of(answer, "pairs")
     assert [row["layer"] for row in rows if row["loss_low"] == 0] == [3]
     assert answer.boxes[0].says.startswith("Take block 3: the consistency of the pairs `concepts`")
+
+
+def test_real_classifiers_find_the_planted_layer_and_not_the_damaged_one(layers):
+    rng = np.random.default_rng(8)
+    y = np.repeat([0, 1, 2], 60)
+    fold = stratified(y, 5, rng)
+    told = []
+    for signal in (0.2, 0.5, 2.0, 0.0, 0.5, 0.5):  # planted at block 2, block 3 damaged
+        x = rng.standard_normal((180, 12)) + signal * np.eye(12)[y]
+        told.append(cross_validated(x, y, fold, linear(3)).right)
+    answer = layers(np.transpose(told))
+    assert [row["layer"] for row in rows_of(answer) if row["loss_low"] == 0] == [2]
+    worst = max(rows_of(answer), key=lambda row: row["loss"])
+    assert worst["layer"] in (0, 3) and worst["loss_low"] > 0.2
