@@ -3,7 +3,8 @@
 Each *criterion* is a number by layer that is better when it is larger (or smaller). Where single texts or pairs were
 kept, layers are compared on the same ones: what each layer loses against the best, with an interval that holds however
 many layers are tried (:mod:`reporter.geometry.best`). Numbers without labels name a layer, too; where a probe was
-trained, it says what their layer loses.
+trained, it says what their layer loses. Such rules go back to Skean et al. 2025, 'Layer by Layer' (entropy; turns of
+the path from token to token) and Cheng et al. 2025, 'Emergence of a High-Dimensional Abstraction Phase' (dimension).
 """
 
 from __future__ import annotations
@@ -21,20 +22,27 @@ from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
 from reporter.table import OfModel, Row, column
 
-Kind = Literal["labels", "pairs", "groups", "no labels"]
+Kind = Literal["labels", "neighbours", "pairs", "groups", "no labels"]
+End = Literal["high", "low"]
 Place = tuple[str, int]
 """Site and layer."""
 
-_KINDS: Mapping[str, Kind] = {"probes": "labels", "pairs": "pairs", "groups": "groups"}
-LABEL_FREE = (
-    ("entropy", "prompt_unit", "low", "lowest entropy of a text's states"),
-    ("intrinsic_dimension", "twonn", "high", "highest intrinsic dimension"),
-    ("token_path", "curvature", "low", "straightest path from token to token"),
-)
-"""Metric, statistic, which end a layer is chosen by, and what that is called."""
+_KINDS: Mapping[str, Kind] = {
+    "probes.linear": "labels",
+    "probes.label_overlap": "neighbours",
+    "pairs.consistency": "pairs",
+    "groups.silhouette": "groups",
+}
+"""What numbers tell good layers from bad ones by, the strongest first."""
+LABEL_FREE: Mapping[str, tuple[End, str]] = {
+    "entropy.prompt_unit": ("low", "lowest entropy of a text's states"),
+    "intrinsic_dimension.twonn": ("high", "highest intrinsic dimension"),
+    "token_path.curvature": ("low", "straightest path from token to token"),
+}
+"""Which end a layer is chosen by, and what that is called."""
 _NORMED = (
-    "whether a norm is the last thing that was done to them: the closing one, or the block's own in a post-norm model; "
-    "NULL for the embedding, of which it was not measured"
+    "whether they come out of a norm: the closing one (or a closing projection), or the block's own in a post-norm "
+    "model; NULL for the embedding, of which it was not measured"
 )
 _SITES = "site IN ('embedding', 'block', 'final')"
 
@@ -58,8 +66,7 @@ _NUMBERS = f"""
 SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, n
 FROM layer_metrics
 WHERE study = $study AND {_SITES} AND value IS NOT NULL
-AND metric || '.' || statistic IN ('probes.linear', 'pairs.consistency', 'groups.silhouette',
-    {", ".join(f"'{metric}.{statistic}'" for metric, statistic, *_ in LABEL_FREE)})
+AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
 ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
 
@@ -71,11 +78,11 @@ class LayerAnswer(Row, table="layer_answers"):
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint, the last one measured", key=True)
     kind: Kind = column(
-        "what tells good layers from bad ones: 'labels' (a probe), 'pairs' or 'groups' of texts, 'no labels' (a number "
-        "that has been proposed for choosing)"
+        "what tells good layers from bad ones: 'labels' (a probe), 'neighbours' (that are of the same class), 'pairs' "
+        "or 'groups' of texts, 'no labels' (a number that has been proposed for choosing)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
-    end: Literal["high", "low"] = column("whether the highest or the lowest is the best")
+    end: End = column("whether the highest or the lowest is the best")
     item: str = column("name of the probe, of the set of pairs or of the corpus; '(groups)'", key=True)
     site: str = column("'embedding', 'block' or 'final'", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
@@ -112,7 +119,7 @@ class _Criterion:
     kind: Kind
     name: str
     item: str
-    end: Literal["high", "low"] = "high"
+    end: End = "high"
     pooling: str | None = None
     rows: dict[Place, Record] = field(default_factory=dict)
     behind: Behind | None = None
@@ -149,7 +156,7 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
             "no labelled corpus is probed, which alone says what a layer is worth for a task: add a corpus with "
             "labels and `probes: {mine: {corpus: …}}`"
         )
-    if not kinds & {"pairs", "groups"}:
+    if not {"pairs", "groups"} & kinds:
         yield Lacks("no pairs and no groups of texts: add `pairs: {concepts: shipped}` or `groups:`")
 
 
@@ -162,13 +169,12 @@ def _by_model(rows: Sequence[Record]) -> defaultdict[tuple[str, str], list[Recor
 
 def _criteria(numbers: Sequence[Record], probed: Sequence[Record], paired: Sequence[Record]) -> Iterator[_Criterion]:
     """Yield what tells layers apart in one model."""
-    lowest = {f"{metric}.{statistic}" for metric, statistic, end, _ in LABEL_FREE if end == "low"}
     found: dict[tuple[str, str], _Criterion] = {}
     views: dict[tuple[str, str], str] = {}  # of each number the first view alone
     for row in numbers:
         name, item = f"{row['metric']}.{row['statistic']}", row["item"]
         if views.setdefault((name, item), row["view"]) == row["view"]:
-            made = _Criterion(_KINDS.get(row["metric"], "no labels"), name, item, "low" if name in lowest else "high")
+            made = _Criterion(_KINDS.get(name, "no labels"), name, item, LABEL_FREE.get(name, ("high", ""))[0])
             found.setdefault((name, item), made).rows[_place_of(row)] = row
     for criterion in found.values():
         units = {"labels": (probed, _of_texts), "pairs": (paired, _of_pairs)}.get(criterion.kind)
@@ -337,6 +343,7 @@ def _said(rows: Sequence[Record]) -> tuple[str, Record]:
     if best["loss_low"] is None:
         return f"{_sentence(name)} reads most, {reads}; how far that is chance is not known.", best
     alike = [row for row in rows if row["loss_low"] == 0]
+    last = last if last is not None and last["loss_low"] is not None else None
     if last is not None and len(alike) == len([row for row in rows if row["loss_low"] is not None]):
         said = f"No layer is told apart from another: {name} reads {reads}, its best"
         return f"{said}, and what lies between layers is within chance.", last
@@ -389,11 +396,13 @@ _WEAK = (
 
 
 def _notes(decides: Sequence[Record], take: Record, judged: bool, guesses: bool) -> Iterator[str]:
-    if take["normed"] is not None:
+    if take["site"] == "final":
+        yield "The last hidden state is after the model's closing norm or projection (measured)."
+    elif take["site"] == "block":
         if take["normed"]:
-            yield "These states end in a norm (measured)."
+            yield "In this model each block ends in a norm, and so do these states (measured)."
         else:
-            yield "These states are as the block leaves them, before any closing norm (measured)."
+            yield "These states are as the block leaves them, not normed (measured)."
     if decides[0]["kind"] == "labels":
         yield (
             "A label that can be read is not a label that the model uses; another task may have another best layer. "
@@ -429,12 +438,11 @@ def _code(row: Record) -> str:
 
 def _criterion(row: Record) -> str:
     if row["kind"] == "no labels":
-        metric, _, statistic = row["criterion"].partition(".")
-        said = next(what for name, of, _, what in LABEL_FREE if (name, of) == (metric, statistic))
-        return f"the {said} (`{row['item']}`)"
+        return f"the {LABEL_FREE[row['criterion']][1]} (`{row['item']}`)"
     if row["kind"] == "groups":
         return "the silhouette of the groups"
-    return f"the {'linear probe' if row['kind'] == 'labels' else 'consistency of the pairs'} `{row['item']}`"
+    named = {"labels": "linear probe", "pairs": "consistency of the pairs", "neighbours": "neighbours of one class in"}
+    return f"the {named[row['kind']]} `{row['item']}`"
 
 
 def _sentence(text: str) -> str:

@@ -68,7 +68,7 @@ def test_labels_planted_at_one_layer_are_found_there(layers):
     )
     assert "the last hidden state loses 0." in box.says
     assert "hidden_states[2]" in box.code and "own tokens" in box.code
-    assert any("before any closing norm" in note for note in box.notes)
+    assert any("not normed" in note for note in box.notes)
 
 
 def test_layers_next_to_the_best_are_not_told_apart(layers):
@@ -89,7 +89,7 @@ def test_the_last_hidden_state_is_kept_unless_it_loses(layers):
     without = FACTS | {"last_hidden_state": "block", "norm_placement": "post"}
     best_last = layers(told([0.2, 0.3, 0.4, 0.4, 0.9, 0.5]), facts=without)
     assert next(row for row in rows_of(best_last) if row["layer"] == 4)["entry"] == "last_hidden_state"
-    assert "These states end in a norm" in best_last.boxes[0].notes[0]
+    assert "each block ends in a norm" in best_last.boxes[0].notes[0]
 
 
 def test_what_only_a_hook_reads_is_said(layers):
