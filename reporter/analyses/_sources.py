@@ -3,7 +3,7 @@
 from reporter.metrics._sources import LUISTO
 from reporter.metrics.base import Source
 
-__all__ = ["EFRON", "FISHER", "HEWITT", "LUISTO", "ROUSSEEUW", "WILSON"]
+__all__ = ["DOIMO", "EFRON", "FISHER", "HEWITT", "LUISTO", "ROUSSEEUW", "VALERIANI", "WILSON"]
 
 ROUSSEEUW = Source(
     "Rousseeuw 1987",
@@ -24,4 +24,14 @@ EFRON = Source(
 )
 FISHER = Source(
     "Fisher 1935", "Fisher 1935, 'The Design of Experiments', section 21: the signs of paired differences at random"
+)
+DOIMO = Source(
+    "Doimo et al. 2020",
+    "Doimo, Glielmo, Ansuini & Laio 2020, 'Hierarchical nucleation in deep neural networks', NeurIPS 2020, "
+    "arXiv:2007.03506",
+)
+VALERIANI = Source(
+    "Valeriani et al. 2023",
+    "Valeriani, Doimo, Cuturello, Laio, Ansuini & Cazzaniga 2023, 'The geometry of hidden representations of large "
+    "transformer models', NeurIPS 2023, arXiv:2302.00294",
 )

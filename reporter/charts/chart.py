@@ -134,8 +134,8 @@ class Chart:
         picks: its own selectors.
         value: the column of its values.
         positive: whether values that are not above 0 cannot be drawn.
-        legend: which legend stands over it: ``depth``, ``cuts``, ``shares``, ``similarity``, ``methods``, ``cosine`` or
-            none.
+        legend: which legend stands over it: ``depth``, ``cuts``, ``shares``, ``similarity``, ``angle``, ``methods``,
+            ``cosine`` or none.
         key: the column whose colours are listed over it.
         tall: whether it is drawn higher where it has the whole width.
         lead: what to look for, a sentence or two.

@@ -79,7 +79,7 @@ def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
             y=alt.Y("layer_a:O", title="layer", sort="descending", axis=plain),
             color=alt.Color("value:Q", scale=scale, legend=None),
             stroke=alt.Stroke("value:Q", scale=scale, legend=None),
-            tooltip=[*shown, alt.Tooltip("n:Q", format=",", title="texts")],
+            tooltip=[*shown, alt.Tooltip("n:Q", format=",")],
         )
         .properties(width="container", height=230)
     )
@@ -94,7 +94,7 @@ def of_pairs(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
         if rows["floor"].notna().any():
             parts.append(f"floor {short(rows['floor'].iloc[0], 2)}")
         if rows["n"].notna().any():
-            parts.append(f"n = {whole(rows['n'].max())} texts")
+            parts.append(f"n = {whole(rows['n'].max())}")
         lowest = rows["value"].min()
         if lowest < 0:
             parts.append(f"below 0 shown as 0 (lowest {short(lowest, 2)})")

@@ -177,15 +177,20 @@ def half_sample_interval(
     return max(value - half, bounds[0]), min(value + half, bounds[1])
 
 
-def jackknife_interval(value: float, without: Floats) -> Interval:
+def jackknife_interval(value: float, without: Floats, scale: Literal["fisher", "log"] = "fisher") -> Interval:
     """Return a 95 % interval of a number in −1…1 from its values without each group, shape (G,).
 
-    There is none where the number does not exist without some group (NaN).
+    There is none where the number does not exist without some group (NaN). On the scale ``log`` the number is any
+    positive one.
 
     Source: Busing, Meijer & van der Leeden 1999, "Delete-m Jackknife for Unequal m", for groups of about equal size.
     """
     if not np.isfinite(without).all():
         return None, None
+    if scale == "log":
+        centre, z = np.log(value), np.log(without)
+        half = quantile(0.975, len(z) - 1) * np.sqrt((len(z) - 1) * np.var(z))
+        return float(np.exp(centre - half)), float(np.exp(centre + half))
     z = np.arctanh(np.clip(without, -_ALMOST_ONE, _ALMOST_ONE))
     centre = np.arctanh(np.clip(value, -_ALMOST_ONE, _ALMOST_ONE))
     half = quantile(0.975, len(z) - 1) * np.sqrt((len(z) - 1) * np.var(z))

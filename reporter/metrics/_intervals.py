@@ -82,6 +82,24 @@ def sampled(seen: Observed, strata: tuple[int, ...] | None = None) -> Selection:
     return seen.once(("influences", strata), lambda: seen.get(Tokens).select(strata, INFLUENCES))
 
 
+def dealt(texts: Ints, groups: int) -> Ints:
+    """Return the group of each state, 0…``groups`` − 1: texts in their order of appearance, dealt in turn, shape (n,).
+
+    Of fewer texts than make an interval the states are dealt to two groups: there is none then.
+
+    Args:
+        texts: of each state of a sample in random order, shape (n,).
+        groups: how many.
+    """
+    _, first, which = np.unique(texts, return_index=True, return_inverse=True)
+    if len(first) < FEWEST_TEXTS:
+        return np.arange(len(texts)) % 2
+    turn = np.empty(len(first), dtype=np.int64)
+    turn[np.argsort(first)] = np.arange(len(first)) % groups
+    found: Ints = turn[which]
+    return found
+
+
 def texts_of(sample: Selection) -> Ints:
     """Return which text each sampled token belongs to, shape (m,)."""
     from reporter.observables.token_sample import TEXT

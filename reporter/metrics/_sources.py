@@ -153,3 +153,28 @@ RAGHU = Source(
     "Raghu, Gilmer, Yosinski & Sohl-Dickstein 2017, 'SVCCA: Singular Vector Canonical Correlation Analysis for Deep "
     "Learning Dynamics and Interpretability', NeurIPS 2017, arXiv:1706.05806",
 )
+HOSSEINI = Source(
+    "Hosseini & Fedorenko 2023",
+    "Hosseini & Fedorenko 2023, 'Large language models implicitly learn to straighten neural sentence trajectories to "
+    "construct a predictive representation of natural language', NeurIPS 2023, arXiv:2311.04930",
+)
+GROMOV = Source(
+    "Gromov et al. 2024",
+    "Gromov, Tirumala, Shapourian, Glorioso & Roberts 2024, 'The Unreasonable Ineffectiveness of the Deeper Layers', "
+    "arXiv:2403.17887",
+)
+GLIELMO = Source(
+    "Glielmo et al. 2022",
+    "Glielmo, Zeni, Cheng, Csányi & Laio 2022, 'Ranking the information content of distance measures', PNAS Nexus "
+    "1(2):pgac039, arXiv:2104.15079",
+)
+ACEVEDO = Source(
+    "Acevedo et al. 2025",
+    "Acevedo et al. 2025, on the most semantically informative layers of text and image models by information "
+    "imbalance, arXiv:2505.17101",
+)
+RUPPIK = Source(
+    "Ruppik et al. 2025",
+    "Ruppik et al. 2025, 'Less is More: Local Intrinsic Dimensions of Contextual Language Models', NeurIPS 2025, "
+    "arXiv:2506.01034",
+)

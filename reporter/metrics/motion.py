@@ -71,9 +71,8 @@ STATISTICS = (
         bounds=(0, float(np.pi)),
         trap="Independent states at each layer read 2π/3 ≈ 2.09, not π/2: consecutive steps share a state.",
         smallest=0.01,
-        published="Elsewhere curvature is a turn from token to token within a layer. The code of Skean et al. has it "
-        "in two versions: first the angle between the states of neighbouring tokens, later that between their "
-        "differences, of the absolute cosine. Neither is this number, which turns from layer to layer.",
+        published="Elsewhere curvature is a turn from token to token within a layer: that is token_path.curvature. "
+        "This number turns from layer to layer.",
     ),
 )
 

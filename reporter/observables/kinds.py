@@ -10,6 +10,7 @@ from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.gram import Gram
 from reporter.observables.intra_text import IntraText
 from reporter.observables.journey import Journey
+from reporter.observables.layer_angles import LayerAngles
 from reporter.observables.lens import Lens
 from reporter.observables.losses import Losses
 from reporter.observables.moments import Moments
@@ -19,6 +20,7 @@ from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
+from reporter.observables.token_path import TokenPath
 from reporter.observables.token_sample import Tokens
 from reporter.observables.type_moments import TypeMoments
 from reporter.observables.type_sample import TypeSample
@@ -38,10 +40,12 @@ KINDS: Mapping[str, type[Observable]] = {
         TypeMoments,
         TypeSample,
         IntraText,
+        TokenPath,
         Pooled,
         Activations,
         TextEntropy,
         SinkTokens,
         Cross,
+        LayerAngles,
     )
 }

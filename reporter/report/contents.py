@@ -215,7 +215,8 @@ def _section(
     rest: list[Drawn] = []
     if not headlines_only:
         own = [explained(chart, metric) for chart in named] if metric else []
-        more = [read_chart(read, chart, study=study, metric=name) for chart in [*own, *of_tables(name, known, tables)]]
+        free = of_tables(name, [s for s in known if s.name not in together], tables)
+        more = [read_chart(read, chart, study=study, metric=name) for chart in [*own, *free]]
         first += [drawn for drawn in more if not drawn.empty]
         minor = [s for s in singles if not s.headline]
         # a section opens on something, and a single chart is not worth a lid

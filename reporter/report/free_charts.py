@@ -66,13 +66,15 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
 
     Args:
         name: name of the metric.
-        statistics: its statistics.
+        statistics: its statistics, but for those that an own chart of the metric shows alone.
         tables: those of ``layer_pairs``, ``differences`` and ``correlations`` that have rows of it;
             ``differences_of_models`` for rows of ``differences`` that have no layer.
     """
     made = {"layer_pairs": _pairs, "differences": _differences, "differences_of_models": _of_models}
     made["correlations"] = _correlations
     found = set(tables)
+    if not any(statistic.per == "pair" for statistic in statistics):
+        found -= {"layer_pairs"}  # an own chart shows them
     return [make(name, statistics) for table, make in made.items() if table in found]
 
 

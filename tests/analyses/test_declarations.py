@@ -15,7 +15,7 @@ NAMES = {
     ],
     "pairs": ["consistency", "aligned", "relative_norm"],
     "clouds": ["separability", "centroid_distance", "overlap"],
-    "probes": [f"{probe}{end}" for probe in ("linear", "hidden") for end in BOTH],
+    "probes": [*(f"{probe}{end}" for probe in ("linear", "hidden") for end in BOTH), "label_overlap"],
 }
 
 

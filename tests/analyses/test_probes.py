@@ -64,6 +64,29 @@ def test_what_can_be_read_is_read(made_up, computed, texts, hidden):
     assert {p.label for p in rows["projections"] if p.part == "x"} == {text for text in texts if text[0] == "x"}
 
 
+@pytest.mark.parametrize("k", [1, 10])
+def test_neighbours_of_the_same_class(made_up, computed, k):
+    """Classes of 120, 80 and 40 texts, counted among the neighbours of scikit-learn; no text is its own."""
+    from sklearn.neighbors import NearestNeighbors
+
+    texts = [f"{'xxxyyz'[i % 6]} number {i}" for i in range(240)]
+    context = made_up(readable, {"c": corpus(texts, [text[0] for text in texts])})
+    item = PROBES.resolve(CorpusProbe(corpus="c", hidden=0, neighbours=k), Path())
+    values, _ = computed(PROBES, item, context)
+    for place in context.layout.places:
+        found = values["label_overlap", place]
+        x, y = np.stack([readable(text, place) for text in texts]), np.array([text[0] for text in texts])
+        near = NearestNeighbors(n_neighbors=k).fit(x).kneighbors(return_distance=False)
+        assert found.value == pytest.approx(np.mean(y[near] == y[:, None])) and found.n == 240
+        assert found.ci_low <= found.value <= found.ci_high
+        chance = (120 * 119 + 80 * 79 + 40 * 39) / (240 * 239)
+        assert values["label_overlap_floor", place].value == pytest.approx(chance)
+        assert found.value == pytest.approx(1 if place.layer else chance, abs=0.1)
+    few = PROBES.resolve(CorpusProbe(corpus="c", hidden=0, neighbours=150), Path())
+    values, _ = computed(PROBES, few, context)
+    assert all("300 texts" in values["label_overlap", place].reason for place in context.layout.places)
+
+
 def test_the_same_seed_gives_the_same_numbers(made_up, texts):
     labels = [text[0] for text in texts]
     item = PROBES.resolve(CorpusProbe(corpus="c", hidden=8, sample=90), Path())
@@ -133,6 +156,7 @@ def test_words_are_resolved(tmp_path):
         assert PROBES.resolve(WordsProbe(words=words), tmp_path).model_dump(mode="json") == {
             "folds": 5,
             "sample": 1000,
+            "neighbours": 10,
             "hidden": 64,
             "words": written,
         }

@@ -22,6 +22,7 @@ def layers():
 def found(observe, values, layers):
     """Values of all metrics in all views of both roles; small samples, so that batches have intervals."""
     options = {"anisotropy": {"sample": 32, "batches": 3}, "intrinsic_dimension": {"sample": 270, "batches": 2}}
+    options["local_dimension"] = {"centres": 64, "neighbours": 16}
     result = []
     for role in ("encoder", "decoder"):
         model = FakeModel(role=role, layers=layers)
@@ -37,6 +38,7 @@ def in_layers(of_metric):
 
 def test_the_metrics_of_the_program():
     assert {name: [s.name for s in m.statistics] for name, m in catalogue().items()} == {
+        "angular_distance": ["tokens", "last_token"],
         "anisotropy": [
             "top_variance_share",
             "top_variance_share_batch",
@@ -72,6 +74,7 @@ def test_the_metrics_of_the_program():
             "decay",
         ],
         "entropy": ["prompt", "prompt_normalised", "prompt_raw", "prompt_unit", "skipped"],
+        "information_imbalance": ["imbalance", "to_last", "from_last", "to_first", "from_first"],
         "intrinsic_dimension": [
             "twonn",
             "twonn_published",
@@ -93,6 +96,7 @@ def test_the_metrics_of_the_program():
             "cka",
             "cca",
         ],
+        "local_dimension": ["mean", "spread"],
         "loss": ["lm"],
         "motion": ["step_length", "step_cosine", "norm", "update_ratio", "curvature"],
         "outliers": [
@@ -112,6 +116,7 @@ def test_the_metrics_of_the_program():
             "stable_rank",
             "decay",
         ],
+        "token_path": ["curvature", "straightening"],
         "variance": [
             "total",
             "within",
@@ -140,7 +145,7 @@ def test_layers_are_those_declared(found, layers):
         for name, of_metric in catalogue().items():
             for statistic in in_layers(of_metric):
                 seen = [layer for key, layer in values if key == f"{name}.{statistic.name}"]
-                last = layers - 1 if statistic.name == "curvature" else layers
+                last = layers - 1 if (name, statistic.name) == ("motion", "curvature") else layers
                 expected = {"layer": range(layers + 1), "step": range(last), "model": [None]}[statistic.per]
                 assert seen == list(expected)
 

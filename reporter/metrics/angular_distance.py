@@ -1,0 +1,178 @@
+"""Which run of blocks turns the states least: the angle between layers l and l + n (Gromov et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast, get_args
+
+import numpy as np
+
+from reporter.charts import Chart, Query, runs_of_blocks
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quantile
+from reporter.metrics._sources import GROMOV
+from reporter.metrics.base import N, Options, PairValue, Statistic
+from reporter.metrics.registry import metric
+from reporter.table import HIGH, LOW, Row, UnderView, column
+
+if TYPE_CHECKING:
+    from reporter.observables.layer_angles import Angles, Which
+    from reporter.observables.observed import Observed
+
+_ANGLE = "arccos(cos(h_l, h_{l+n}))/π, h_l the state of a token at layer l, for all 0 ≤ l < l + n ≤ L"
+_HALVES = (
+    "95 %, value ± 2.0 standard deviations over 63 balanced half-samples of the texts; none for fewer than "
+    f"{FEWEST_TEXTS} texts"
+)
+_CHANCE = "States that have nothing to do with each other read ½ exactly."
+
+STATISTICS = (
+    Statistic(
+        "tokens",
+        "angular distance of two layers",
+        f"mean over tokens of {_ANGLE}",
+        (GROMOV,),
+        per="pair",
+        interval=_HALVES,
+        bounds=(0, 1),
+        smallest=0.01,
+        headline=True,
+        trap=f"{_CHANCE} A small angle says that the run of blocks turns states little, not that nothing is lost "
+        "without it: what it adds may be what the next block reads. Lengths do not count.",
+    ),
+    Statistic(
+        "last_token",
+        "angular distance of two layers, last tokens",
+        f"mean over texts of {_ANGLE}, of the last token of the view in each text",
+        (GROMOV,),
+        per="pair",
+        interval=_HALVES,
+        bounds=(0, 1),
+        smallest=0.01,
+        trap=f"{_CHANCE} One token a text: intervals are wider. The view `all` ends with what the tokenizer adds, a "
+        "[SEP] or an EOS; `words` with the last word or stop.",
+        published="This is the authors' number, which they take of texts cut at the length of the context; here a text "
+        "ends where it ends.",
+    ),
+)
+
+
+class BlockRun(UnderView, table="block_runs"):
+    """Of all runs of so many consecutive blocks the one that turns the states least: the first to try to leave out."""
+
+    which: str = column("'tokens' (all of the view) or 'last_token' (of each text)", key=True)
+    blocks: int = column("how many consecutive blocks", key=True)
+    first: int = column("the first of them, 1 = the block after the embedding")
+    last: int = column("the last of them")
+    value: float = column("angular distance of the states before and after them, from 0 to 1")
+    n: int = column(N, "BIGINT", last=True)
+    as_good: str | None = column(
+        "first blocks of all runs of that length that are not told apart from it, it among them: the paired difference "
+        "is within its 95 % interval, corrected for the number of runs (Bonferroni); NULL for fewer than "
+        f"{FEWEST_TEXTS} texts",
+        default=None,
+    )
+    ci_low: float | None = column(LOW, default=None)
+    ci_high: float | None = column(HIGH, default=None)
+
+
+RUNS = Chart(
+    "angular_distance.runs",
+    "which run of blocks turns the states least",
+    Query(
+        "runs_of_blocks",
+        """
+SELECT model, checkpoint, corpus, view, statistic, layer_a, layer_b, layer_b - layer_a AS blocks,
+  format('{}–{}', layer_a + 1, layer_b) AS run, value, ci_low, ci_high, n, value = min(value) OVER (
+    PARTITION BY model, checkpoint, corpus, view, statistic, layer_b - layer_a
+  ) AS least
+FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM layer_pairs
+      WHERE study = $study AND metric = $metric AND value IS NOT NULL)
+ORDER BY statistic DESC, corpus, view, model, checkpoint, blocks, layer_a
+""",
+    ),
+    runs_of_blocks.draw,
+    kind="pairs",
+    say=runs_of_blocks.say,
+    keys=("view", "moment", "corpus", "statistic"),
+    facet="model",
+    picks=runs_of_blocks.picks,
+    legend="angle",
+    statistics=tuple(statistic.name for statistic in STATISTICS),
+    alone=True,
+    lead="A cell is a run of blocks: where it begins, and how many there are. The dot marks the least of each length.",
+    interval=_HALVES,
+    mind=STATISTICS[0].trap,
+    published=STATISTICS[1].published,
+)
+
+
+@metric(
+    name="angular_distance",
+    title="Angular distance of layers",
+    summary="How far each run of consecutive blocks turns the states, and which run of a length turns them least: a "
+    "candidate for pruning.",
+    statistics=STATISTICS,
+    needs=("layer_angles",),
+    cost="a product of each two layers of a token; 2 to 4 % of the forward pass of a decoder of 30 blocks × 576",
+    tables=(PairValue, BlockRun),
+    charts=(RUNS,),
+)
+def angular_distance(seen: Observed, options: Options) -> Iterator[Row]:
+    """Yield the angle of each two layers of the path, the lower one first, and the run of each length with the least.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    from reporter.observables.layer_angles import LayerAngles, Which
+
+    for which in get_args(Which):
+        found = seen.get(LayerAngles).angles(cast("Which", which), seen.view)
+        yield from _pairs(seen, which, found)
+        for blocks in range(1, seen.layers + 1):
+            yield from _best(seen, which, found, blocks)
+
+
+def _ends(seen: Observed, found: Angles, at: tuple[int, int]) -> tuple[float, float] | tuple[None, None]:
+    return half_sample_interval(float(found.value[at]), found.halves[:, *at], seen.texts, (0.0, 1.0))
+
+
+def _pairs(seen: Observed, which: str, found: Angles) -> Iterator[PairValue]:
+    for first, second in zip(*np.triu_indices(seen.layers + 1, 1), strict=True):
+        at = int(first), int(second)
+        n = int(found.n[at])
+        if n:
+            yield PairValue(which, *at, float(found.value[at]), n, *_ends(seen, found, at))
+        else:
+            reason = "no token has a state at both layers that is not zero"
+            yield PairValue(which, *at, None, 0, reason=reason)
+
+
+def _best(seen: Observed, which: str, found: Angles, blocks: int) -> Iterator[BlockRun]:
+    """Yield the run of so many blocks with the least angle; nothing where no token has one."""
+    value, halves = np.diagonal(found.value, blocks), np.diagonal(found.halves, blocks, axis1=1, axis2=2)
+    if not np.isfinite(value).any():
+        return
+    best = int(np.nanargmin(value))
+    at = best, best + blocks
+    low, high = _ends(seen, found, at)
+    as_good = None if low is None else ", ".join(str(start + 1) for start in _not_apart(value, halves, best))
+    yield BlockRun(which, blocks, best + 1, best + blocks, float(value[best]), int(found.n[at]), as_good, low, high)
+
+
+def _not_apart(value: Floats, halves: Floats, best: int) -> list[int]:
+    """Return which runs are not told apart from the best one.
+
+    Args:
+        value: of each run, (runs,).
+        halves: of each run in each half-sample, (halves, runs).
+        best: which one is the least.
+    """
+    known = np.isfinite(value)
+    difference = halves[:, known] - halves[:, best, None]
+    drawn = np.isfinite(difference).all(axis=1)
+    at = 1 - 0.025 / max(int(known.sum()) - 1, 1)
+    half = quantile(at, int(drawn.sum())) * np.std(difference[drawn], axis=0)
+    found: list[int] = np.flatnonzero(known)[value[known] - value[best] <= half].tolist()
+    return found

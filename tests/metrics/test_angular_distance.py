@@ -1,0 +1,103 @@
+"""Angles between layers against their definition, and the run of blocks that turns the states least."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.angles import distances
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.metrics.angular_distance import BlockRun
+from reporter.metrics.base import PairValue
+from reporter.metrics.registry import catalogue
+from reporter.observables.observed import Observed
+
+
+@pytest.fixture
+def rows(observe):
+    """Return a function that measures a model: {(statistic, l, m): row} and {(which, blocks): run}."""
+
+    def run(model, texts, view="words"):
+        observables, counts = observe(model, texts, names=("moments", "layer_angles"), batch_tokens=100)
+        seen = Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
+        metric = catalogue()["angular_distance"]
+        found = list(metric.compute(seen, metric.options()))
+        pairs = {(row.statistic, row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}
+        runs = {(row.which, row.blocks): row for row in found if isinstance(row, BlockRun)}
+        assert len(pairs) + len(runs) == len(found)
+        return pairs, runs
+
+    return run
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_against_the_definition(rows, view, role):
+    model, texts = FakeModel(role=role, layers=4), made_up_texts(60)
+    pairs, runs = rows(model, texts, view)
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True).view(view)
+    assert len(pairs) == 2 * 10 and len(runs) == 2 * 4
+    for first, second in zip(*np.triu_indices(5, 1), strict=True):
+        for name, value in distances(tokens, first, second).items():
+            row = pairs[name, first, second]
+            assert row.value == pytest.approx(value, abs=2e-6)
+            assert row.n == (len(tokens.texts) if name == "tokens" else len(np.unique(tokens.texts)))
+            assert row.ci_low < row.value < row.ci_high
+    for (which, blocks), run in runs.items():
+        start = min(range(5 - blocks), key=lambda at: pairs[which, at, at + blocks].value)
+        assert (run.first, run.last) == (start + 1, start + blocks)
+        assert run.value == pairs[which, start, start + blocks].value
+        assert str(run.first) in run.as_good.split(", ")
+
+
+def test_blocks_that_do_nothing_are_found(rows):
+    """Blocks 3 and 4 pass on what they get: exactly no angle, and no other run of two is as good."""
+    model = FakeModel(layers=5, sinks=False, change=lambda s: [s[0], s[1], s[2], s[2], s[2], s[5]])
+    pairs, runs = rows(model, made_up_texts(60))
+    assert pairs["tokens", 2, 4].value < 1e-7
+    two = runs["tokens", 2]
+    assert (two.first, two.last, two.as_good) == (3, 4, "3")
+    one = runs["tokens", 1]
+    assert one.as_good == "3, 4"
+
+
+def test_nearly_parallel_states_keep_their_angle(rows):
+    """In float32 the cosine of an angle of a hundred-thousandth is 1, and of most smaller ones it is not."""
+    tiny = 1e-5
+
+    def turned(states):
+        x = torch.zeros_like(states[0])
+        x[..., 0] = 1
+        y = x.clone()
+        y[..., 1] = tiny
+        return [x, y, x, x]
+
+    pairs, _ = rows(FakeModel(change=turned), made_up_texts(20))
+    assert pairs["tokens", 0, 1].value == pytest.approx(tiny / np.pi, rel=1e-3)
+
+
+def test_unrelated_states_read_a_half(rows):
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(states):
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    pairs, runs = rows(FakeModel(change=drawn, sinks=False), made_up_texts(200))
+    for row in pairs.values():
+        assert row.value == pytest.approx(0.5, abs=0.02)
+    assert runs["tokens", 1].as_good == "1, 2, 3"
+
+
+def test_a_layer_of_zeros_and_few_texts(rows):
+    change = {"change": lambda s: [x * (i != 1) for i, x in enumerate(s)]}
+    pairs, runs = rows(FakeModel(**change), made_up_texts(40))
+    assert pairs["tokens", 0, 1].value is None and "zero" in pairs["tokens", 0, 1].reason
+    assert pairs["tokens", 0, 2].value is not None
+    assert runs["tokens", 1].first == 3
+    texts = FakeTexts(["1 2 3", "4 5 6"])
+    pairs, runs = rows(FakeModel(), texts)
+    assert {row.ci_low for row in pairs.values()} == {None} == {run.as_good for run in runs.values()}
+    pairs, runs = rows(FakeModel(role="decoder", special=False, sinks=False), FakeTexts(["1", "2"]), "no-sinks")
+    assert not runs and {row.value for row in pairs.values()} == {None}

@@ -1,0 +1,137 @@
+"""Information imbalance against its definition, in closed cases, and where there is nothing to rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.imbalance import imbalance
+
+from reporter.geometry.imbalance import imbalances
+from reporter.geometry.intervals import jackknife_interval
+from reporter.metrics.base import PairValue
+from reporter.metrics.registry import catalogue
+from reporter.observables.observed import Observed
+
+
+def between(*spaces, groups=None):
+    groups = np.arange(len(spaces[0])) % 3 if groups is None else groups
+    return imbalances([lambda x=x: torch.as_tensor(x) for x in spaces], groups)
+
+
+def test_against_the_definition_with_and_without_each_group():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((80, 3))
+    spaces = [x, x[:, :1], x[:, 1:], x @ rng.standard_normal((3, 5)) + 0.3 * rng.standard_normal((80, 5))]
+    groups = rng.integers(0, 4, 80)
+    found = between(*spaces, groups=groups)
+    for left_out in range(-1, 4):
+        keep = groups != left_out
+        for a, b in np.ndindex(4, 4):
+            expected = imbalance(spaces[a][keep], spaces[b][keep])
+            assert found[left_out + 1, a, b] == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_allclose(np.diagonal(found[0]), 2 / 80)
+
+
+def test_a_part_knows_less_of_the_whole_than_the_whole_of_it():
+    """The points are those of the published example: two coordinates that count, a third of tiny variance."""
+    x = np.random.default_rng(0).standard_normal((1000, 3)) * [1, 1, 0.01]
+    found = between(x, x[:, :2], x[:, :1], x[:, 2:])[0]
+    assert found[0, 1] < 0.005 and found[1, 0] < 0.005
+    assert found[0, 2] < 0.15 < 0.4 < found[2, 0]
+    assert found[3, 0] == pytest.approx(1, abs=0.06) and found[0, 3] == pytest.approx(1, abs=0.06)
+
+
+def test_points_on_a_line_in_another_order():
+    """Of 0, 1, 3, 7, 15 the left neighbour is the nearest, of 0 it is 1; ranks in B are counted by hand."""
+    a = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
+    b = np.array([[0.0], [10.0], [1.0], [11.0], [2.5]])
+    # neighbours in A: 1, 0, 1, 2, 3; in B from 0: 1 is third; from 10: 0 is fourth; from 1: 10 is third;
+    # from 11: 1 is third; from 2.5: 11 is fourth
+    assert between(a, b)[0, 0, 1] == pytest.approx(2 / 5 * np.mean([3, 4, 3, 3, 4]))
+
+
+def test_equal_rows_are_ranked_by_the_mean_and_are_each_others_neighbours():
+    rng = np.random.default_rng(2)
+    types = rng.integers(0, 12, 60)
+    a, b = rng.standard_normal((12, 4))[types] * 1e3 + 1e4, rng.standard_normal((60, 4))
+    found = between(a, b)[0]
+    assert found[0, 1] == pytest.approx(1, abs=0.2)  # any of the same type is as good, and says nothing
+    own = np.array([np.sum(types == kind) for kind in types])
+    # In B = A the others of a type share the ranks 1…m − 1; who is alone is one step from its nearest type.
+    theirs = own / 2
+    assert (own > 1).all()
+    assert found[0, 0] == pytest.approx(2 / 60 * theirs.mean())
+
+
+@pytest.fixture
+def rows(observe):
+    def run(model, texts, view="words", **options):
+        observables, counts = observe(model, texts, names=("moments", "tokens"))
+        seen = Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
+        metric = catalogue()["information_imbalance"]
+        found = list(metric.compute(seen, metric.options(**options)))
+        pairs = {(row.layer_a, row.layer_b): row for row in found if isinstance(row, PairValue)}
+        values = {(row.statistic, row.place.layer): row for row in found if not isinstance(row, PairValue)}
+        return pairs, values, seen
+
+    return run
+
+
+@pytest.mark.parametrize("view", ["words", "no-sinks"])
+def test_layers_of_a_model(rows, view):
+    pairs, values, seen = rows(FakeModel(), made_up_texts(80, shortest=4), view, sample=150)
+    sample = seen.context_sample(150)
+    x = [sample.states(place).double().numpy() for place in seen.path]
+    assert set(pairs) == {(a, b) for a in range(4) for b in range(4) if a != b}
+    for (a, b), row in pairs.items():
+        # at layer 0 the same word in the same place is equal in two texts: any such neighbour is as good
+        assert row.value == pytest.approx(imbalance(x[a], x[b]), abs=1e-9 if a else 0.01) and row.n == len(sample)
+        assert 0 <= row.ci_low <= row.value <= row.ci_high <= 2
+    for layer in range(3):
+        assert values["to_last", layer].value == pairs[layer, 3].value
+        assert values["from_last", layer].value == pairs[3, layer].value
+        assert values["to_first", layer + 1].value == pairs[layer + 1, 0].value
+        assert values["from_first", layer + 1].ci_low == pairs[0, layer + 1].ci_low
+        assert values["to_last_floor", layer].value == 1
+    assert values["to_last", 3].value == values["from_last", 3].value == pytest.approx(2 / len(sample))
+
+
+def test_unrelated_layers_read_one(rows):
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(states):
+        return [torch.randn(x.shape, generator=generator) for x in states]
+
+    pairs, _, _ = rows(FakeModel(change=drawn, sinks=False), made_up_texts(150, shortest=5))
+    for row in pairs.values():
+        assert row.value == pytest.approx(1, abs=0.1) and row.ci_low < 1 < row.ci_high
+
+
+def test_where_nothing_can_be_ranked(rows):
+    pairs, values, _ = rows(FakeModel(), FakeTexts(["1 2 3", "4 5 6"]))
+    assert {row.value for row in [*pairs.values(), *values.values()]} == {None}
+    assert "fewer than 20" in pairs[0, 1].reason
+    change = {"change": lambda s: [torch.full_like(x, 7.5) if i == 1 else x for i, x in enumerate(s)]}
+    pairs, values, _ = rows(FakeModel(**change), made_up_texts(60))
+    assert pairs[0, 1].value is pairs[1, 2].value is values["to_last", 1].value is None
+    assert "equal" in pairs[0, 1].reason and pairs[0, 2].value is not None
+    texts = made_up_texts(8, shortest=15, seed=3)[:3]
+    pairs, _, _ = rows(FakeModel(sinks=False), FakeTexts(texts))
+    assert pairs[0, 1].value is not None and pairs[0, 1].ci_low is None
+
+
+@pytest.mark.parametrize("texts_apart", [0.0, 2.0])
+def test_the_interval_covers_what_other_texts_give(texts_apart):
+    rng = np.random.default_rng(1)
+    mix = rng.standard_normal((8, 8)) * 0.35
+    texts = np.repeat(np.arange(40), 5)
+    found = []
+    for _ in range(40):
+        a = texts_apart * rng.standard_normal((40, 8))[texts] + rng.standard_normal((200, 8))
+        b = a @ mix + 0.5 * rng.standard_normal(a.shape)
+        found.append(between(a, b, groups=texts % 8)[:, 0, 1] - 1)
+    truth = np.mean([one[0] for one in found])
+    ends = [jackknife_interval(one[0], one[1:]) for one in found]
+    assert np.mean([low <= truth <= high for low, high in ends]) >= 0.9

@@ -1,0 +1,75 @@
+"""Local dimension against scikit-dimension's pointwise TwoNN, with and without each group, and where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from oracles.fake_model import FakeModel, made_up_texts
+
+from reporter.geometry.local import local_dimensions
+
+
+def pointwise(x, k):
+    from skdim.id import TwoNN
+
+    return TwoNN().fit_pw(x, n_neighbors=k).dimension_pw_
+
+
+@pytest.mark.parametrize(("d", "k"), [(10, 60), (3, 16), (200, 40)])
+def test_against_scikit_dimension(d, k):
+    rng = np.random.default_rng(d)
+    x = rng.standard_normal((300, d)) + 100
+    x[:150, d // 2 :] *= 0.01  # half of the points are flatter
+    groups = rng.integers(0, 5, 300)
+    found = local_dimensions(torch.from_numpy(x), 300, k, groups)
+    np.testing.assert_allclose(found[0], pointwise(x, k), rtol=1e-9)
+    np.testing.assert_allclose(found[0], local_dimensions(torch.from_numpy(x), 300, k), rtol=1e-9)
+    for left_out in range(5):
+        keep = groups != left_out
+        assert np.isnan(found[left_out + 1][~keep]).all()
+        np.testing.assert_allclose(found[left_out + 1][keep], pointwise(x[keep], k), rtol=1e-9)
+
+
+def test_two_sheets_of_other_dimension():
+    """A mean that hides what the spread shows: a plane and, far away, a space of six dimensions."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((1200, 8))
+    x[:600, :2], x[600:, 2:] = rng.random((600, 2)), 50 + rng.random((600, 6))
+    x = x[rng.permutation(1200)]
+    found = local_dimensions(torch.from_numpy(x), 400, 100)
+    plane = x[:400, 2] == 0
+    assert found[plane].mean() == pytest.approx(2, abs=0.15)
+    assert 4.5 < found[~plane].mean() < 6.5
+
+
+def test_equal_states_have_none():
+    x = np.repeat(np.random.default_rng(0).standard_normal((10, 4)), 20, axis=0)
+    assert np.isnan(local_dimensions(torch.from_numpy(x), 50, 16)).all()
+
+
+def test_a_model(observe, values):
+    model, texts = FakeModel(), made_up_texts(60, shortest=8)
+    observables, counts = observe(model, texts)
+    found = values(
+        model, observables, counts.distinct_texts, "words", ["local_dimension"],
+        local_dimension={"centres": 100, "neighbours": 20},
+    )  # fmt: skip
+    from reporter.observables.observed import Observed
+
+    sample = Observed(observables, observables["moments"].layout, 60, "words", 0).context_sample(4096)
+    for layer, place in enumerate(observables["moments"].layout.path[1:], 1):
+        expected = pointwise(sample.states(place).double().numpy(), 20)[:100]
+        for name, take in (("mean", np.mean), ("spread", lambda x: np.std(x, ddof=1))):
+            value = found[f"local_dimension.{name}", layer]
+            assert value.value == pytest.approx(take(expected), rel=1e-6) and value.n == len(sample)
+            assert value.ci_low < value.value < value.ci_high
+            assert found[f"local_dimension.{name}_floor", layer].value > 0
+
+
+def test_too_few_states(observe, values):
+    model, texts = FakeModel(), made_up_texts(10)
+    observables, counts = observe(model, texts)
+    found = values(model, observables, counts.distinct_texts, "words", ["local_dimension"])
+    assert {value.value for value in found.values()} == {None}
+    assert "fewer than 256 distinct states" in found["local_dimension.mean", 2].reason
