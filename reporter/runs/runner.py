@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
 from reporter.imports import importing
+from reporter.runs.answers import write_answers
 from reporter.runs.beginning import begin, is_known
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
@@ -95,6 +96,7 @@ def run_studies(
         with progress.clock.within("claims"):
             write_over_models(store, plan.file.study.study)
             words += judge_claims(plan, store, progress)
+            write_answers(store, plan.file.study.study)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     with progress.clock.within("report"):
         pages = _report(out, [plan.file.study.study for plan in plans], progress)
