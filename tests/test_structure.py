@@ -28,6 +28,7 @@ FLOW = [
     "metrics",
     "store",
     "claims",
+    "findings",
     "report",
 ]
 EVERYWHERE = {
@@ -48,6 +49,7 @@ MAY_IMPORT = (
         "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables
         "store": {"errors", "metrics", "analyses", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
+        "findings": {"claims", "metrics", "spec", "store"},  # the same tests, asked of everything
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],

@@ -13,6 +13,7 @@ from reporter.build import build
 from reporter.claims.correlations import write_correlations
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
+from reporter.runs.findings import write_findings
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
@@ -89,6 +90,8 @@ def run_studies(
         with progress.clock.within("claims"):
             write_over_models(store, plan.file.study.study)
             words += judge_claims(plan, store, progress)
+        with progress.clock.within("findings"):
+            write_findings(plan, store, progress)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     with progress.clock.within("report"):
         pages = _report(out, [plan.file.study.study for plan in plans], progress)
@@ -109,7 +112,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
     for hint in plan.hints():
         progress.note(f"  {hint}")
-    store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
+    store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None, looked_at=None))
 
     with progress.clock.within("loading"):
         from reporter.runs.work import work  # brings torch: not needed where everything is done
