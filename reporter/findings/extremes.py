@@ -11,7 +11,7 @@ import numpy as np
 
 from reporter.claims.points import Array, Estimates, Points
 from reporter.findings.question import Answer, Curve, Question
-from reporter.findings.subjects import RANDOM, Subject
+from reporter.findings.subjects import ONE_DRAW, RANDOM, UNKNOWN, Subject
 from reporter.findings.words import end, layers, number
 
 if TYPE_CHECKING:
@@ -90,12 +90,13 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
     found = extreme(subject, points, least, level)
     if found is None:
         return None
-    p, against = found.p, ""
+    p, against, note = found.p, "", UNKNOWN
     base = subject.profile(subject.view, subject.baseline(RANDOM))
     if base is not None and base.errors is not None and base.labels == profile.labels:
         there = subject.sure(subject.points(signed(base, sign)).combine(found.weights))
         more = Estimates(found.height.value - there.value, np.hypot(found.height.error, there.error), there.df)
         p = max(p, min(1.0, (len(profile.values) - 1) * float(more.above(least)[0])))
+        note = ONE_DRAW
         against = f"; and by more than with random weights, corrected for {len(profile.values) - 1} layers"
     value, ends = profile.values[found.at], (profile.values[0], profile.values[-1])
     (low,), (high,) = found.height.interval()
@@ -124,7 +125,7 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
         layers=(where[0], where[-1]),
         curves=(Curve(subject.model, profile.x, profile.values), *_curve(base)),
         mark=(float(profile.x[found.among[0]]), float(profile.x[found.among[-1]])),
-        notes=profile.notes,
+        notes=(*profile.notes, note),
         read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
     )
 

@@ -52,7 +52,11 @@ def find(store: Store, study: Study) -> Findings:
         study: the study.
     """
     headlines = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics if s.headline}
-    subjects = Subjects(Numbers(store, study, headlines), headlines)
+    return look(Subjects(Numbers(store, study, headlines), headlines))
+
+
+def look(subjects: Subjects) -> Findings:
+    """Ask everything of some subjects and return what is worth a sentence."""
     questions = [question for ask in KINDS.values() for question in ask(subjects)]
     answers: dict[str, list[Answer]] = {kind: [] for kind in KINDS}
     for question in questions:
@@ -60,7 +64,8 @@ def find(store: Store, study: Study) -> Findings:
         if found is not None and found.p * len(questions) <= LEVEL and found.effect >= MATERIAL:
             answers[question.kind].append(found)
     shown = _handful({kind: _best(found) for kind, found in answers.items()})
-    rows, said = [], set()
+    rows: list[dict[str, Any]] = []
+    said: set[str] = set()
     for rank, (kind, answer) in enumerate(shown, 1):
         rows.append(_row(subjects, rank, kind, answer, len(questions), answer.also not in said))
         said.add(answer.also)

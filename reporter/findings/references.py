@@ -10,7 +10,7 @@ import numpy as np
 
 from reporter.claims.points import Estimates, span
 from reporter.findings.question import Answer, Curve, Question
-from reporter.findings.subjects import RANDOM, SHUFFLED, Subject
+from reporter.findings.subjects import ONE_DRAW, RANDOM, SHUFFLED, UNKNOWN, Subject
 from reporter.findings.words import number
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _notes(references: dict[str, Profile]) -> tuple[str, ...]:
     if RANDOM in references:
-        return ("the baseline is one draw of random weights; the interval is over texts",)
+        return (ONE_DRAW,)
     if FLOOR in references:
-        return ("there is no baseline with random weights, so an untrained model may stand out as much",)
+        return (UNKNOWN,)
     return ()

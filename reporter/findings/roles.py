@@ -17,7 +17,7 @@ from reporter.claims.kinds.differ import Group, difference
 from reporter.claims.kinship import Kinship
 from reporter.claims.points import FEWEST_MODELS, Estimates
 from reporter.findings.question import Answer, Curve, Question
-from reporter.findings.subjects import RANDOM, Subject
+from reporter.findings.subjects import RANDOM, UNKNOWN, Subject
 from reporter.findings.words import number
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _answer(
         there, _ = difference(*base)
         more = Estimates(gap.value - there.value, np.hypot(gap.error, there.error), min(gap.df, there.df))
         p = max(p, 2 * float((more.above(least) if gap.value[0] > 0 else more.below(-least))[0]))
+    notes = () if len(base) == len(ROLES) else (UNKNOWN,)
     if p > level:
         return None
     (low,), (high,) = gap.interval()
@@ -103,6 +104,6 @@ def _answer(
             for profile in [of[0].profile(of[0].view)]
             if profile is not None
         ),
-        notes=() if g is None else (f"Hedges' g over models is {number(g)}",),
+        notes=(*(() if g is None else (f"Hedges' g over models is {number(g)}",)), *notes),
         read=(models, (one.view,), (statistic.name,)),
     )

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
 
 RANDOM, SHUFFLED = "random-init", "shuffled"
+UNKNOWN = "there is no baseline with random weights, so it is not known how much of it training made"
+ONE_DRAW = "the baseline is one draw of random weights; the interval is over texts"
 MATERIAL = 0.1
 """A finding is worth a sentence from this effect on."""
 SHARE = 0.01  # of the mean size, for a statistic that says nothing of its smallest difference, as claims take it
@@ -119,12 +121,11 @@ class Subjects:
     def models(self) -> list[str]:
         """The models that were trained, in the order of the study."""
         # Of a model with checkpoints the last one decides: its first may well be an initialisation.
-        sql = (
+        untrained = self._records(
             "SELECT model FROM models WHERE study = $study GROUP BY model "
             "HAVING arg_max(coalesce(initialised, false), coalesce(step, -1))"
         )
-        untrained = {row["model"] for row in self._records(sql)}
-        return [model for model in self.numbers.study.models if model not in untrained]
+        return [model for model in self.numbers.study.models if model not in {row["model"] for row in untrained}]
 
     @cached_property
     def corpora(self) -> list[str]:
@@ -140,10 +141,9 @@ class Subjects:
     def sinks(self) -> dict[tuple[str, str], dict[str, Any]]:
         """By model and corpus, of the last checkpoint: tokens, sinks among them, texts, and sinks that begin a text."""
         found = self._records(
-            "SELECT model, corpus, arg_max(checkpoint, coalesce(c.step, -1)) AS last, any_value(tokens) AS tokens, "
-            "any_value(texts) AS texts, arg_max(sinks, coalesce(c.step, -1)) AS sinks FROM cells JOIN "
-            "(SELECT model, checkpoint, step FROM models WHERE study = $study) c USING (model, checkpoint) "
-            "WHERE study = $study AND sinks IS NOT NULL GROUP BY model, corpus"
+            "SELECT model, corpus, checkpoint, tokens, texts, sinks FROM cells JOIN models USING (study, model, "
+            "checkpoint) WHERE study = $study AND sinks IS NOT NULL QUALIFY row_number() OVER "
+            "(PARTITION BY model, corpus ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1"
         )
         first = self._records(
             "SELECT model, checkpoint, corpus, sum(texts)::BIGINT AS texts FROM sinks WHERE study = $study AND own "
@@ -151,7 +151,8 @@ class Subjects:
         )
         begin = {(row["model"], row["checkpoint"], row["corpus"]): int(row["texts"]) for row in first}
         return {
-            (row["model"], row["corpus"]): row | {"first": begin.get((row["model"], row["last"], row["corpus"]), 0)}
+            (row["model"], row["corpus"]): row
+            | {"first": begin.get((row["model"], row["checkpoint"], row["corpus"]), 0)}
             for row in found
         }
 

@@ -13,8 +13,8 @@ def number(value: float) -> str:
         return f"{value:,.0f}".replace("-", "−", 1)
     digits = 3 if size >= 0.95 else 2
     decimals = max(0, digits - 1 - floor(log10(size)))
-    text = f"{value:.{decimals}f}" if decimals < 5 else f"{value:.{digits - 1}e}"
-    return text.replace("-", "−", 1)
+    text = f"{size:.{decimals}f}" if decimals < 5 else f"{size:.{digits - 1}e}"
+    return f"−{text}" if value < 0 else text
 
 
 def between(values: Sequence[float]) -> str:
