@@ -338,7 +338,7 @@ class Study(Row, table="studies"):
     seconds: float = column("wall time of the last run")
     timings: dict[str, float] | None = column(
         "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, store, "
-        "other); claims and the report come after it"
+        "other); claims, findings and the report come after it"
     )
     looked_at: int | None = column(
         "questions that its findings answer, those that nothing can be said to included; NULL where numbers changed "

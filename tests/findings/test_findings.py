@@ -14,7 +14,7 @@ from scipy.stats import binom, t
 from reporter.findings.finding import MOST
 from reporter.findings.words import between, layers, number
 
-REPETITIONS = 40
+REPETITIONS = 25
 DEPTH = np.linspace(0, 1, K)
 ROLES = {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}
 

@@ -20,13 +20,13 @@ def test_untrained_models_have_none(study: Callable[..., StudyFile], run: Run, o
     file = study(
         (
             "architecture: bert, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, checkpoints: [0, 2],",
-            f"architecture: bert, layers: 6, width: 16, heads: 2, train_on: nested, steps: 0, seed: {seed},",
+            f"architecture: bert, layers: 4, width: 16, heads: 2, train_on: nested, steps: 0, seed: {seed},",
         ),
         (
             "architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2,",
-            f"architecture: gpt2, layers: 6, width: 16, heads: 2, train_on: nested, steps: 0, seed: {seed + 9},",
+            f"architecture: gpt2, layers: 4, width: 16, heads: 2, train_on: nested, steps: 0, seed: {seed + 9},",
         ),
-        ("texts: 40", "texts: 80"),
+        ("texts: 40", "texts: 60"),
         ("views: [words, all]", "views: [words, no-sinks]"),
     )
     _, said = run(file)
