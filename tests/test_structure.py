@@ -103,6 +103,7 @@ HEAVY = {
 }
 TOP_LEVEL = {
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
