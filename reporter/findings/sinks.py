@@ -64,9 +64,8 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     (low,), (high,) = mean.interval()
     a, b, where = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     known = subject.study.sinks[subject.model, subject.corpus]
-    gone = bool(np.abs(b).mean() < np.abs(a).mean())
     title = subject.statistic.title
-    says = f"{subject.named} is {'due to' if gone else 'hidden by'} sinks{subject.on}: "
+    says = f"{subject.named} is {_made(a, b)} sinks{subject.on}: "
     says += f"{between(a.tolist())} with them, {between(b.tolist())} without, "
     says += f"in layer{'s' * (first < last)} {layers(where)} of {subject.study.depth(subject)}."
     return Answer(
@@ -108,6 +107,14 @@ def _beyond(gap: Estimates, base: Estimates) -> Array:
     """Return one-sided p-values that one difference is further from 0 than another one."""
     further = Estimates(np.abs(gap.value) - np.abs(base.value), np.hypot(gap.error, base.error), gap.df)
     return further.above(0.0)
+
+
+def _made(here: Array, without: Array) -> str:
+    """Say what sinks do to numbers: what is mostly theirs is due to them, what is mostly gone with them is hidden."""
+    there, left = float(np.abs(here).mean()), float(np.abs(without).mean())
+    if left <= there / 2:
+        return "due to"
+    return "hidden by" if there <= left / 2 else "raised by" if here.mean() > without.mean() else "lowered by"
 
 
 def _who(known: dict[str, int], subject: Subject) -> str:

@@ -114,6 +114,12 @@ def test_what_sinks_hide_is_said_so() -> None:
     assert "is hidden by sinks" in row["says"] and row["value"] < 0
 
 
+def test_what_sinks_only_move_is_not_called_theirs() -> None:
+    for here, without, said in ((0.8, 0.5, "raised by"), (0.5, 0.8, "lowered by"), (0.8, 0.3, "due to")):
+        row = found(lambda view, a=here, b=without, **at: a if view == "words" else b, {"a": "decoder"})["sinks"]
+        assert f"is {said} sinks" in row["says"]
+
+
 def test_roles_take_three_independent_models_of_each() -> None:
     def truth(model: str, **at: Any) -> float:
         return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
