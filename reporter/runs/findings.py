@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from reporter.errors import describe
+
 if TYPE_CHECKING:
     from reporter.runs.plan import Plan
     from reporter.runs.progress import Progress
@@ -27,13 +29,18 @@ def write_findings(plan: Plan, store: Store, progress: Progress) -> int:
     """
     study = plan.file.study
     if not (study.metrics and study.corpora):
+        store.replace("findings", study.study, [])
         return 0
     known = [row["looked_at"] for row in store.records(_KNOWN, {"study": study.study})]
     looked_at = known[0] if known else None
     if looked_at is None:
         from reporter.findings import find
 
-        found = find(store, study)
+        try:
+            found = find(store, study)
+        except Exception as error:  # what nobody asked for is no reason to lose the run's report
+            progress.note(f"{study.study}: findings could not be looked for: {describe(error)}")
+            return 0
         looked_at = found.looked_at
         rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in found.rows]
         store.replace("findings", study.study, rows)
