@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 MOST = 7
 """How many sentences are shown."""
+SAME = 3
+"""How many of them may be of one kind: a handful of one kind says less than a few of several."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def _best(answers: Iterable[Answer]) -> list[Answer]:
 
 
 def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
-    """Return the first answers of each kind in turn, up to ``MOST``, weak ones last; then all of one kind together."""
-    turns = chain.from_iterable(zip_longest(*([(kind, one) for one in of] for kind, of in answers.items())))
+    """Return the first answers of each kind in turn, weak ones last, up to ``MOST``; then all of one kind together."""
+    turns = chain.from_iterable(zip_longest(*([(kind, one) for one in of[:SAME]] for kind, of in answers.items())))
     chosen = sorted((turn for turn in turns if turn is not None), key=lambda turn: turn[1].weak)[:MOST]
     return [(kind, answer) for kind in answers for of, answer in chosen if of == kind]
 

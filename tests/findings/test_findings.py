@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from oracles.finding_calibration import KINDS, NULLS, TEXTS, TRUTHS, K, MadeUp, Values, made, noise, of_nothing, peak
 from scipy.stats import binom, t
 
-from reporter.findings.finding import MOST
+from reporter.findings.finding import MOST, SAME
 from reporter.findings.words import between, layers, number
 
 REPETITIONS = 25
@@ -191,10 +192,16 @@ def test_untrained_models_have_no_findings() -> None:
 
 
 def test_a_handful_of_each_statistic_once() -> None:
-    rows = made(MadeUp(around(lambda view, **at: bell() if view == "words" else 1 - bell()), 0.01, ROLES)).rows
+
+    def views(view: str, **at: Any) -> Any:
+        return bell() if view == "words" else 1 - bell()
+
+    names = [f"anisotropy.s{i}" for i in range(5)]
+    rows = made(MadeUp(around(views), 0.01, ROLES, names=names)).rows
     assert 1 <= len(rows) <= MOST
     said = [(row["kind"], row["metric"], row["statistic"]) for row in rows]
     assert len(set(said)) == len(said)
+    assert max(Counter(row["kind"] for row in rows).values()) <= SAME
     assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
 
 

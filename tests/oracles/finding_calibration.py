@@ -9,7 +9,7 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +55,8 @@ class MadeUp(Numbers):
         steps: training steps of the models; none for a single checkpoint.
         baselines: whether there are some.
         untrained: models whose weights are those of an initialisation.
+        whole: whether they are numbers of the whole model.
+        names: the statistics.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class MadeUp(Numbers):
         baselines: tuple[str, ...] = (),
         untrained: tuple[str, ...] = (),
         whole: bool = False,
+        names: Sequence[str] = (NAME,),
     ) -> None:
         study = SimpleNamespace(
             study="s",
@@ -74,6 +77,7 @@ class MadeUp(Numbers):
             corpora={"c": None},
             sections={},
         )
+        self.names = tuple(names)
         self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
         self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
         super().__init__(SimpleNamespace(records=self._answer), study)  # type: ignore[arg-type]
@@ -93,7 +97,7 @@ class MadeUp(Numbers):
         return self._known_roles[model]
 
     def _profiles(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
-        if full_name.removesuffix("_floor") != NAME:
+        if full_name.removesuffix("_floor") not in self.names:
             return ()
         if (full_name, view) not in self._kept:
             names = [*self._known_roles, *(f"{m} ({b})" for m in self._known_roles for b in self._null)]
@@ -131,9 +135,9 @@ class MadeUp(Numbers):
         ]
 
 
-def made(numbers: Numbers, **more: Any) -> Findings:
+def made(numbers: MadeUp, **more: Any) -> Findings:
     """Return what is found in made-up numbers."""
-    return look(Subjects(numbers, {NAME: statistic(**more)}))
+    return look(Subjects(numbers, {name: statistic(**more) for name in numbers.names}))
 
 
 NULLS: dict[str, dict[str, Any]] = {
