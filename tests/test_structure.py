@@ -28,6 +28,7 @@ FLOW = [
     "metrics",
     "store",
     "claims",
+    "findings",
     "report",
 ]
 EVERYWHERE = {
@@ -57,6 +58,7 @@ MAY_IMPORT = (
         },  # it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
+        "findings": {"claims", "metrics", "spec", "store"},  # the same tests, asked of everything
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],

@@ -108,6 +108,7 @@ class Statistic:
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
             empty where it does not move beyond its interval.
         published: what published code computes under this name, where that differs from the definition.
+        within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Statistic:
     smallest: float | None = None
     grows: str = ""
     published: str = ""
+    within_role: bool = False
 
 
 class Value(UnderView, table="layer_metrics"):

@@ -34,6 +34,7 @@ def _rank(kind: str, words: str, headline: bool) -> Statistic:
         trap=f"A mean of ranks is ruled by the few largest. {_WHOLE}.",
         headline=headline,
         fixed=(("first", 0.0),),
+        within_role=True,  # ranks among the rows of a vocabulary, and encoders have others than decoders
     )
 
 

@@ -27,6 +27,7 @@ STATISTICS = (
         bounds=(0, None),
         trap="Early layers are not written in the head's basis: a confident lens may be confidently meaningless.",
         smallest=0.01,
+        within_role=True,
     ),
     Statistic(
         "kl",
@@ -40,6 +41,7 @@ STATISTICS = (
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
         smallest=0.01,
+        within_role=True,
     ),
 )
 

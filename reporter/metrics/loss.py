@@ -29,6 +29,7 @@ STATISTICS = (
         trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
         "an encoder's never with a decoder's.",
         smallest=0.01,
+        within_role=True,
     ),
 )
 

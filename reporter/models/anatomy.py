@@ -49,8 +49,9 @@ class Anatomy:
             what enters the block; ``none``: what attention adds was not found.
         first_token: what stands at position 0 of its input: ``word``, or the token that its tokenizer puts there.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
+        initialised: whether its weights are those of an initialisation; None where that cannot be told.
 
-    Where only the states of a model are there, parameters, norm placement and self-test are None.
+    Where only the states of a model are there, parameters, norm placement, self-test and initialised are None.
     """
 
     family: str
@@ -67,6 +68,7 @@ class Anatomy:
     attention: AttentionPlacement
     first_token: str
     self_test: float | None
+    initialised: bool | None
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,25 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         attention=attention.placement,
         first_token=(added_tokens(tokenizer)[0] or ["word"])[0],
         self_test=blocks.deviation,
+        initialised=_initialised(module),
     )
     return Examined(anatomy, capture, inputs, closing, attention)
+
+
+def _initialised(module: nn.Module) -> bool | None:
+    """Tell whether the weights are those of an initialisation: the gains of each norm are all alike.
+
+    Every architecture starts its norms at 1 (or 0, where 1 is added), and one step of training moves each gain by an
+    amount of its own. None where no norm has gains.
+    """
+    gains = [
+        weight.detach()
+        for part in module.modules()
+        if "norm" in type(part).__name__.lower()
+        for weight in [getattr(part, "weight", None)]
+        if isinstance(weight, Tensor) and weight.ndim == 1 and len(weight) > 1
+    ]
+    return all(bool((gain == gain[0]).all()) for gain in gains) if gains else None
 
 
 def _attention(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> Attention:

@@ -193,6 +193,7 @@ class SavedStates:
             attention="none",
             first_token=tokens.convert_ids_to_tokens([int(tokens.ids[0])])[0] if given.special[0] else "word",
             self_test=None,
+            initialised=None,
         )
 
     @property

@@ -17,6 +17,7 @@ from reporter.report.answers import Answered, read_answers
 from reporter.report.claims import CLAIMS, Claims, read_claims
 from reporter.report.explorer import Explorer
 from reporter.report.explorers import read_explorers
+from reporter.report.findings import FINDINGS, Findings, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.sinks import SinksOfStudy, read_sinks
 
@@ -68,6 +69,7 @@ class Contents:
     corpora: list[Row]
     cells: list[Row]
     claims: Claims
+    findings: Findings
     explorers: tuple[Explorer, ...] = ()
     sinks: SinksOfStudy | None = None
     answers: tuple[Answered, ...] = ()
@@ -131,6 +133,7 @@ def read_contents(
         corpora=rows_of(read(queries.CORPORA.fill(study=name))),
         cells=cells,
         claims=_claims(read, name),
+        findings=_findings(read, study, scene),
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
         answers=() if headlines_only else read_answers(read, rows_of, name),
@@ -150,6 +153,12 @@ def _claims(read: Read, study: str) -> Claims:
     sql = CLAIMS.fill(study=study)
     frame = read(sql)
     return read_claims(frame, rows_of(frame), sql)
+
+
+def _findings(read: Read, study: Row, scene: Scene) -> Findings:
+    sql = FINDINGS.fill(study=str(study["study"]))
+    frame = read(sql)
+    return read_findings(frame, rows_of(frame), study.get("looked_at"), sql, scene.styles)
 
 
 def _corpora(found: Sequence[Row]) -> list[str]:

@@ -117,6 +117,8 @@ def _write_data(folder: Path, contents: Contents) -> None:
             write_csv(name, as_in_sql(frame))
     if contents.claims.all:
         write_csv("claims", contents.claims.frame)
+    if contents.findings.all:
+        write_csv("findings", contents.findings.frame)
     for explorer in contents.explorers:
         parts |= explorer.parts
         for source in explorer.sources:

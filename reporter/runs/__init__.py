@@ -3,5 +3,5 @@
 To be read in the order of a run: ``runner`` is the whole of it; ``studies`` reads the file; ``planner`` makes of it the
 cells of ``plan`` (a metric on a pass, an analysis of an item, and what each depends on); ``work`` does them one by one:
 ``passes`` gets observables from ``kept`` or from the model, ``cells`` computes rows, ``records`` says what else is
-stored; ``claims`` are tested last.
+stored; ``claims`` are tested, and ``findings`` looked for, last.
 """

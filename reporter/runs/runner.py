@@ -16,6 +16,7 @@ from reporter.runs.answers import write_answers
 from reporter.runs.beginning import begin, is_known
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
+from reporter.runs.findings import write_findings
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
@@ -96,6 +97,9 @@ def run_studies(
         with progress.clock.within("claims"):
             write_over_models(store, plan.file.study.study)
             words += judge_claims(plan, store, progress)
+        with progress.clock.within("findings"):
+            write_findings(plan, store, progress)
+        with progress.clock.within("answers"):
             write_answers(store, plan.file.study.study)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     with progress.clock.within("report"):
@@ -117,7 +121,7 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     progress.note(said + (f", {plan.count('failed')} cannot run" if plan.count("failed") else ""))
     for hint in plan.hints():
         progress.note(f"  {hint}")
-    store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None))
+    store.put("studies", ["study"], study_row(plan.file, started=now(), finished=None, looked_at=None))
 
     with progress.clock.within("loading"), importing():
         from reporter.runs.work import work  # brings torch: not needed where everything is done

@@ -165,6 +165,49 @@ class Verdict(Row, table="claims"):
     )
 
 
+class Found(Row, table="findings"):
+    """What stands out among a study's numbers without anyone having claimed it; exploratory.
+
+    Every headline statistic is asked the same few questions; p is corrected for all of them, not only for what is
+    shown. ``detail`` is stored as a JSON object with these keys:
+
+    ``what``
+        what ``value`` is, in a few words.
+    ``test``
+        how it was tested, in a sentence.
+    ``curves``
+        for a small picture: a list of objects with ``label``, ``x`` (depths or training steps), ``y``, and ``kind``:
+        ``own`` or ``other``, with which it is compared.
+    ``mark``
+        from where to where on x it is found; null where it is about all of it.
+    ``notes``
+        a list of sentences that a reader must know.
+    ``sql``
+        a query that shows the numbers behind it, in ``reporter sql``.
+    """
+
+    study = OfModel.study
+    rank: int = column("place among the findings of the study, from 1", key=True)
+    kind: str = column("'sinks', 'roles', 'training', 'extremes' or 'references'")
+    says: str = column("the finding in a sentence")
+    metric = of_cell("metric", key=False)
+    statistic: str = column("the second part of the number's name")
+    model: str | None = column("the model that it is about; NULL where it is about roles")
+    corpus: str | None = column("the corpus; NULL where it is about all of them")
+    view: str = column("which tokens counted")
+    layer_first: int | None = column("from which layer; NULL where it is about all of them")
+    layer_last: int | None = column("to which layer")
+    value: float = column("the number that it rests on (detail.what says what it is)")
+    ci_low: float = column("lower end of its 95 % interval, not corrected")
+    ci_high: float = column("upper end")
+    p: float = column("two-sided, not corrected for what else was looked at")
+    p_adjusted: float = column("after Bonferroni's correction for all that was looked at; at most 0.05")
+    looked_at: int = column("how many questions were asked of the study's numbers, answered or not")
+    effect: float = column("how large it is, from 0 to 1: of the range of the statistic, or of the larger number")
+    chart: str = column("the figure of the report that shows it")
+    detail: dict[str, Any] = column("JSON object: what, test, curves, notes, sql and more", default_factory=dict)
+
+
 class Model(OfModel, table="models"):
     """One checkpoint of one model: where it came from and what the self-test at load measured."""
 
@@ -200,6 +243,10 @@ class Model(OfModel, table="models"):
     )
     sink_rule: str = column("which tokens are sinks, in words")
     self_test: float = column("largest relative deviation between hooks and the model's own hidden_states")
+    initialised: bool | None = column(
+        "true where its weights are those of an initialisation (the gains of each norm are all alike), so that no "
+        "finding is about it; NULL where that cannot be told"
+    )
     device: str = column("where it ran")
     precision: str = column("'float32' or 'mixed' (bf16 autocast over float32 weights)")
     precision_deviation: float | None = column(
@@ -292,7 +339,11 @@ class Study(Row, table="studies"):
     seconds: float = column("wall time of the last run")
     timings: dict[str, float] | None = column(
         "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, store, "
-        "other); claims and the report come after it"
+        "other); claims, findings and the report come after it"
+    )
+    looked_at: int | None = column(
+        "questions that its findings answer, those that nothing can be said to included; NULL where numbers changed "
+        "since"
     )
     cells_run: int = column("cells computed in the last run")
     cells_cached: int = column("cells found done")
@@ -307,7 +358,7 @@ class SchemaVersion(Row, table="schema_version"):
     reporter: str = column("version of reporter that shaped them")
 
 
-KEPT: tuple[type[Row], ...] = (Correlation, OverModels, Verdict, Model, Corpus, Cell, Study, SchemaVersion)
+KEPT: tuple[type[Row], ...] = (Correlation, OverModels, Verdict, Found, Model, Corpus, Cell, Study, SchemaVersion)
 
 
 def number_tables() -> dict[str, Table]:

@@ -1,0 +1,129 @@
+"""Asks every question, corrects for all of them, and keeps a handful.
+
+Every kind of finding puts the same questions to every headline statistic, trained model and corpus. Their number m is
+known before any is answered, and each is answered at the level 0.05/m (Bonferroni). So the probability that even one
+sentence says what is not so is at most 5 %, and since sets of layers are made at that level, too, they hold all at
+once. Which of the answers are shown (those with the largest effects) makes no difference to that.
+
+Intervals that are shown are 95 % each and not corrected, like those of claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from reporter.claims.numbers import Numbers
+from reporter.findings.kinds import KINDS
+from reporter.findings.subjects import MATERIAL, Subjects
+from reporter.metrics.registry import catalogue
+from reporter.store.schema import Found
+
+if TYPE_CHECKING:
+    from reporter.findings.question import Answer, Curve
+    from reporter.spec import Study
+    from reporter.store import Store
+
+LEVEL = 0.05
+MOST = 7
+"""How many sentences are shown."""
+SAME = 3
+"""How many of them may be of one kind: a handful of one kind says less than a few of several."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found.
+
+    Args:
+        rows: of the table ``findings``, by rank.
+        looked_at: how many questions were asked.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    looked_at: int
+
+
+def find(store: Store, study: Study) -> Findings:
+    """Return the findings of a study, from the numbers that the database holds.
+
+    Args:
+        store: the database.
+        study: the study.
+    """
+    headlines = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics if s.headline}
+    return look(Subjects(Numbers(store, study, headlines), headlines))
+
+
+def look(subjects: Subjects) -> Findings:
+    """Ask everything of some subjects and return what is worth a sentence."""
+    questions = [question for ask in KINDS.values() for question in ask(subjects)]
+    answers: dict[str, list[Answer]] = {kind: [] for kind in KINDS}
+    for question in questions:
+        found = question.answer(LEVEL / len(questions))
+        if found is not None and found.p * len(questions) <= LEVEL and found.effect >= MATERIAL:
+            answers[question.kind].append(found)
+    shown = _handful({kind: _best(found) for kind, found in answers.items()})
+    rows: list[dict[str, Any]] = []
+    said: set[str] = set()
+    for rank, (kind, answer) in enumerate(shown, 1):
+        rows.append(_row(subjects, rank, kind, answer, len(questions), answer.also not in said))
+        said.add(answer.also)
+    return Findings(tuple(rows), len(questions))
+
+
+def _best(answers: Iterable[Answer]) -> list[Answer]:
+    """Return one answer for each statistic, the one with the largest effect, those with the largest first."""
+    found: dict[str, Answer] = {}
+    for answer in sorted(answers, key=lambda answer: -answer.effect):
+        found.setdefault(answer.full_name, answer)
+    return list(found.values())
+
+
+def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
+    """Return the first answers of each kind in turn, weak ones last, up to ``MOST``; then all of one kind together."""
+    turns = chain.from_iterable(zip_longest(*([(kind, one) for one in of[:SAME]] for kind, of in answers.items())))
+    chosen = sorted((turn for turn in turns if turn is not None), key=lambda turn: turn[1].weak)[:MOST]
+    return [(kind, answer) for kind in answers for of, answer in chosen if of == kind]
+
+
+def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: int, whole: bool) -> dict[str, Any]:
+    metric, _, statistic = answer.full_name.partition(".")
+    first, last = answer.layers or (None, None)
+    detail = {
+        "what": answer.what,
+        "test": answer.test,
+        "curves": [_curve(curve) for curve in answer.curves],
+        "mark": answer.mark,
+        "notes": list(dict.fromkeys(answer.notes)),
+        "sql": subjects.sql(answer.full_name, *answer.read, answer.corpus),
+    }
+    return Found(
+        rank=rank,
+        kind=kind,
+        says=f"{answer.says} {answer.also}" if whole and answer.also else answer.says,
+        statistic=statistic,
+        model=answer.model,
+        corpus=answer.corpus,
+        view=answer.view,
+        layer_first=first,
+        layer_last=last,
+        value=answer.value,
+        ci_low=answer.interval[0],
+        ci_high=answer.interval[1],
+        p=answer.p,
+        p_adjusted=min(1.0, answer.p * looked_at),
+        looked_at=looked_at,
+        effect=answer.effect,
+        chart=answer.full_name + ".training" * answer.training,
+        detail=detail,
+    ).record({"metric": metric}, 0)
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    def rounded(values: Sequence[float] | Any) -> Iterator[float]:
+        return (float(f"{value:.5g}") for value in values)
+
+    return {"label": curve.label, "x": list(rounded(curve.x)), "y": list(rounded(curve.y)), "own": curve.own}

@@ -1,0 +1,41 @@
+"""How findings are put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+
+
+def number(value: float) -> str:
+    """Write a number with two significant digits, three from 0.95 on: 0.10, 0.997, 121."""
+    size = abs(value)
+    if size == 0 or size >= 99.5:
+        return f"{value:,.0f}".replace("-", "−", 1)
+    digits = 3 if size >= 0.95 else 2
+    decimals = max(0, digits - 1 - floor(log10(size)))
+    text = f"{size:.{decimals}f}" if decimals < 5 else f"{size:.{digits - 1}e}"
+    return f"−{text}" if value < 0 else text
+
+
+def between(values: Sequence[float]) -> str:
+    """Write what numbers lie between, both ends with the digits of the larger: ``0.07–0.10``; one where they agree."""
+    low, high = float(min(values)), float(max(values))
+    decimals = max(0, len(number(max(abs(low), abs(high))).partition(".")[2]))
+    ends = [f"{end:,.{decimals}f}".replace("-", "−", 1) for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
+
+
+def end(at: int, last: int) -> str:
+    """Name an end of a profile."""
+    return "the embedding" if at == 0 else "the last layer" if at == last else f"layer {at}"
+
+
+def layers(found: Sequence[int]) -> str:
+    """Name layers, those that follow each other by their ends: ``3, 6–8``."""
+    runs: list[list[int]] = []
+    for at in sorted(found):
+        if runs and at == runs[-1][-1] + 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)

@@ -1,0 +1,216 @@
+"""Findings where the truth is known: none of nothing, none of untrained models, and what is planted is found."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from oracles.finding_calibration import KINDS, NULLS, TEXTS, TRUTHS, K, MadeUp, Values, made, noise, of_nothing, peak
+from scipy.stats import binom, t
+
+from reporter.findings.finding import MOST, SAME
+from reporter.findings.words import between, layers, number
+
+REPETITIONS = 25
+DEPTH = np.linspace(0, 1, K)
+ROLES = {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}
+
+
+def around(truth: Callable[..., Any], error: float = 0.01, seed: int = 0) -> Values:
+    """Numbers that lie around a truth, a function of model, view, statistic and step."""
+    rng = np.random.default_rng(seed)
+
+    def values(model: str, view: str, full_name: str, step: int | None) -> np.ndarray:
+        exact = np.broadcast_to(truth(model=model, view=view, name=full_name, step=step), K)
+        return exact + (0 if full_name.endswith("_floor") else error * noise(rng, "independent"))
+
+    return values
+
+
+def found(truth: Callable[..., Any], roles: dict[str, str], error: float = 0.01, **more: Any) -> dict[str, Any]:
+    """The findings about numbers around a truth, by kind; the first of each kind."""
+    whole = {key: more.pop(key) for key in ("per", "within_role") if key in more}
+    rows = made(MadeUp(around(truth, error), error, roles, **more), **whole).rows
+    return {row["kind"]: row for row in reversed(rows)}
+
+
+@pytest.mark.parametrize("study", NULLS)
+def test_nothing_is_found_in_noise(study: str) -> None:
+    """Even one false sentence in a study is as rare as is said: 5 % of studies, whatever the noise."""
+    wrong = [
+        bool(of_nothing(study, truth, kind, seed).rows)
+        for truth in TRUTHS
+        for kind in KINDS
+        for seed in range(REPETITIONS)
+    ]
+    assert sum(wrong) <= binom.ppf(0.999, len(wrong), 0.05)
+    assert sum(wrong) <= 0.05 * len(wrong)  # as measured with these seeds; most are below 1 %
+
+
+def test_noise_of_that_size_would_be_worth_a_sentence() -> None:
+    """Without the correction there would be findings in noise, so the test above can fail."""
+    from reporter.findings import finding
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "LEVEL", 5.0)
+        assert any(of_nothing("one model", "flat", "independent", seed).rows for seed in range(10))
+
+
+def test_the_true_peak_is_in_the_set() -> None:
+    rows = [row for seed in range(REPETITIONS) for kind in KINDS for row in peak(seed, kind)]
+    assert len(rows) > 0.9 * REPETITIONS * len(KINDS)
+    inside = [row["layer_first"] <= 7 <= row["layer_last"] for row in rows]
+    assert np.mean(inside) >= 0.95
+    assert max(row["layer_last"] - row["layer_first"] for row in rows) <= (K + 2) // 3
+
+
+def bell(**at: Any) -> Any:
+    return 0.2 + 0.6 * np.exp(-(((DEPTH - 0.5) / 0.2) ** 2))
+
+
+def test_a_peak_is_named_with_the_layers_not_told_apart() -> None:
+    row = found(bell, {"a": "decoder"}, error=0.02)["extremes"]
+    assert row["says"].startswith("In a, the share peaks at layer ")
+    assert re.search(r": 0\.\d\d, against 0\.\d+ at the embedding and 0\.\d+ at the last layer", row["says"])
+    assert row["layer_first"] <= 6 <= row["layer_last"] and row["layer_first"] < row["layer_last"]
+    assert f"layers {row['layer_first']}–{row['layer_last']} are not told apart" in row["says"]
+    assert row["ci_low"] < row["value"] < row["ci_high"] and row["p_adjusted"] <= 0.05
+    assert row["p_adjusted"] == pytest.approx(row["p"] * row["looked_at"])
+
+
+def test_no_sentence_where_nearly_all_layers_are_in_the_set() -> None:
+    plateau = np.where((DEPTH > 0) & (DEPTH < 1), 0.8, 0.2)
+    assert "extremes" not in found(lambda **at: plateau, {"a": "decoder"})
+
+
+def test_a_peak_that_random_weights_have_too_is_none() -> None:
+    both = {"a": "decoder"}
+    same = found(bell, both, baselines=("random-init",))
+    other = found(lambda model, **at: 0.3 if "(" in model else bell(), both, baselines=("random-init",))
+    assert "extremes" not in same and "references" not in same
+    assert "extremes" in other
+    assert "one draw of random weights" in " ".join(other["extremes"]["detail"]["notes"])
+
+
+def test_what_vanishes_without_sinks_is_found_first() -> None:
+    plateau = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
+    rows = made(MadeUp(around(lambda view, **at: plateau if view == "words" else 0.1), 0.01, {"a": "decoder"})).rows
+    row = rows[0]
+    assert row["kind"] == "sinks" and row["rank"] == 1
+    assert (row["layer_first"], row["layer_last"]) == (4, 10)
+    assert "is due to sinks" in row["says"] and f"{TEXTS} of 1,000 tokens" in row["says"]
+    inside = slice(4, 11)
+    assert row["value"] == pytest.approx(float((plateau - 0.1)[inside].mean()), abs=0.02)
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    # errors of the layers of a view are taken to go together, those of both views as independent
+    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(0.01, 0.01), rel=1e-3)
+
+
+def test_what_sinks_hide_is_said_so() -> None:
+    row = found(lambda view, **at: 0.05 if view == "words" else 0.8, {"a": "decoder"})["sinks"]
+    assert "is hidden by sinks" in row["says"] and row["value"] < 0
+
+
+def test_what_sinks_only_move_is_not_called_theirs() -> None:
+    for here, without, said in ((0.8, 0.5, "raised by"), (0.5, 0.8, "lowered by"), (0.8, 0.3, "due to")):
+        row = found(lambda view, a=here, b=without, **at: a if view == "words" else b, {"a": "decoder"})["sinks"]
+        assert f"is {said} sinks" in row["says"]
+
+
+def test_roles_take_three_independent_models_of_each() -> None:
+    def truth(model: str, **at: Any) -> float:
+        return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
+
+    row = found(truth, ROLES)["roles"]
+    assert row["model"] is None and row["says"].startswith("Encoders and decoders differ in share: ")
+    assert row["value"] == pytest.approx(-0.5, abs=0.02)
+    assert "roles" not in found(truth, {"a": "encoder", "d": "decoder"})
+    assert "roles" not in found(truth, {"a": "encoder", "b": "encoder", "d": "decoder", "e": "decoder"})
+    assert "roles" not in found(truth, ROLES, within_role=True)  # such as losses
+
+
+def test_losses_are_never_compared() -> None:
+    from reporter.metrics.registry import catalogue
+
+    known = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics}
+    assert known["loss.lm"].within_role and known["lens.kl"].within_role and known["journey.rank_content"].within_role
+
+
+STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
+
+
+def test_training_is_half_way_between_two_steps() -> None:
+    row = found(lambda step, **at: 0.1 if step <= 100 else 0.9, {"a": "decoder"}, steps=STEPS)["training"]
+    assert "rises in training, from 0.098 to 0.90" in row["says"]
+    assert "half-way between steps 100 and 1,000" in row["says"]
+    assert row["chart"].endswith(".training")
+
+
+def test_training_turns() -> None:
+    height = dict(zip(STEPS, (0.1, 0.2, 0.5, 0.9, 0.6, 0.3, 0.12), strict=True))
+    row = found(lambda step, **at: height[step], {"a": "decoder"}, steps=STEPS)["training"]
+    assert "rises until step 1,000 of training and then falls" in row["says"]
+
+
+def test_a_loss_turns_in_training() -> None:
+    row = found(lambda step, **at: 0.9 if step <= 100 else 0.2, {"a": "decoder"}, steps=STEPS, whole=True, per="model")[
+        "training"
+    ]
+    assert "falls in training" in row["says"] and "mean over layers" not in row["says"]
+
+
+def test_what_stands_out_differs_from_the_floor_and_from_random_weights() -> None:
+    def truth(model: str, name: str, **at: Any) -> float:
+        return 0.02 if name.endswith("_floor") else 0.2 if "random" in model else 0.75 if "shuffled" in model else 0.8
+
+    row = found(truth, {"a": "encoder"}, baselines=("random-init", "shuffled"))["references"]
+    assert row["value"] == pytest.approx(0.6, abs=0.02)  # from the nearer of the two
+    assert "0.20 with random weights" in row["says"] and "shuffled" not in row["says"]
+    near = found(
+        lambda model, name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"}, baselines=("random-init",)
+    )
+    assert "references" not in near
+    alone = found(lambda name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"})["references"]
+    assert "no baseline with random weights" in alone["detail"]["notes"][0]
+
+
+def test_untrained_models_have_no_findings() -> None:
+    """Whatever shapes their states have: these are of how weights are drawn, and beyond any interval over texts."""
+
+    def truth(view: str, **at: Any) -> Any:
+        return bell() if view == "words" else 0.1
+
+    numbers = {"error": 0.01, "roles": {"a": "decoder", "b": "encoder"}}
+    assert made(MadeUp(around(truth), **numbers)).rows
+    untrained = made(MadeUp(around(truth), **numbers, untrained=("a", "b")))
+    assert (untrained.rows, untrained.looked_at) == ((), 0)
+    assert {row["model"] for row in made(MadeUp(around(truth), **numbers, untrained=("a",))).rows} == {"b"}
+
+
+def test_a_handful_of_each_statistic_once() -> None:
+
+    def views(view: str, **at: Any) -> Any:
+        return bell() if view == "words" else 1 - bell()
+
+    names = [f"anisotropy.s{i}" for i in range(5)]
+    rows = made(MadeUp(around(views), 0.01, ROLES, names=names)).rows
+    assert 1 <= len(rows) <= MOST
+    said = [(row["kind"], row["metric"], row["statistic"]) for row in rows]
+    assert len(set(said)) == len(said)
+    assert max(Counter(row["kind"] for row in rows).values()) <= SAME
+    assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+
+
+def test_words() -> None:
+    assert [number(x) for x in (0.0, 0.996, 0.0823, 0.1, -0.25, 12.34, 121.4, 4.2e-7)] == [
+        "0", "0.996", "0.082", "0.10", "−0.25", "12.3", "121", "4.2e-07",
+    ]  # fmt: skip
+    assert between([0.0812, 0.11]) == "0.08–0.11"
+    assert between([0.953, 0.9971]) == "0.953–0.997"
+    assert between([-0.2, 0.3]) == "−0.20 to 0.30"
+    assert between([0.5, 0.5]) == "0.50"
+    assert layers([3, 6, 7, 8]) == "3, 6–8"

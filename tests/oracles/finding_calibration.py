@@ -1,0 +1,194 @@
+"""How often findings are made of nothing, and how often a set of layers leaves out the true peak.
+
+``python tests/oracles/finding_calibration.py [repetitions]`` prints both; the suite does the same with fewer. A study
+is made up whose numbers are a known profile and noise of the size that their intervals say: independent from layer to
+layer, shared, or wandering (as in ``claim_calibration``). Noise is so large that what it makes would be worth a
+sentence, were it believed. Views, floors, baselines and checkpoints have noise of their own around the same truth.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from reporter.claims.numbers import MetricRow, Numbers
+from reporter.findings.finding import Findings, look
+from reporter.findings.subjects import Subjects
+from reporter.geometry.intervals import quantile
+from reporter.metrics.base import Statistic
+
+K = 13
+NAME = "anisotropy.top_variance_share"
+KINDS = ("independent", "shared", "wandering")
+TEXTS = 40
+Values = Callable[[str, str, str, "int | None"], np.ndarray]
+
+
+def noise(rng: np.random.Generator, kind: str) -> np.ndarray:
+    """Noise of variance 1 over a profile."""
+    if kind == "independent":
+        return rng.standard_normal(K)
+    if kind == "shared":
+        return np.sqrt(0.8) * rng.standard_normal() + np.sqrt(0.2) * rng.standard_normal(K)
+    lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
+    return np.linalg.cholesky(0.9**lags) @ rng.standard_normal(K)
+
+
+def statistic(**more: Any) -> Statistic:
+    """A headline statistic between 0 and 1."""
+    return Statistic(
+        "top_variance_share", "share", "of nothing", (), bounds=(0, 1), headline=True, smallest=0.01, **more
+    )
+
+
+class MadeUp(Numbers):
+    """Numbers of a study that are made up when they are asked for.
+
+    Args:
+        values: a profile of a model under a view, of a statistic, at a step.
+        error: standard error of each number.
+        roles: the role of each model.
+        steps: training steps of the models; none for a single checkpoint.
+        baselines: whether there are some.
+        untrained: models whose weights are those of an initialisation.
+        whole: whether they are numbers of the whole model.
+        names: the statistics.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        error: float,
+        roles: dict[str, str],
+        steps: tuple[int, ...] = (),
+        baselines: tuple[str, ...] = (),
+        untrained: tuple[str, ...] = (),
+        whole: bool = False,
+        names: Sequence[str] = (NAME,),
+    ) -> None:
+        study = SimpleNamespace(
+            study="s",
+            views=("words", "no-sinks"),
+            models=dict.fromkeys(roles, SimpleNamespace(base=None)),
+            corpora={"c": None},
+            sections={},
+        )
+        self.names = tuple(names)
+        self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
+        self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
+        super().__init__(SimpleNamespace(records=self._answer), study)  # type: ignore[arg-type]
+        self.rows = self._profiles
+
+    def _answer(self, sql: str, values: Any) -> list[dict[str, Any]]:
+        if "initialised" in sql:
+            return [{"model": model} for model in self._untrained]
+        if "tokens" in sql:
+            place = {"corpus": "c", "checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
+            return [{"model": model, **place} for model in self._known_roles]
+        if "FROM corpora" in sql:
+            return [{"corpus": "c", "words": 1000, "texts": TEXTS}]
+        return []
+
+    def role_of(self, model: str) -> str | None:
+        return self._known_roles[model]
+
+    def _profiles(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
+        if full_name.removesuffix("_floor") not in self.names:
+            return ()
+        if (full_name, view) not in self._kept:
+            names = [*self._known_roles, *(f"{m} ({b})" for m in self._known_roles for b in self._null)]
+            floor = full_name.endswith("_floor")
+            self._kept[full_name, view] = tuple(
+                row
+                for model in (list(self._known_roles) if floor else names)
+                for step in (self._steps or (None,))
+                if "(" not in model or step == (self._steps or (None,))[-1]
+                for row in self._of(full_name, view, model, step, None if floor else self._error)
+            )
+        return self._kept[full_name, view]
+
+    def _of(self, full_name: str, view: str, model: str, step: int | None, error: float | None) -> list[MetricRow]:
+        role = self._known_roles[model.partition(" ")[0]]
+        half = None if error is None else quantile(0.975) * error
+        values = self._made(model, view, full_name, step)
+        if self._is_whole:
+            values = values[:1]
+        return [
+            MetricRow(
+                model,
+                "final" if step is None else str(step),
+                step,
+                role,
+                "c",
+                None if self._is_whole else "block" if layer else "embedding",
+                None if self._is_whole else layer,
+                None if self._is_whole else layer / (K - 1),
+                float(value),
+                None if half is None else float(value) - half,
+                None if half is None else float(value) + half,
+            )
+            for layer, value in enumerate(values)
+        ]
+
+
+def made(numbers: MadeUp, **more: Any) -> Findings:
+    """Return what is found in made-up numbers."""
+    return look(Subjects(numbers, {name: statistic(**more) for name in numbers.names}))
+
+
+NULLS: dict[str, dict[str, Any]] = {
+    "one model": {"roles": {"a": "decoder"}},
+    "one model, baselines": {"roles": {"a": "encoder"}, "baselines": ("random-init", "shuffled")},
+    "checkpoints": {"roles": {"a": "decoder"}, "steps": (0, 10, 100, 1000, 2000, 4000, 8000)},
+    "three of each role": {"roles": {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}},
+}
+TRUTHS = {"flat": np.full(K, 0.5), "rising": np.linspace(0.3, 0.7, K)}
+
+
+def of_nothing(study: str, truth: str, kind: str, seed: int, error: float = 0.1) -> Findings:
+    """Return what is found where there is nothing: the same profile everywhere, and noise.
+
+    Where there are several models, each deviates by as much as the noise of texts, floor and all. Of a rising profile
+    a peak would be wrong.
+    """
+    rng = np.random.default_rng([seed, list(NULLS).index(study), KINDS.index(kind), list(TRUTHS).index(truth)])
+    own = {model: rng.standard_normal() * (len(NULLS[study]["roles"]) > 1) for model in NULLS[study]["roles"]}
+
+    def values(model: str, view: str, full_name: str, step: int | None) -> np.ndarray:
+        of_model = TRUTHS[truth] + error * own[model.partition(" ")[0]]
+        return of_model if full_name.endswith("_floor") else of_model + error * noise(rng, kind)
+
+    return made(MadeUp(values, error, **NULLS[study]))
+
+
+def peak(seed: int, kind: str, error: float = 0.03, at: int = 7) -> list[dict[str, Any]]:
+    """Return the findings about a bell with its peak at a layer."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    bell = 0.2 + 0.6 * np.exp(-((np.arange(K) - at) ** 2) / 8)
+    same = {view: bell + error * noise(rng, kind) for view in ("words", "no-sinks")}
+    found = made(MadeUp(lambda model, view, name, step: same[view], error, {"a": "decoder"}))
+    return [row for row in found.rows if row["kind"] == "extremes"]
+
+
+def main() -> None:
+    """Print how often."""
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    for study in NULLS:
+        for truth in TRUTHS:
+            rates = [
+                np.mean([bool(of_nothing(study, truth, kind, i).rows) for i in range(repetitions)]) for kind in KINDS
+            ]
+            print(f"{study}, {truth}: " + ", ".join(f"{kind} {r:.3f}" for kind, r in zip(KINDS, rates, strict=True)))
+    for kind in KINDS:
+        sets = [row for i in range(repetitions) for row in peak(i, kind)]
+        inside = np.mean([row["layer_first"] <= 7 <= row["layer_last"] for row in sets])
+        width = np.mean([row["layer_last"] - row["layer_first"] + 1 for row in sets])
+        print(f"peak, {kind}: found {len(sets) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers")
+
+
+if __name__ == "__main__":
+    main()

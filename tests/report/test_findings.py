@@ -1,0 +1,106 @@
+"""Findings on the page of a study."""
+
+from __future__ import annotations
+
+import csv
+import html as escapes
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reporter.report import render
+
+HOSTILE = "<script>alert(1)</script>"
+ROW: dict[str, Any] = {
+    "rank": 1,
+    "kind": "extremes",
+    "says": f"In minilm, the mean cosine peaks at layer 2 of 4. {HOSTILE}",
+    "metric": "motion",
+    "statistic": "step_cosine",
+    "model": "minilm",
+    "corpus": "nested",
+    "view": "no-sinks",
+    "layer_first": 2,
+    "layer_last": 3,
+    "value": 0.25,
+    "ci_low": 0.2,
+    "ci_high": 0.3,
+    "p": 1e-6,
+    "p_adjusted": 9e-5,
+    "looked_at": 90,
+    "effect": 0.25,
+    "chart": "motion.step_cosine",
+    "detail": {
+        "what": "layer 2 minus layer 4",
+        "test": "every other layer is lower",
+        "curves": [
+            {"label": "minilm", "x": [0, 0.5, 1], "y": [0.1, 0.4, 0.2], "own": True},
+            {"label": "random weights", "x": [0, 0.5, 1], "y": [0.1, 0.1, 0.1], "own": False},
+        ],
+        "mark": [0.5, 0.75],
+        "notes": ["the baseline is one draw"],
+        "sql": "SELECT 1",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("found")
+    small = {"corpora": ("nested",), "metrics": ("motion",), "models": made_up.MODELS[1:2]}
+    for study, looked_at in (("found", 90), ("none", 12), ("unasked", None)):
+        store = made_up.fill(folder / "results.duckdb", study, **small)
+        store.put("studies", ["study"], {"study": study, "looked_at": looked_at})
+    bare = ROW | {
+        "rank": 2,
+        "model": None,
+        "corpus": None,
+        "chart": "nowhere.else",
+        "detail": {"what": "a", "test": "b"},
+    }
+    store.replace("findings", "found", [ROW, bare])
+    render(folder / "results.duckdb", folder)
+    return folder
+
+
+def page(folder: Path, study: str) -> str:
+    return (folder / study / "index.html").read_text("utf-8")
+
+
+def text_of(html: str) -> str:
+    return " ".join(escapes.unescape(re.sub(r"<[^>]*>", " ", html)).split())
+
+
+def test_findings_stand_before_the_charts_with_number_and_test(folder: Path) -> None:
+    html = page(folder, "found")
+    assert html.index('id="findings"') < html.index('id="glance"')
+    said = text_of(html[html.index('id="findings"') : html.index('id="glance"')])
+    assert ROW["says"] in said and HOSTILE not in html
+    assert "layer 2 minus layer 4: 0.25 [0.2, 0.3], corrected p = 9e-05" in said
+    assert "corrected for all 90 questions" in said and "the baseline is one draw" in said
+
+
+def test_the_picture_leads_to_the_figure_and_is_told_in_words(folder: Path) -> None:
+    html = page(folder, "found")
+    first, second = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', html, re.DOTALL)
+    assert 'href="#figure-motion.step_cosine"' in first and 'id="figure-motion.step_cosine"' in html
+    assert 'aria-label="minilm, random weights over depth, from 0.1 to 0.4"' in first
+    lines = re.findall(r'<polyline points="([^"]+)"( class="other")?', first)
+    assert [bool(other) for _, other in lines] == [True, False]  # the finding's own line lies on top
+    ys = [[float(point.split(",")[1]) for point in points.split()] for points, _ in lines]
+    assert ys[1][1] < ys[1][2] < ys[1][0] == ys[0][0]  # the peak is highest, where y is smallest
+    assert "figure-nowhere" not in second and "<svg" not in second
+
+
+def test_no_findings_are_said_and_those_not_looked_for_are_not(folder: Path) -> None:
+    assert "None: of 12 questions asked of the headline statistics" in text_of(page(folder, "none"))
+    assert 'id="findings"' not in page(folder, "unasked")
+
+
+def test_the_csv_has_them(folder: Path) -> None:
+    with (folder / "found" / "data" / "findings.csv").open(newline="") as file:
+        assert [row["rank"] for row in csv.DictReader(file)] == ["1", "2"]
+    assert not (folder / "none" / "data" / "findings.csv").exists()
