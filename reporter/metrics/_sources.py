@@ -153,3 +153,8 @@ RAGHU = Source(
     "Raghu, Gilmer, Yosinski & Sohl-Dickstein 2017, 'SVCCA: Singular Vector Canonical Correlation Analysis for Deep "
     "Learning Dynamics and Interpretability', NeurIPS 2017, arXiv:1706.05806",
 )
+MERCHANT = Source(
+    "Merchant et al. 2020",
+    "Merchant, Rahimtoroghi, Pavlick & Tenney 2020, 'What Happens To BERT Embeddings During Fine-tuning?', BlackboxNLP, "
+    "arXiv:2004.14448",
+)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.geometry import noise
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
 from reporter.metrics._sources import LUISTO
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -78,6 +78,37 @@ STATISTICS = (
 )
 
 
+_UNDEFINED = "every token has a zero state or a zero step here"
+
+
+def _defined(layers: int) -> dict[str, int]:
+    """Return at how many places from the embedding on each quantity is defined, in a model of so many blocks."""
+    return {
+        "step_length": layers,
+        "step_cosine": layers,
+        "norm": layers + 1,
+        "update_ratio": layers,
+        "curvature": max(layers - 1, 0),
+    }
+
+
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield each quantity of a model minus that of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    from reporter.observables.text_sums import TextSums
+
+    there = _defined(b.layers)
+    for statistic, end in _defined(a.layers).items():
+        for place in a.path[: min(end, there[statistic])]:
+            mine, theirs = (one.get(TextSums).average(statistic, place, one.view) for one in (a, b))
+            yield change_of_mean(statistic, place, mine, theirs, a.texts, _UNDEFINED)
+
+
 @metric(
     name="motion",
     title="Motion through the layers",
@@ -86,6 +117,8 @@ STATISTICS = (
     needs=("text_sums",),
     version=2,
     cost="a few products per token and layer",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean of each quantity at each layer where it is defined.
@@ -96,20 +129,11 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
     """
     from reporter.observables.text_sums import TextSums
 
-    last = seen.layers
-    ends = {
-        "step_length": last,
-        "step_cosine": last,
-        "norm": last + 1,
-        "update_ratio": last,
-        "curvature": max(last - 1, 0),
-    }
     floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
-    for statistic, end in ends.items():
+    for statistic, end in _defined(seen.layers).items():
         for place in seen.path[:end]:
             average = seen.get(TextSums).average(statistic, place, seen.view)
-            reason = "every token has a zero state or a zero step here"
-            yield mean_with_interval(statistic, place, average, seen.texts, reason)
+            yield mean_with_interval(statistic, place, average, seen.texts, _UNDEFINED)
             if average.n and statistic in floors:
                 floor = floors[statistic](average.n, seen.width(place), seen.seed)
                 yield Value(f"{statistic}_floor", place, floor, average.n)

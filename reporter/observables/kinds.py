@@ -19,6 +19,7 @@ from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
+from reporter.observables.token_names import TokenNames
 from reporter.observables.token_sample import Tokens
 from reporter.observables.type_moments import TypeMoments
 from reporter.observables.type_sample import TypeSample
@@ -43,5 +44,6 @@ KINDS: Mapping[str, type[Observable]] = {
         TextEntropy,
         SinkTokens,
         Cross,
+        TokenNames,
     )
 }
