@@ -185,6 +185,28 @@ def report(
 
 
 @app.command()
+def answer(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file, or its id.")],
+    out: Out = Path("results"),
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="Answer only these questions; may be repeated.")
+    ] = None,
+) -> None:
+    """Answer what the numbers of a study can decide, as Markdown.
+
+    For example which tokens are sinks; the report shows the same. What a
+    study lacks for an answer is said in one line, with what to add to it.
+    """
+    from reporter.answers.markdown import markdown
+    from reporter.runs.answers import ask
+    from reporter.runs.studies import read_study
+
+    name = read_study(Path(study)).study.study if Path(study).is_file() else study
+    names = [one.strip() for many in only or () for one in many.split(",") if one.strip()]
+    typer.echo(markdown(ask(name, out, names)))
+
+
+@app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="One SQL query; tables are described in the report.")],
     out: Out = Path("results"),

@@ -46,7 +46,8 @@ MAY_IMPORT = (
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses
         "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables
-        "store": {"errors", "metrics", "analyses", "table"},  # definitions alone: they name their tables
+        "answers": {"charts", "geometry", "table"},  # beside metrics: it is given a way to read, and names its tables
+        "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
@@ -62,14 +63,15 @@ MAY_IMPORT = (
             "metrics",
             "store",
             "analyses",
+            "answers",
             "table",
         },  # definitions alone: it computes nothing, it needs no model
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
-        "runs": {*FLOW, "analyses", "table"},
+        "runs": {*FLOW, "analyses", "answers", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "runs", "texts"},
-        "cli": {*FLOW, "runs", "analyses", "diff", "verify"},
+        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "verify"},
         "door": {*FLOW, "runs"},
         "__main__": {"cli"},
         "__init__": {

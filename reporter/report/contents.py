@@ -13,6 +13,7 @@ from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moment
 from reporter.charts.styles import style_models
 from reporter.metrics.base import Definition, Statistic
 from reporter.report import queries
+from reporter.report.answers import Answered, read_answers
 from reporter.report.claims import CLAIMS, Claims, read_claims
 from reporter.report.explorer import Explorer
 from reporter.report.explorers import read_explorers
@@ -69,6 +70,7 @@ class Contents:
     claims: Claims
     explorers: tuple[Explorer, ...] = ()
     sinks: SinksOfStudy | None = None
+    answers: tuple[Answered, ...] = ()
 
     @property
     def charts(self) -> list[Drawn]:
@@ -130,6 +132,7 @@ def read_contents(
         claims=_claims(read, name),
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
+        answers=() if headlines_only else read_answers(read, rows_of, name),
     )
 
 

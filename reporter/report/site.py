@@ -112,6 +112,9 @@ def _write_data(folder: Path, contents: Contents) -> None:
         write_csv(name, pd.DataFrame(rows))
     if contents.sinks:
         write_csv("sinks", pd.DataFrame(contents.sinks.all))
+    for answer in contents.answers:
+        for name, frame in answer.tables.items():
+            write_csv(name, as_in_sql(frame))
     if contents.claims.all:
         write_csv("claims", contents.claims.frame)
     for explorer in contents.explorers:

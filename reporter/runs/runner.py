@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
+from reporter.runs.answers import write_answers
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
 from reporter.runs.over_models import write_over_models
@@ -89,6 +90,7 @@ def run_studies(
         with progress.clock.within("claims"):
             write_over_models(store, plan.file.study.study)
             words += judge_claims(plan, store, progress)
+            write_answers(store, plan.file.study.study)
     computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
     with progress.clock.within("report"):
         pages = _report(out, [plan.file.study.study for plan in plans], progress)

@@ -1,7 +1,8 @@
 """The tables of ``results.duckdb``. Names are public; every table and column carries a comment.
 
 Tables of numbers are declared beside what computes them and named by it (:class:`reporter.metrics.base.Definition`);
-those that the runner itself keeps stand here.
+those of answers beside what
+decides (:mod:`reporter.answers`); those that the runner itself keeps stand here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, Table,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -326,7 +327,7 @@ def number_tables() -> dict[str, Table]:
 @lru_cache(maxsize=4)
 def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
     found: dict[str, type[Row]] = {}
-    own = {row.table.name: row for row in KEPT}
+    own = {row.table.name: row for row in _kept()}
     for row in rows:
         other = own.get(row.table.name) or found.setdefault(row.table.name, row)
         if other is not row:
@@ -339,7 +340,7 @@ def _by_name(rows: tuple[type[Row], ...]) -> dict[str, Table]:
 
 def tables() -> dict[str, Table]:
     """Return all tables by name."""
-    return number_tables() | {row.table.name: row.table for row in KEPT}
+    return number_tables() | {row.table.name: row.table for row in _kept()}
 
 
 def find_table(name: str) -> Table:
@@ -358,6 +359,13 @@ def find_table(name: str) -> Table:
     if name not in known:
         raise ValueError(f"there is no table {name!r}; the tables are {', '.join(known)}")
     return known[name]
+
+
+def _kept() -> tuple[type[Row], ...]:
+    """Return the row classes whose rows belong to a study and to no cell."""
+    from reporter.answers import decisions
+
+    return (*KEPT, *(row for decision in decisions() for row in decision.rows))
 
 
 def _said(row: type[Row]) -> str:

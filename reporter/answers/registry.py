@@ -1,0 +1,12 @@
+"""All questions, in the order in which they are answered."""
+
+from __future__ import annotations
+
+from reporter.answers.decision import Decision
+
+
+def decisions() -> tuple[Decision, ...]:
+    """Return every question that there is an answer to; a new one is a line here."""
+    from reporter.answers.sinks import SINKS
+
+    return (SINKS,)

@@ -1,0 +1,56 @@
+"""Answers the questions that a study's numbers can answer, and stores what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reporter.answers import Answer, answered, decisions
+from reporter.errors import UsageError
+from reporter.store import Store
+
+
+def write_answers(store: Store, study: str) -> None:
+    """Answer every question and store the rows where they changed.
+
+    Args:
+        store: the database.
+        study: id of the study.
+    """
+    for answer in _answers(store, study, [decision.name for decision in decisions()]):
+        for name, rows in answer.tables.items():
+            known = store.records(f"SELECT * FROM {name} WHERE study = $study", {"study": study})
+            if _key(rows) != _key(known):
+                store.replace(name, study, [dict(row) for row in rows])
+
+
+def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
+    """Return what a study of a results folder answers, from its numbers as they are now; writes nothing.
+
+    Args:
+        study: id of the study.
+        out: the results folder.
+        only: names of questions; all if empty.
+
+    Raises:
+        UsageError: there is no such study or question.
+    """
+    store, known = Store(out / "results.duckdb"), [decision.name for decision in decisions()]
+    for name in only:
+        if name not in known:
+            raise UsageError(f"there is no question {name!r}; there are: {', '.join(known)}")
+    if store.study(study) is None:
+        raise UsageError(f"no study {study!r} in {store.path}; run it first with `reporter run`")
+    return _answers(store, study, only or known)
+
+
+def _answers(store: Store, study: str, names: Sequence[str]) -> list[Answer]:
+    def read(sql: str) -> list[dict[str, Any]]:
+        return store.records(sql, {"study": study})
+
+    return [answered(decision, study, read) for decision in decisions() if decision.name in names]
+
+
+def _key(rows: Sequence[Any]) -> list[str]:
+    return sorted(repr(sorted(row.items())) for row in rows)
