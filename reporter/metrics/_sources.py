@@ -155,6 +155,6 @@ RAGHU = Source(
 )
 MERCHANT = Source(
     "Merchant et al. 2020",
-    "Merchant, Rahimtoroghi, Pavlick & Tenney 2020, 'What Happens To BERT Embeddings During Fine-tuning?', BlackboxNLP, "
-    "arXiv:2004.14448",
+    "Merchant, Rahimtoroghi, Pavlick & Tenney 2020, 'What Happens To BERT Embeddings During Fine-tuning?', "
+    "BlackboxNLP, arXiv:2004.14448",
 )

@@ -48,9 +48,7 @@ def _sides(
     yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=said, trap=trap, **more)  # type: ignore[arg-type]
 
 
-_TWIN = (
-    "`{name}` with the model's `twin`, the same one from another seed, in the place of the base; where the study has one"
-)
+_TWIN = "`{name}`, with the model's `twin` (the same one from another seed) for the base, where the study has one"
 _SEED = "A change that is no larger than this is what another seed makes, too."
 
 STATISTICS = (
@@ -71,9 +69,9 @@ STATISTICS = (
         "mean of ‖h − h⁰‖ / ‖h⁰‖",
         (MERCHANT,),
         "on the log scale",
-        "A damaged block moves all layers behind it, too: the first layer that moves names the block. States before it "
-        "read 0 to the last bit in the same precision and in the same batches; bf16 products in other batches differ by "
-        "up to models.precision_deviation.",
+        "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
+        "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
+        "models.precision_deviation.",
         bounds=(0, None),
         smallest=0.001,
         headline=True,

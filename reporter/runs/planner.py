@@ -181,7 +181,8 @@ class _Grid:
         """
         for (model, corpus), (base, _) in pairs:
             found = self.checkpoints[model]
-            others = [base, *(twin for twin in [self.file.study.twin(model)] if twin in last)]
+            twin = self.file.study.twin(model)
+            others = [base, twin] if twin in last and twin is not None else [base]
             if not all(self._reads(one, corpus) for one in (model, *others)):
                 continue
             for checkpoint in found if isinstance(found, tuple) else (found,):

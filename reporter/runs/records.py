@@ -17,7 +17,6 @@ import numpy as np
 from reporter import __version__
 from reporter.errors import describe
 from reporter.forward.strata import SinkRule
-from reporter.store import joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
