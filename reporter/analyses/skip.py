@@ -242,9 +242,9 @@ class _Sums:
         """Return the mean over tokens."""
         return float(self.sums.sum() / self.counts.sum())
 
-    def of(self, *at: int) -> _Sums:
-        """Return one of several quantities."""
-        return _Sums(self.sums[:, *at], self.counts)
+    def of(self, first: int, second: int) -> _Sums:
+        """Return what belongs to two layers."""
+        return _Sums(self.sums[:, first, second], self.counts)
 
     def replicates(self, seed: int) -> Floats:
         """Return the mean under each set of Poisson weights of the texts, paired between calls, (R,)."""

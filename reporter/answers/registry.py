@@ -7,6 +7,8 @@ from reporter.answers.decision import Decision
 
 def decisions() -> tuple[Decision, ...]:
     """Return every question that there is an answer to; a new one is a line here."""
+    from reporter.answers.blocks import BLOCKS
+    from reporter.answers.changed import CHANGED
     from reporter.answers.sinks import SINKS
 
-    return (SINKS,)
+    return (CHANGED, BLOCKS, SINKS)

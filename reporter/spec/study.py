@@ -102,7 +102,7 @@ class Study(Part):
         return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
 
     def twin(self, name: str) -> str | None:
-        """Return the model that is this one from another seed: its ``twin``, or one whose recipe differs in the seed."""
+        """Return the same model from another seed: its ``twin``, or one whose recipe differs in the seed alone."""
         model = self.models[name]
         if model.twin is not None:
             return model.twin
