@@ -327,8 +327,8 @@ def _verdict(row: Record) -> str:
     last = f"{short(row['last_distance'], 2)} {_ends(row['last_low'], row['last_high'])}".strip()
     if not row["changed"]:
         if row["noise"] == "seed":
-            than = "no layer lies farther from the base than from another seed"
-            return f"Nothing beyond noise: {than} (last layer: {last})."
+            said = "no layer lies farther from the base than from another seed"
+            return f"Nothing beyond noise: {said} (last layer: {last})."
         if row["noise"] == "precision":
             return (
                 f"Nothing beyond noise: no layer lies farther than products in bf16 may take it (last layer: {last})."
@@ -344,8 +344,8 @@ def _verdict(row: Record) -> str:
     map_says = "" if linear is None else f", and a linear map of the base makes {short(linear, 3)} of it"
     grown = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
-        f"{where} states lie elsewhere{than.get(row['noise'], '')}: there by {short(row['first_distance'], 2)} of their "
-        f"length{before}. At the last layer it is {last}, cosine {short(row['last_cosine'], 3)}{map_says}.{grown}"
+        f"{where} states lie elsewhere{than.get(row['noise'], '')}: there by {short(row['first_distance'], 2)} of "
+        f"their length{before}. At the last layer it is {last}, cosine {short(row['last_cosine'], 3)}{map_says}.{grown}"
     )
 
 
