@@ -46,7 +46,12 @@ MAY_IMPORT = (
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses
         "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables
-        "answers": {"charts", "geometry", "table"},  # beside metrics: it is given a way to read, and names its tables
+        "answers": {
+            "charts",
+            "geometry",
+            "metrics",
+            "table",
+        },  # beside metrics: it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from reporter.forward.readout import Readout
+    from reporter.models.load import LoadedModel
     from reporter.texts.tokens import TokenBatch
 
 MEN = Source(
@@ -147,8 +148,6 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
         context: the model.
     """
     from reporter.forward.measure import longest, pad_id
-    from reporter.forward.readout import Readout
-    from reporter.models.head import load_head
     from reporter.texts.tokens import batches, tokenise_texts
 
     model, corpus = context.model, context.corpora[item.corpus]
@@ -157,17 +156,15 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
         raise ReporterError(f"the tokenizer finds no token in any text of corpus '{item.corpus}'")
     tokens = tokenise_texts(texts, model.tokenizer, longest(corpus.max_tokens, model))
     cut = list(batches(tokens, context.batch_tokens, pad_id(model), model.anatomy.max_tokens))
-    readout = Readout(model, load_head(model.checkpoint, model, offline=True))
-    if readout.loss_problem:
-        raise ReporterError(readout.loss_problem)
-    cosines, angles, whole = _whole(readout, cut, len(texts), context)
+    readout, problem = _readout(model)
+    cosines, angles, whole = _whole(model, readout, cut, len(texts), context)
     influence = 1 - _mean(cosines)
     for block, place in enumerate(context.layout.path[:-1]):
         ends = percentile_interval(1 - cosines.of(block, block + 1).replicates(context.seed), len(texts))
         n = int(cosines.counts.sum())
         yield Value("influence", place, float(influence[block, block + 1]), n, *ends)
     if not whole.counts.sum():
-        yield Value("loss", None, None, 0, reason="no token is predicted")
+        yield Value("loss", None, None, 0, reason=problem or "no token is predicted")
         return
     loss = whole.mean()
     drawn = whole.replicates(context.seed)
@@ -178,7 +175,7 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
     ]
     for done, (many, proposal) in enumerate(trials, 1):
         with model.skipping(proposal.blocks):
-            without = _losses(readout, cut, len(texts), context)
+            without = _losses(model, readout, cut, len(texts), context)
         ends = percentile_interval(without.replicates(context.seed) - drawn, len(texts))
         number = 1 + sum(before == many for before, _ in trials[: done - 1])
         yield SkippedBlocks(
@@ -196,6 +193,18 @@ def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
             tokens=int(without.counts.sum()),
         )
         context.tell("sets of blocks", done, len(trials))
+
+
+def _readout(model: LoadedModel) -> tuple[Readout | None, str]:
+    """Return the model with its language-model head, or why it cannot predict."""
+    from reporter.forward.readout import Readout
+    from reporter.models.head import load_head
+
+    try:
+        found = Readout(model, load_head(model.checkpoint, model, offline=True))  # it is loaded, so its files are here
+    except ReporterError as error:
+        return None, str(error)
+    return (None, found.loss_problem) if found.loss_problem else (found, "")
 
 
 def proposals(angles: Floats, influence: Floats, many: int) -> list[Proposal]:
@@ -259,11 +268,13 @@ def _mean(sums: _Sums) -> Floats:
     return np.asarray(sums.sums.sum(axis=0) / max(sums.counts.sum(), 1.0))
 
 
-def _whole(readout: Readout, cut: Sequence[TokenBatch], texts: int, context: Context) -> tuple[_Sums, _Sums, _Sums]:
+def _whole(
+    model: LoadedModel, readout: Readout | None, cut: Sequence[TokenBatch], texts: int, context: Context
+) -> tuple[_Sums, _Sums, _Sums]:
     """Return, of the whole model, cosines and angles between all layers by text, and the losses."""
     import torch
 
-    places = readout.model.anatomy.layers + 1
+    places = model.anatomy.layers + 1
     cosines, angles = (np.zeros((texts, places, places)) for _ in range(2))
     counts = np.zeros(texts)
 
@@ -280,12 +291,13 @@ def _whole(readout: Readout, cut: Sequence[TokenBatch], texts: int, context: Con
             angles[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
             counts[text] = len(at)
 
-    losses = _losses(readout, cut, texts, context, look)
+    losses = _losses(model, readout, cut, texts, context, look)
     return _Sums(cosines, counts), _Sums(angles, counts), losses
 
 
 def _losses(
-    readout: Readout,
+    model: LoadedModel,
+    readout: Readout | None,
     cut: Sequence[TokenBatch],
     texts: int,
     context: Context,
@@ -294,15 +306,16 @@ def _losses(
     """Return Σ −log p and the tokens predicted of each text, in the model as it stands; ``look`` sees the states."""
     import torch
 
-    model = readout.model
     sums, counts = np.zeros(texts), np.zeros(texts)
     for batch in cut:
         with torch.inference_mode():
             ids, mask = (torch.as_tensor(x, device=model.device) for x in (batch.ids, batch.mask))
             captured = model.run(ids, mask)
-            losses = readout.token_losses(batch, captured.last, context.seed)
             if look is not None:
                 look(batch, captured.path)
+            if readout is None:
+                continue
+            losses = readout.token_losses(batch, captured.last, context.seed)
             there = losses.isfinite()
             if not bool((there | losses.isnan()).all()):
                 raise ReporterError("a loss is not finite; the weights may be damaged")

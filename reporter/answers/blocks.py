@@ -25,6 +25,13 @@ ORDER BY s.model, s.item, s.many, s.proposal
 """
 
 
+_ORDERED = """
+SELECT DISTINCT l.model, l.corpus AS item
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND metric = 'skip' AND statistic = 'loss' AND value IS NULL AND m.baseline IS NULL ORDER BY ALL
+"""
+
+
 class BlockAnswer(Row, table="block_answers"):
     """The blocks that a model loses least by leaving out, of so many: the best of the sets that were run."""
 
@@ -47,7 +54,9 @@ class BlockAnswer(Row, table="block_answers"):
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
     tried = read(_TRIED)
-    if not tried:
+    for row in read(_ORDERED):
+        yield Lacks(f"{row['model']}, {row['item']}: without a language-model head there is no loss to measure")
+    if not tried and not read(_ORDERED):
         yield Lacks("no block was left out: add `skip: {trial: {corpus: NAME}}`, for models with a language-model head")
     for (model, checkpoint, item, many), rows in groupby(
         tried, key=lambda row: (row["model"], row["checkpoint"], row["item"], row["many"])

@@ -11,22 +11,8 @@ from typing import Any
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
 from reporter.geometry.intervals import quantile, standard_error
+from reporter.metrics.registry import catalogue
 from reporter.table import OfModel, Row, column
-
-HEADLINES = (
-    "anisotropy.mean_cosine",
-    "anisotropy.top_variance_share",
-    "contextuality.self_similarity_adjusted",
-    "convergence.similarity",
-    "entropy.prompt_normalised",
-    "intrinsic_dimension.twonn",
-    "lens.kl",
-    "linearity.linearity",
-    "motion.step_cosine",
-    "spectrum.effective_rank",
-    "variance.within_share",
-)
-"""The numbers of layers that stand for their metrics; the loss is said apart."""
 
 # Of a corpus the words are read where there are several views, and of a series of checkpoints the last one.
 _LAST = """
@@ -55,7 +41,7 @@ SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic A
        l.ci_low, l.ci_high, l.n
 FROM layer_metrics l
 WHERE study = $study AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
-  AND l.metric || '.' || l.statistic IN ({", ".join(repr(name) for name in HEADLINES)})
+  AND l.metric || '.' || l.statistic IN (NAMES)
 {_LAST}
 """
 _TOKENS = """
@@ -123,7 +109,8 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
         yield Lacks(NOT_COMPARED if any(row["base"] for row in models.values()) else NO_BASE)
         return
     paired = read(_PAIRED)
-    numbers = read(_NUMBERS)
+    headlines = _headlines()
+    numbers = read(_NUMBERS.replace("NAMES", ", ".join(f"'{name}'" for name in headlines)))
     tokens = read(_TOKENS)
     losses = {(row["model"], row["corpus"], row["view"]): row for row in paired if row["name"] == "loss.lm"}
     if not losses:
@@ -141,7 +128,7 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
             yield Lacks(f"{model} on {corpus}: its states and those of its base cannot be compared, see cells.reasons")
             continue
         yield answer
-        yield from _numbers(model, str(of_layers[0]["base"]), corpus, view, numbers, paired)
+        yield from _numbers(headlines, model, str(of_layers[0]["base"]), corpus, view, numbers, paired)
 
 
 def _at(row: Record, columns: Sequence[str]) -> tuple[Any, ...]:
@@ -215,8 +202,24 @@ def _floor(of: Mapping[str, Mapping[int, Record]], own: Record, base: Record) ->
     return max((float(one["precision_deviation"] or 0.0) for one in (own, base)), default=0.0)
 
 
+def _headlines() -> list[str]:
+    """Return the numbers of layers that stand for their metrics; the loss is said apart."""
+    return [
+        f"{metric.name}.{statistic.name}"
+        for metric in catalogue().values()
+        for statistic in metric.statistics
+        if statistic.headline and statistic.per in ("layer", "step") and not metric.compares_only
+    ]
+
+
 def _numbers(
-    model: str, base: str, corpus: str, view: str, numbers: Sequence[Record], paired: Sequence[Record]
+    headlines: Sequence[str],
+    model: str,
+    base: str,
+    corpus: str,
+    view: str,
+    numbers: Sequence[Record],
+    paired: Sequence[Record],
 ) -> Iterator[ChangedNumber]:
     mine, theirs = (
         {
@@ -231,7 +234,7 @@ def _numbers(
         for row in paired
         if (row["model"], row["corpus"], row["view"]) == (model, corpus, view) and row["ci_low"] is not None
     }
-    for name in HEADLINES:
+    for name in headlines:
         shared = [layer for of, layer in mine if of == name and (name, layer) in theirs]
         found: list[tuple[float, ChangedNumber]] = []
         # An interval for each of so many layers: one of the widest is shown, so all are widened (Bonferroni).

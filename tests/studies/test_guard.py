@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ def test_every_damage_is_caught_and_its_block_named(
     trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
-    os.symlink(trusted, tmp_path / "trusted")
+    (tmp_path / "trusted").symlink_to(trusted)
     damaged(trusted, tmp_path / "candidate", damage, BLOCK)
     study = tmp_path / "guard.yaml"
     study.write_text(GUARD.read_text("utf-8").replace("texts: 200", "texts: 40"), "utf-8")
