@@ -108,6 +108,7 @@ HEAVY = {
 }
 TOP_LEVEL = {
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
