@@ -50,8 +50,9 @@ MAY_IMPORT = (
             "charts",
             "geometry",
             "metrics",
+            "analyses",
             "table",
-        },  # beside metrics: it is given a way to read, and names its tables
+        },  # it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts

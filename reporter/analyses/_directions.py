@@ -71,6 +71,23 @@ def consistency(x: Floats) -> float:
     return float(np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0).mean())
 
 
+def parts(x: Floats) -> tuple[Floats, Floats]:
+    """Return what each row has to do with the consistency: its cosine with the sum of the others, and its influence.
+
+    The influence is (m − 1)·(T − T without the row), m the number of rows and T the consistency: to first order T is
+    the mean of T + influence, also where rows decide what others are compared with (the jackknife; Efron 1982, 'The
+    Jackknife, the Bootstrap and Other Resampling Plans', chapter 6).
+
+    Args:
+        x: differences, none of them zero, (m, d) with m ≥ 3.
+    """
+    others = x.sum(axis=0) - x
+    norms = np.linalg.norm(x, axis=1) * np.linalg.norm(others, axis=1)
+    cosines = np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0)
+    without = weighted_consistency(x, 1.0 - np.eye(len(x)))
+    return cosines, (len(x) - 1) * (consistency(x) - without)
+
+
 def weighted_consistency(x: Floats, weights: Floats) -> Floats:
     """Return the consistency under each set of weights, (r,): how often a row is there, or with which sign.
 

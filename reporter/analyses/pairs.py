@@ -27,6 +27,7 @@ from reporter.analyses._directions import (
     consistency_p,
     cosine_p,
     differences,
+    parts,
     resampled,
     turned,
 )
@@ -214,6 +215,20 @@ class PairDirection(OfPairs, table="pair_directions"):
     )
 
 
+class PairText(OfPairs, table="pair_texts"):
+    """A pair of texts at one layer: how well its difference agrees with those of its concept's other pairs."""
+
+    concept: str = column("the concept", key=True)
+    pair: int = column("which of its pairs, from 0, in the order of the study", key=True)
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    cosine: float = column("cosine of its difference with the sum of the others; their mean is the consistency")
+    influence: float = column(
+        "(m - 1) times what the consistency of the concept's m pairs loses without it: layers are compared pair by "
+        "pair by this"
+    )
+
+
 class DirectionCosine(OfPairs, table="direction_cosines"):
     """Two concepts at one layer: the cosine of their mean differences."""
 
@@ -248,7 +263,8 @@ def _resolve(said: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     cost="a forward pass over the pairs; a thousand replicates and ten thousand turns of each concept at each layer, "
     "on products of its pairs alone",
     effort=lambda scale, said: Effort(steps=10e3 * scale.places * scale.texts),
-    tables=(PairDirection, DirectionCosine, Point),
+    tables=(PairDirection, PairText, DirectionCosine, Point),
+    version=2,  # what each pair has to do with it is kept
     charts=CHARTS,
     section=Section(
         PairsSpec,
@@ -302,6 +318,10 @@ def _at(place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floa
         relative = norm / of.scale if of.scale > 0 else None
         norms += [] if relative is None else [relative]
         yield PairDirection(name, context.pooling, place, value, low, high, p, norm, relative, n, n - len(x))
+        if len(x) > 2:
+            which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
+            for pair, cosine, influence in zip(which, *(part.tolist() for part in parts(x)), strict=True):
+                yield PairText(name, pair, context.pooling, place, cosine, influence)
     whole = sum(len(of.vectors) for of in found.values())
     if consistent:
         ends = percentile_interval(np.mean(replicates, axis=0), pairs)

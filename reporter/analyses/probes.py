@@ -34,7 +34,7 @@ from reporter.analyses._pictures import Point, points
 from reporter.analyses._probe_charts import CHARTS
 from reporter.analyses._samples import readable, stream
 from reporter.analyses._sources import HEWITT, LUISTO, WILSON
-from reporter.analyses.base import Context, Corpus
+from reporter.analyses.base import POOLED, Context, Corpus
 from reporter.analyses.registry import analysis
 from reporter.effort import Effort
 from reporter.errors import ReporterError
@@ -44,7 +44,7 @@ from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
-from reporter.table import Row
+from reporter.table import OfModel, Row, at_place, column, of_cell
 from reporter.threads import spread
 
 if TYPE_CHECKING:
@@ -187,6 +187,21 @@ _LINEAR_ALONE = "the study asks for the linear probe alone (hidden: 0)"
 _SAME = "all texts have the same vector here"
 
 
+class ProbeText(OfModel, table="probe_texts", metric="probes"):
+    """A text or word that was held out, at one layer: whether its class was told rightly."""
+
+    probe = of_cell("name of the probe in the study", part="corpus")
+    text: int = column(
+        "which one: place in the corpus, or among the words of all classes, from 0; the same in every model", key=True
+    )
+    label: str = column("its class")
+    fold: int = column("the fold that it was held out with, from 0")
+    pooling: str = column(POOLED)
+    place: Place = at_place()
+    linear: bool = column("whether the linear probe told it rightly")
+    hidden: bool | None = column("whether the one with a hidden layer did; NULL where the study asks for none")
+
+
 def _resolve(said: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | WrittenWords:
     if isinstance(said, CorpusProbe):
         return said
@@ -227,7 +242,8 @@ def _inside(complaint: Complaint) -> Complaint:
     statistics=STATISTICS,
     cost="a forward pass over the sample; at each layer four classifiers for each fold",
     effort=lambda scale, said: Effort(products=6e4 * said.folds * scale.texts * scale.width * scale.places),
-    tables=(Point,),
+    tables=(ProbeText, Point),
+    version=2,  # what became of each text is kept
     charts=CHARTS,
     section=Section(
         ProbeSpec,
@@ -261,16 +277,16 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
     fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
     done = count(1)
 
-    def at(place: Place) -> list[Value]:
+    def at(place: Place) -> list[Row]:
         x = vectors[place]
         same = all_the_same(x)
-        found = list(_nothing(place, _SAME) if same else _at(place, x, read, fold, item.hidden, context.seed))
+        found = list(_nothing(place, _SAME) if same else _at(place, x, read, fold, item.hidden, context))
         context.tell("layers", next(done), len(places))
         return found
 
-    for place, values in zip(places, spread(at, places), strict=True):
+    for place, rows in zip(places, spread(at, places), strict=True):
         x = vectors[place]
-        yield from values
+        yield from rows
         yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
 
 
@@ -281,20 +297,26 @@ def _texts(read: Labelled) -> dict[str, list[str]]:
     }
 
 
-def _at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, seed: int) -> Iterator[Value]:
-    y, classes = read.y, len(read.names)
+def _at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, context: Context) -> Iterator[Row]:
+    y, classes, seed = read.y, len(read.names), context.seed
     control = stream(seed, "control").choice(y, len(y))
 
     def both(train: Train, train_control: Train) -> tuple[Outcome, Outcome]:
         return cross_validated(x, y, fold, train), cross_validated(x, control, fold, train_control)
 
     majority = float(np.bincount(y).max() / len(y))
-    yield from _four(place, "linear", *both(linear(classes), linear(classes)), majority)
-    if not hidden:
+    of, of_control = both(linear(classes), linear(classes))
+    yield from _four(place, "linear", of, of_control, majority)
+    told: Sequence[bool | None] = [None] * len(y)
+    if hidden:
+        trains = [one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")]
+        by_hidden, by_hidden_control = both(*trains)
+        yield from _four(place, "hidden", by_hidden, by_hidden_control, majority)
+        told = by_hidden.right.tolist()
+    else:
         yield from _nothing(place, _LINEAR_ALONE, "hidden")
-        return
-    trains = [one_hidden_layer(classes, hidden, seed, f"{what} {place}") for what in ("classes", "control")]
-    yield from _four(place, "hidden", *both(*trains), majority)
+    for row, code, out, right, also in zip(read.rows, y.tolist(), fold.tolist(), of.right.tolist(), told, strict=True):
+        yield ProbeText(row, read.names[code], out, context.pooling, place, right, also)
 
 
 def _four(place: Place, name: str, of: Outcome, control: Outcome, majority: float) -> Iterator[Value]:
@@ -325,12 +347,14 @@ class Labelled:
         y: class of each, a place in ``names``, (n,).
         names: of the classes, each with enough texts.
         max_tokens: where texts are cut; the model's own limit if None.
+        rows: place of each in the corpus, or among the words of all classes.
     """
 
     texts: list[str]
     y: NDArray[np.int64]
     names: list[str]
     max_tokens: int | None
+    rows: list[int]
 
 
 def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Labelled:
@@ -351,17 +375,18 @@ def of_corpus(corpus: Corpus, size: int, fewest: int, context: Context) -> Label
         for code, name in enumerate(names)
     }
     taken: set[str] = set()
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, int]] = {}
     for name, quota in quotas({name: len(of) for name, of in rows.items()}, size).items():
-        own: list[str] = []
+        own: dict[str, int] = {}
         for start in range(0, len(rows[name]), _AT_ONCE):
             if len(own) >= quota:
                 break
-            batch = [texts[row] for row in rows[name][start : start + _AT_ONCE].tolist()]
-            new = [text for text in dict.fromkeys(readable(batch, context)) if text not in taken]
-            own += new
-            taken |= set(new)
-        found[name] = own[:quota]
+            batch: dict[str, int] = {}
+            for row in rows[name][start : start + _AT_ONCE].tolist():
+                batch.setdefault(texts[row], row)
+            own |= {text: batch[text] for text in readable(list(batch), context) if text not in taken}
+            taken |= own.keys()
+        found[name] = dict(list(own.items())[:quota])
     return _together(found, fewest, corpus.max_tokens)
 
 
@@ -374,11 +399,12 @@ def of_words(words: Mapping[str, Sequence[str]], size: int, fewest: int, context
         fewest: words that a class needs.
         context: seed and tokenizer.
     """
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, int]] = {}
     known = {name: readable(list(dict.fromkeys(of)), context) for name, of in words.items()}
+    place = {word: row for row, word in enumerate(word for of in words.values() for word in of)}
     for name, quota in quotas({name: len(of) for name, of in known.items()}, size).items():
         order = stream(context.seed, "words", name).permutation(len(known[name]))[:quota]
-        found[name] = [known[name][row] for row in np.sort(order).tolist()]
+        found[name] = {word: place[word] for word in (known[name][row] for row in np.sort(order).tolist())}
     return _together(found, fewest, None)
 
 
@@ -396,7 +422,8 @@ def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
     return {name: found[name] for name in counts}
 
 
-def _together(found: Mapping[str, list[str]], fewest: int, max_tokens: int | None) -> Labelled:
+def _together(found: Mapping[str, Mapping[str, int]], fewest: int, max_tokens: int | None) -> Labelled:
     kept = {name: texts for name, texts in found.items() if len(texts) >= fewest}
     y = np.repeat(np.arange(len(kept)), [len(texts) for texts in kept.values()])
-    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens)
+    rows = [row for texts in kept.values() for row in texts.values()]
+    return Labelled([text for texts in kept.values() for text in texts], y, list(kept), max_tokens, rows)

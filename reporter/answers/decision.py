@@ -12,6 +12,9 @@ Record = Mapping[str, Any]
 Read = Callable[[str], Sequence[Record]]
 """Runs a query about the study, which it names ``$study``; NULL is None."""
 
+VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
+"""The order of views in SQL; of a number under several the first is read."""
+
 
 @dataclass(frozen=True)
 class Lacks:

@@ -55,6 +55,27 @@ def test_planted_directions_are_found(made_up, computed):
     assert values["relative_norm", place].value == pytest.approx(relative)
 
 
+def test_what_each_pair_has_to_do_with_it_makes_up_the_interval(made_up, computed):
+    item, vector_of = planted(30)
+
+    def noisy(text, place):
+        return vector_of(text, place) + 2 * np.random.default_rng([place.layer, *text.encode()]).standard_normal(4)
+
+    context = made_up(noisy)
+    _, rows = computed(PAIRS, item, context)
+    for place in context.layout.places:
+        for of in (row for row in rows["pair_directions"] if row.place == place):
+            own = [row for row in rows["pair_texts"] if (row.place, row.concept) == (place, of.concept)]
+            assert [row.pair for row in own] == list(range(30))
+            assert np.mean([row.cosine for row in own]) == pytest.approx(of.consistency, abs=1e-12)
+            error = np.std([row.influence for row in own], ddof=1) / np.sqrt(30)  # the jackknife's
+            bootstrap = of.ci_high - of.ci_low
+            if of.consistency > 0.3:
+                assert 2 * 1.96 * error == pytest.approx(bootstrap, rel=0.35)
+            else:  # without a direction, whichever pairs are drawn decide it: the jackknife is wider
+                assert 2 * 1.96 * error > 0.65 * bootstrap
+
+
 def test_the_picture_keeps_no_difference_at_the_origin(made_up, computed):
     item, vector_of = planted(12)
     context = made_up(vector_of)

@@ -52,6 +52,14 @@ def test_what_can_be_read_is_read(made_up, computed, texts, hidden):
     if not hidden:
         assert "linear probe alone" in values["hidden_control", all_of_it].reason
         assert ("hidden_floor", all_of_it) not in values
+    for place in context.layout.places:  # what became of each text is the accuracy, and the text is that of the corpus
+        own = [row for row in rows["probe_texts"] if row.place == place]
+        assert sorted(row.text for row in own) == list(range(240))
+        assert all(row.label == texts[row.text][0] for row in own)
+        assert Counter(row.fold for row in own) == dict.fromkeys(range(5), 48)
+        assert np.mean([row.linear for row in own]) == pytest.approx(values["linear", place].value)
+        told = [row.hidden for row in own]
+        assert np.mean(told) == pytest.approx(values["hidden", place].value) if hidden else set(told) == {None}
     assert Counter(p.part for p in rows["projections"]) == dict.fromkeys("xyz", 2 * 80)
     assert {p.label for p in rows["projections"] if p.part == "x"} == {text for text in texts if text[0] == "x"}
 
