@@ -7,8 +7,10 @@ from reporter.answers.decision import Decision
 
 def decisions() -> tuple[Decision, ...]:
     """Return every question that there is an answer to; a new one is a line here."""
+    from reporter.answers.blocks import BLOCKS
+    from reporter.answers.changed import CHANGED
     from reporter.answers.layer import LAYER
     from reporter.answers.sinks import SINKS
     from reporter.answers.training import TRAINING
 
-    return (LAYER, TRAINING, SINKS)
+    return (LAYER, CHANGED, BLOCKS, TRAINING, SINKS)

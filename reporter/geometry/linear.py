@@ -88,6 +88,18 @@ def merged(parts: Iterable[Joint]) -> Joint:
     return Joint(n, x, y, xx, xy, yy, known)
 
 
+def joint_of(x: Tensor, y: Tensor) -> Joint:
+    """Return the second moments of two arrangements in float64.
+
+    Args:
+        x: (n, d).
+        y: (n, e).
+    """
+    mean_x, mean_y = x.mean(dim=0), y.mean(dim=0)
+    x, y = x - mean_x, y - mean_y
+    return Joint(float(len(x)), mean_x, mean_y, x.T @ x, x.T @ y, y.T @ y)
+
+
 @dataclass(frozen=True)
 class Map:
     """The best linear map of some rows: y ≈ mean_y + Aᵀ(x − mean_x).

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Ints
 from reporter.geometry.intervals import FEWEST_TEXTS, Scale, percentile_interval
-from reporter.metrics.base import INFLUENCES, Value
+from reporter.metrics.base import INFLUENCES, Difference, Value
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
@@ -49,6 +49,28 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, te
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
     return Value(statistic, place, mean.value, mean.n, *percentile_interval(mean.replicates, texts))
+
+
+def change_of_mean(
+    statistic: str, place: Place | None, mine: Replicated, theirs: Replicated, texts: int, reason: str
+) -> Difference:
+    """Return one side's mean minus that of the other on the same corpus, with the interval of paired replicates.
+
+    Replicates of one corpus draw the same texts in every model, so that what both have in common falls out.
+
+    Args:
+        statistic: of which both are.
+        place: where; None for a number of the whole model.
+        mine: the mean of the first side.
+        theirs: of the second.
+        texts: distinct texts.
+        reason: why one of them has none.
+    """
+    n = min(mine.n, theirs.n)
+    if not n:
+        return Difference(statistic, place, None, 0, reason=reason)
+    ends = percentile_interval(mine.replicates - theirs.replicates, texts)
+    return Difference(statistic, place, mine.value - theirs.value, texts, *ends)
 
 
 DELTA = (

@@ -211,3 +211,8 @@ RUPPIK = Source(
     "Ruppik et al. 2025, 'Less is More: Local Intrinsic Dimensions of Contextual Language Models', NeurIPS 2025, "
     "arXiv:2506.01034",
 )
+MERCHANT = Source(
+    "Merchant et al. 2020",
+    "Merchant, Rahimtoroghi, Pavlick & Tenney 2020, 'What Happens To BERT Embeddings During Fine-tuning?', "
+    "BlackboxNLP, arXiv:2004.14448",
+)

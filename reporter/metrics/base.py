@@ -209,21 +209,26 @@ Own = TypeVar("Own", bound=Options, default=Options)
 """The options of a metric; its functions get them as what they are."""
 
 Compute = Callable[["Observed", Own], Iterator[Row]]
-Compare = Callable[["Observed", "Observed", Own], Iterator[Row]]
+Compare = Callable[..., Iterator[Row]]
+"""A function of the first side, of the other one (of a sequence of others for ``Between.own``), and of options."""
 
 
 @dataclass(frozen=True)
-class Between(Generic[Own]):
+class Between:
     """How a metric compares two sides: two models on one corpus, one model on two corpora, a model and its base.
 
     Args:
         compare: a function of both sides.
         of: which comparisons it is made for: ``models`` (any two models of the study on one corpus), ``corpora`` (any
             two corpora, one model), ``base`` (a model that names a ``base``, minus that base, on one corpus).
+        own: whether what comes out are numbers of the first side alone, in ``layer_metrics``, of each of its
+            checkpoints; then the metric has none of a single side, and ``compare`` gets a sequence as the other side:
+            the base and, where the study has it, the first one's ``twin`` from another seed.
     """
 
-    compare: Compare[Own] = field(repr=False)
+    compare: Compare = field(repr=False)
     of: tuple[Comparison, ...]
+    own: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,10 +280,15 @@ class Metric(Definition, Generic[Own]):
     options: type[Own]
     needs: tuple[str, ...]
     compute: Compute[Own] = field(repr=False)
-    between: Between[Own] | None = None
+    between: Between | None = None
     code: str = ""
 
     @property
     def optional(self) -> bool:
         """Whether ``metrics: all`` leaves it out."""
         return self.options.optional
+
+    @property
+    def compares_only(self) -> bool:
+        """Whether it says nothing of a single side."""
+        return self.between is not None and self.between.own

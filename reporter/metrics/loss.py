@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
 from reporter.metrics._sources import SALAZAR
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -40,6 +40,21 @@ class LossOptions(Options):
     optional: ClassVar[bool] = True
 
 
+def compare(a: Observed, b: Observed, options: LossOptions) -> Iterator[Difference]:
+    """Yield the loss of a model minus that of its base, with an interval from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    from reporter.observables.losses import Losses
+
+    mine, theirs = (one.get(Losses).average("loss", one.path[0], one.view) for one in (a, b))
+    reason = a.head_problem or b.head_problem or "no token is predicted"
+    yield change_of_mean("lm", None, mine, theirs, a.texts, reason)
+
+
 @metric(
     name="loss",
     title="Language-model loss",
@@ -49,6 +64,8 @@ class LossOptions(Options):
     version=2,
     cost="a product with the vocabulary for each predicted token; for an encoder a second forward pass",
     options=LossOptions,
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def loss(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean loss.

@@ -10,9 +10,9 @@ import numpy as np
 
 from reporter.geometry import noise
 from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
 from reporter.metrics._sources import AUBRY, HEIMERSHEIM, LUISTO, MEN
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -141,6 +141,37 @@ STATISTICS = (
 )
 
 
+_UNDEFINED = "every token has a zero state or a zero step here"
+
+
+def _defined(layers: int) -> dict[str, int]:
+    """Return at how many places from the embedding on each quantity is defined, in a model of so many blocks."""
+    return {
+        "step_length": layers,
+        "step_cosine": layers,
+        "norm": layers + 1,
+        "update_ratio": layers,
+        "curvature": max(layers - 1, 0),
+    }
+
+
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield each quantity of a model minus that of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    from reporter.observables.text_sums import TextSums
+
+    there = _defined(b.layers)
+    for statistic, end in _defined(a.layers).items():
+        for place in a.path[: min(end, there[statistic])]:
+            mine, theirs = (one.get(TextSums).average(statistic, place, one.view) for one in (a, b))
+            yield change_of_mean(statistic, place, mine, theirs, a.texts, _UNDEFINED)
+
+
 @metric(
     name="motion",
     title="Motion through the layers",
@@ -149,6 +180,8 @@ STATISTICS = (
     needs=("text_sums",),
     version=3,
     cost="a few products per token and layer",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def motion(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean of each quantity at each layer where it is defined, and the numbers of whole paths.
@@ -159,17 +192,9 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
     """
     from reporter.observables.text_sums import TextSums
 
-    last = seen.layers
-    ends = {
-        "step_length": last,
-        "step_cosine": last,
-        "norm": last + 1,
-        "update_ratio": last,
-        "curvature": max(last - 1, 0),
-    }
     floors = {"step_cosine": noise.pair_cosine, "curvature": noise.step_angle}
     averages = seen.get(TextSums)
-    for statistic, end in ends.items():
+    for statistic, end in _defined(seen.layers).items():
         for place in seen.path[:end]:
             average = averages.average(statistic, place, seen.view)
             value = mean_with_interval(statistic, place, average, seen.texts, _UNDEFINED)
@@ -188,9 +213,6 @@ def motion(seen: Observed, options: Options) -> Iterator[Value]:
         if average.n:
             floor = noise.path_shape(seen.layers, seen.width(seen.path[-1]), seen.seed)[at]
             yield Value(f"{statistic}_floor", None, floor, average.n)
-
-
-_UNDEFINED = "every token has a zero state or a zero step here"
 
 
 def _influence(cosine: Value, floor: float | None) -> Iterator[Value]:

@@ -25,7 +25,7 @@ def metric(
     version: int = 1,
     cost: str = "",
     effort: Declared = little,
-    between: Between[Own] | None = None,
+    between: Between | None = None,
     tables: tuple[type[Row], ...] = (),
     charts: tuple[Chart, ...] = (),
 ) -> Callable[[Compute[Own]], Compute[Own]]:

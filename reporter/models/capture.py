@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,8 @@ class Capture:
         self._attended: list[Tensor] = []
         self._last: Tensor | None = None
         self._output_slot = blocks.output_slot
-        for module in dict.fromkeys(blocks.modules):
+        self._modules = tuple(dict.fromkeys(blocks.modules))
+        for module in self._modules:
             self._listen(module, blocks.input_slot)
         blocks.modules[-1].register_forward_hook(self._returned)
 
@@ -68,6 +69,30 @@ class Capture:
             self._attended.append(x + a if attention.factor == 1 else x + attention.factor * a)
 
         hooks = [module.register_forward_hook(added) for module in dict.fromkeys(attention.modules)]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    @contextmanager
+    def skipping(self, blocks: Collection[int]) -> Iterator[None]:
+        """Let some blocks return what entered them, while this lasts.
+
+        Args:
+            blocks: their numbers, 1…L.
+        """
+
+        def passed_on(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+            if len(self._entering) not in blocks:  # of the block that is running, which may share its module
+                return output
+            x = self._entering[-1]
+            if isinstance(output, Tensor):
+                return x
+            return type(output)(x if at == self._output_slot else part for at, part in enumerate(output))
+
+        # Before the hook that keeps what the last block returns.
+        hooks = [module.register_forward_hook(passed_on, prepend=True) for module in self._modules]
         try:
             yield
         finally:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,14 @@ class LoadedModel:
             return Captured(self._capture.take(), final, attended)
         finally:
             self._capture.clear()
+
+    def skipping(self, blocks: Collection[int]) -> AbstractContextManager[None]:
+        """Leave blocks out of every pass, while this lasts: each returns what entered it.
+
+        Args:
+            blocks: their numbers, 1…L.
+        """
+        return self._capture.skipping(frozenset(blocks))
 
     def attention_weights(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Run the model with its plain ("eager") attention, which alone returns weights, and return them.

@@ -21,6 +21,7 @@ from reporter.observables.sink_tokens import SinkTokens
 from reporter.observables.text_entropy import TextEntropy
 from reporter.observables.text_means import TextMeans
 from reporter.observables.text_sums import TextSums
+from reporter.observables.token_names import TokenNames
 from reporter.observables.token_path import TokenPath
 from reporter.observables.token_sample import Tokens
 from reporter.observables.type_moments import TypeMoments
@@ -49,5 +50,6 @@ KINDS: Mapping[str, type[Observable]] = {
         NormRatios,
         Cross,
         LayerAngles,
+        TokenNames,
     )
 }

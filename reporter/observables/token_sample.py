@@ -288,6 +288,14 @@ class Selection:
         rows = first[order]
         return Selection(self._sample, self.keys[rows], facts[order], self._where[rows], self._device)
 
+    def shared(self, other: Selection) -> tuple[Selection, Selection]:
+        """Return both with only the tokens that both have, in the same order: those with equal keys."""
+        _, mine, theirs = np.intersect1d(self.keys, other.keys, assume_unique=True, return_indices=True)
+        return self._take(mine), other._take(theirs)
+
+    def _take(self, rows: NDArray[np.int64]) -> Selection:
+        return Selection(self._sample, self.keys[rows], self.facts[rows], self._where[rows], self._device)
+
     def states(self, place: Place) -> torch.Tensor:
         """Return the tokens' states at a place, float32 on the device, shape (n, width)."""
         at, held = self._sample.layout.index[place], self._sample._kept

@@ -49,7 +49,8 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
             results = metric.compute(seen[0], cell.options)
         else:
             assert metric.between is not None  # the planner compares for no other metric
-            results = metric.between.compare(seen[0], seen[1], cell.options)
+            others = seen[1:] if metric.between.own else seen[1]
+            results = metric.between.compare(seen[0], others, cell.options)
         unfed = dict.fromkeys(side.unfed[name] for side in seen for name in metric.needs if name in side.unfed)
         rows.add(_explained(quiet(results), "; ".join(unfed)), view)
     return Computed(rows.tables, rows.reasons(), time.perf_counter() - began)
@@ -99,7 +100,7 @@ def _explained(results: Iterable[Row], unfed: str) -> Iterator[Row]:
 
 def _said_of(cell: MetricCell, sides: Sequence[Measured]) -> dict[str, Any]:
     """Return what rows say of a cell or its two sides, by part."""
-    first, last = (side.of for side in (sides[0], sides[-1]))
+    first, last = (side.of for side in (sides[0], sides[min(1, len(sides) - 1)]))
     found = {
         "metric": cell.metric.name,
         "model": first.checkpoint.model,

@@ -133,13 +133,13 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class MetricCell(Cell):
-    """A metric of one checkpoint on one corpus; or of two such passes, which it compares.
+    """A metric of one checkpoint on one corpus; or of several such passes, which it compares.
 
     Args:
         metric: the metric.
         options: its options.
         views: which tokens count.
-        passes: one or two.
+        passes: one, or those that it compares.
     """
 
     metric: Metric
@@ -150,10 +150,10 @@ class MetricCell(Cell):
     @property
     def inputs(self) -> dict[str, Any]:
         """Its passes, its definition and its options."""
-        first, *second = (of.inputs for of in self.passes)
+        first, *others = (of.inputs for of in self.passes)
         return {
             **first,
-            **{part + _SECOND: value for of in second for part, value in of.items()},
+            **{part + which: value for which, of in zip(_OTHERS, others, strict=False) for part, value in of.items()},
             "metric": self.metric.name,
             "metric version": self.metric.version,
             **({"metric code": self.metric.code} if self.metric.code else {}),
@@ -163,26 +163,28 @@ class MetricCell(Cell):
 
     @property
     def compares(self) -> bool:
-        """Whether it compares two passes."""
-        return len(self.passes) == 2
+        """Whether it compares two passes or more."""
+        return len(self.passes) > 1
 
     def as_in(self, before: Mapping[str, Any]) -> MetricCell:
         """Return the cell in the precision in which it was computed before, where the study asks for none: both do."""
-        parts = ("precision", "precision of the second")
+        parts = ("precision", *(f"precision{which}" for which in _OTHERS))
         passes = (of.settled(before.get(part)) for of, part in zip(self.passes, parts, strict=False))
         return replace(self, passes=tuple(passes))
 
 
-_SECOND = " of the second"
+_OTHERS = (" of the second", " of the third")
+MOST_SIDES = 1 + len(_OTHERS)
 _NOT_OF_PASS = ("metric", "metric version", "metric code", "options", "views")
 
 
 def passes_in(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the hashes of the inputs of the passes, one or two or none, that a cell's inputs hold."""
+    """Return the hashes of the inputs of the passes, if there are any, that a cell's inputs hold."""
     own = {part: value for part, value in inputs.items() if part not in _NOT_OF_PASS}
-    first = {part: value for part, value in own.items() if not part.endswith(_SECOND)}
-    second = {part.removesuffix(_SECOND): value for part, value in own.items() if part.endswith(_SECOND)}
-    return [digest(parts) for parts in (first, second) if "pass" in parts]
+    found = [{part: value for part, value in own.items() if not part.endswith(_OTHERS)}]
+    for which in _OTHERS:
+        found.append({part.removesuffix(which): value for part, value in own.items() if part.endswith(which)})
+    return [digest(parts) for parts in found if "pass" in parts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +237,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
             "texts",
             "item",
             "weights",
-            "texts of the second",
-            "weights of the second",
+            *(part + which for part in ("texts", "weights") for which in _OTHERS),
             "metric code",
             "analysis code",
         ):

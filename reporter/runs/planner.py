@@ -133,6 +133,8 @@ class _Grid:
         for model, found in self.checkpoints.items():
             for corpus in self._corpora:
                 for choice in self._choices if self._reads(model, corpus) else ():
+                    if self.metrics[choice.name].compares_only:
+                        continue
                     for checkpoint in found if isinstance(found, tuple) else (found,):
                         yield self._of_metric(choice, [(model, checkpoint, corpus)])
 
@@ -156,10 +158,36 @@ class _Grid:
         }
         for choice in self._choices:
             between = self.metrics[choice.name].between
+            if between and between.own:
+                yield from self._against_bases(choice, pairs["base"], last)
+                continue
             for kind, compared in pairs.items():
                 for sides in compared if between and kind in between.of else ():
                     if all(self._reads(model, on) for model, on in sides):
                         yield self._of_metric(choice, [(model, last[model], on) for model, on in sides])
+
+    def _against_bases(
+        self,
+        choice: MetricChoice,
+        pairs: Sequence[tuple[tuple[str, str], tuple[str, str]]],
+        last: Mapping[str, Checkpoint | Exception],
+    ) -> Iterator[Cell]:
+        """Yield a metric of each checkpoint of each model that has a base, beside it and the model from another seed.
+
+        Args:
+            choice: the metric.
+            pairs: model and base, each with the corpus.
+            last: the last checkpoint of each model that is planned.
+        """
+        for (model, corpus), (base, _) in pairs:
+            found = self.checkpoints[model]
+            twin = self.file.study.twin(model)
+            others = [base, twin] if twin in last and twin is not None else [base]
+            if not all(self._reads(one, corpus) for one in (model, *others)):
+                continue
+            for checkpoint in found if isinstance(found, tuple) else (found,):
+                sides = [(model, checkpoint, corpus), *((one, last[one], corpus) for one in others)]
+                yield self._of_metric(choice, sides, of_first=True)
 
     def analysed(self) -> Iterator[Cell]:
         """Yield each item of each analysis of each checkpoint, model by model."""
@@ -210,11 +238,13 @@ class _Grid:
             return not given and analysis.looks_at(item, model)
         return analysis.baselines and baseline.kind == "random-init" and self._looked_at(analysis, item, baseline.base)
 
-    def _of_metric(self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]]) -> Cell:
+    def _of_metric(
+        self, choice: MetricChoice, parts: Sequence[tuple[str, Checkpoint | Exception, str]], of_first: bool = False
+    ) -> Cell:
         metric, options = self.metrics[choice.name], choice.options
         assert isinstance(options, Options)  # the catalogue gave the study nothing else
         names = [(m, c.name if not isinstance(c, Exception) else FINAL, on) for m, c, on in parts]
-        model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[-1], strict=True))
+        model, checkpoint, corpus = (joined(a, b) for a, b in zip(names[0], names[0 if of_first else -1], strict=True))
         key, settings = CellName(model, checkpoint, corpus, choice.name), options.model_dump(mode="json")
         trouble = [x for _, c, on in parts for x in (c, self.texts[on]) if isinstance(x, Exception)]
         if trouble:

@@ -17,7 +17,6 @@ import numpy as np
 from reporter import __version__
 from reporter.errors import describe
 from reporter.forward.strata import SinkRule
-from reporter.store import joined
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -181,6 +180,6 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
 
 def compared_columns(sides: Sequence[Measured]) -> Record:
     """Return the columns of ``cells`` that describe the passes behind a comparison."""
-    both = [pass_columns(side, caused=True) for side in sides]
-    sums = {name: sum(one[name] for one in both) for name, value in both[0].items() if not isinstance(value, str)}
-    return {**sums, **{name: joined(both[0][name], both[1][name]) for name in ("device", "precision")}}
+    each = [pass_columns(side, caused=True) for side in sides]
+    sums = {name: sum(one[name] for one in each) for name, value in each[0].items() if not isinstance(value, str)}
+    return {**sums, **{name: " | ".join(dict.fromkeys(one[name] for one in each)) for name in ("device", "precision")}}

@@ -67,7 +67,10 @@ class _Worker:
             out / "cache", self.study.run.batch_tokens, offline, progress, self.device, self.study.run.keep
         )
         compared = [cell for cell in plan.cells if isinstance(cell, MetricCell) and cell.compares]
-        self.needed_later = {str(of) for cell in compared if cell.state == "run" for of in cell.passes}
+        self.needed_later: dict[str, list[MetricCell]] = {}
+        for cell in compared:
+            for of in cell.passes if cell.state == "run" else ():
+                self.needed_later.setdefault(str(of), []).append(cell)
         self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
@@ -162,7 +165,9 @@ class _Worker:
     def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]) -> None:
         """Compute the metrics of a checkpoint on a corpus, which goes through it once for all of them."""
         try:
-            side = self._measured(cells[0].passes[0], checkpoint, cells, model)
+            # What compares it later must find there what it needs: else the corpus would go through once more.
+            later = self.needed_later.get(str(cells[0].passes[0]), [])
+            side = self._measured(cells[0].passes[0], checkpoint, [*cells, *later], model)
         except Exception as error:  # a model that cannot be loaded, or a pass that breaks, must not either
             self._fail(cells, describe(error))
             return

@@ -107,6 +107,11 @@ class _Related(Part):
     base: Name | None = Field(
         None, description="The model of this study that it was tuned from; of a recipe with 'from' that one."
     )
+    twin: Name | None = Field(
+        None,
+        description="The model of this study that is the same one from another seed, so that what tells the two apart "
+        "is noise; two recipes that differ in their seed alone need not say it.",
+    )
     scores: dict[Name, float] = Field(
         {}, description="Scores from elsewhere, such as {sst2: 0.93}, to correlate with what is measured."
     )
@@ -163,6 +168,13 @@ class PathModel(_Weights, _Related, _Reading):
 
 class RecipeModel(_Related, _Reading):
     """A model that the run trains before it measures it."""
+
+    def differs_in_seed(self, other: Any) -> bool:
+        """Tell whether another model is trained by the same recipe from another seed, from the same base."""
+        if not isinstance(other, RecipeModel) or type(other.recipe) is not type(self.recipe):
+            return False
+        same = other.recipe.model_copy(update={"seed": self.recipe.seed}) == self.recipe
+        return same and other.recipe.seed != self.recipe.seed and (other.base, other.bos) == (self.base, self.bos)
 
     recipe: AnyRecipe = Field(
         description="What to build and how to train it; with 'from', which recipe model to train further."

@@ -36,12 +36,12 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                         f"no corpus '{read}'{_hint(read, corpora, 'corpora')}", ("models", name, "states", read), "key"
                     )
                 )
-        base = _get(model, "base")
-        if isinstance(base, str) and base != origin_of(model) and (base == name or base not in models):
-            message = (
-                "a model is not its own base" if base == name else f"no model '{base}'{_hint(base, models, 'models')}"
-            )
-            complaints.append(Complaint(message, ("models", name, "base")))
+        for kin in ("base", "twin"):
+            other = _get(model, kin)
+            if isinstance(other, str) and other != origin_of(model) and (other == name or other not in models):
+                no_model = f"no model '{other}'{_hint(other, models, 'models')}"
+                message = f"a model is not its own {kin}" if other == name else no_model
+                complaints.append(Complaint(message, ("models", name, kin)))
     for name, corpus in corpora.items():
         for reference in offer.of_corpora:
             for other, at in () if isinstance(corpus, list) else reference.named(corpus):

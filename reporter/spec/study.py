@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, cre
 from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.metrics import MetricChoice, read_metrics
-from reporter.spec.models import ModelSpec
+from reporter.spec.models import ModelSpec, RecipeModel
 from reporter.spec.offer import Offer, offer_of
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats, one_of
 from reporter.spec.problems import show
@@ -100,6 +100,15 @@ class Study(Part):
     def sections(self) -> dict[str, Any]:
         """What stands under the key of each analysis; an empty mapping or None where the study has no such key."""
         return {name: getattr(self, name) for name in type(self).model_fields if name not in Study.model_fields}
+
+    def twin(self, name: str) -> str | None:
+        """Return the same model from another seed: its ``twin``, or one whose recipe differs in the seed alone."""
+        model = self.models[name]
+        if model.twin is not None:
+            return model.twin
+        if not isinstance(model, RecipeModel):
+            return None
+        return next((other for other, one in self.models.items() if other != name and model.differs_in_seed(one)), None)
 
     @model_validator(mode="after")
     def _references_exist(self, info: ValidationInfo) -> Study:

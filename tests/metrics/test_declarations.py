@@ -32,8 +32,9 @@ def found(observe, values, layers):
 
 
 def in_layers(of_metric):
-    """Return the statistics that go to ``layer_metrics``; test_layer_pairs has the others."""
-    return [statistic for statistic in of_metric.statistics if statistic.per != "pair"]
+    """Return the statistics of one model in ``layer_metrics``; test_layer_pairs and test_change have the others."""
+    alone = () if of_metric.compares_only else of_metric.statistics
+    return [statistic for statistic in alone if statistic.per != "pair"]
 
 
 def test_the_metrics_of_the_program():
@@ -47,6 +48,7 @@ def test_the_metrics_of_the_program():
             "mean_cosine_standardised",
             "isoscore",
         ],
+        "change": ["cosine", "distance", "moved", "linear", "distance_seed", "linear_seed"],
         "contextuality": [
             "self_similarity",
             "self_similarity_adjusted",
@@ -212,7 +214,10 @@ def test_a_metric_needs_what_it_reads(observe):
         observables, _ = observe(model, made_up_texts(30), names=of_metric.needs)
         for view in ("words", "all", "no-sinks"):
             seen = Observed(observables, Layout(model.layers, model.width), 30, view, 0)
-            assert list(of_metric.compute(seen, of_metric.options()))
+            if of_metric.compares_only:
+                assert list(of_metric.between.compare(seen, [seen], of_metric.options()))
+            else:
+                assert list(of_metric.compute(seen, of_metric.options()))
 
 
 def test_options_are_closed_and_cut_batches():

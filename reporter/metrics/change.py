@@ -1,0 +1,335 @@
+"""How far the states of a model lie from those of its base: tuned, quantised, pruned or distilled from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from reporter.effort import decomposing, little
+from reporter.geometry.arrays import Ints
+from reporter.geometry.intervals import Scale, error_over_texts, interval
+from reporter.metrics._intervals import DELTA
+from reporter.metrics._sources import DIN, MERCHANT
+from reporter.metrics.base import INFLUENCES, Between, Options, Source, Statistic, Value
+from reporter.metrics.registry import metric
+from reporter.table import UnderView, at_place, column
+from reporter.threads import spread
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from reporter.observables.observed import Observed, Place
+    from reporter.observables.pooled import PooledTexts
+    from reporter.observables.token_sample import Selection
+
+ROUNDING = 2.0**-10
+"""Of ‖h⁰ − μ⁰‖: more than the 16 bits of two kept states can differ by, each being off by at most 2^-11."""
+
+TEXTS = 1024  # whose mean states stand in for tokens where tokenizers disagree
+FEWEST = 3  # occurrences of a type that is listed
+LISTED = 10  # types at each layer
+
+_OVER = (
+    "over the tokens (at most `sample`) that a hash of the seed, the text and the position draws, h the model's state "
+    "at layer l and h⁰ the base's at the same layer, the last being compared with the last where they differ in depth; "
+    "where the two tokenizers disagree, over mean states of texts (at most 1024)"
+)
+
+
+def _sides(
+    name: str, title: str, definition: str, sources: tuple[Source, ...], scale: str, trap: str, **more: object
+) -> Iterator[Statistic]:
+    said = DELTA.format(scale=scale, covered="not measured")
+    yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=said, trap=trap, **more)  # type: ignore[arg-type]
+
+
+_TWIN = "`{name}`, with the model's `twin` (the same one from another seed) for the base, where the study has one"
+_SEED = "A change that is no larger than this is what another seed makes, too."
+
+STATISTICS = (
+    *_sides(
+        "cosine",
+        "cosine with the base's state",
+        "mean of cos(h, h⁰)",
+        (MERCHANT,),
+        "on the scale of Fisher's z",
+        "Blind to length, and near 1 for any two states of a narrow cone: see linear. Models that were trained apart "
+        "have axes of their own and read 0 however alike they are.",
+        bounds=(-1, 1),
+        smallest=0.01,
+    ),
+    *_sides(
+        "distance",
+        "distance from the base's state",
+        "mean of ‖h − h⁰‖ / ‖h⁰‖",
+        (MERCHANT,),
+        "on the log scale",
+        "A damaged block moves all layers behind it, too: the first layer that moves names the block. Before it this "
+        "is 0 to the last bit, in the same precision and batches; bf16 products in other batches differ by up to "
+        "models.precision_deviation.",
+        bounds=(0, None),
+        smallest=0.001,
+        headline=True,
+    ),
+    *_sides(
+        "moved",
+        "tokens that moved",
+        "share of tokens with ‖h − h⁰‖ > 2^-10·‖h⁰ − μ⁰‖ + 1e-6·‖h⁰‖, beyond the 16 bits in which states are kept, μ⁰ "
+        "the base's mean,",
+        (MERCHANT,),
+        "on the logit scale",
+        "Says whether, not how far.",
+        bounds=(0, 1),
+        smallest=0.01,
+    ),
+    *_sides(
+        "linear",
+        "share that a linear map of the base makes",
+        "1 − Σ‖h − map(h⁰)‖²/Σ‖h − mean‖² over the tokens of one half of the texts, the least-squares map and the mean "
+        "fitted to the other half, mean over both directions,",
+        (DIN,),
+        "on its own scale",
+        "What it leaves out is new; what it holds is the base's, perhaps turned or stretched. It needs twice as many "
+        "tokens in each half as dimensions: raise `sample` for wide models. A few axes of large variance decide it.",
+        bounds=(None, 1),
+        smallest=0.01,
+    ),
+    Statistic(
+        "distance_seed",
+        "distance from another seed's state",
+        _TWIN.format(name="distance"),
+        (MERCHANT,),
+        interval=DELTA.format(scale="on the log scale", covered="not measured"),
+        bounds=(0, None),
+        smallest=0.001,
+        trap=_SEED + " Seeds from random weights on have axes of their own: compare linear_seed there.",
+    ),
+    Statistic(
+        "linear_seed",
+        "share that a linear map of another seed makes",
+        _TWIN.format(name="linear"),
+        (DIN,),
+        interval=DELTA.format(scale="on its own scale", covered="not measured"),
+        bounds=(None, 1),
+        smallest=0.01,
+        trap="A share of the base's no smaller than this is what another seed leaves, too.",
+    ),
+)
+
+
+class ChangeOptions(Options):
+    """How many tokens are compared."""
+
+    sample: int = Field(default=4096, ge=32, description="tokens whose states in both models are compared")
+
+    def sample_size(self) -> int:
+        """Return the number of tokens."""
+        return self.sample
+
+    def size_of(self, observable: str) -> int:
+        """Return how many tokens, or how many texts, must be kept."""
+        return min(self.sample, TEXTS) if observable == "pooled" else max(self.sample, INFLUENCES)
+
+
+class MovedToken(UnderView, table="moved_tokens"):
+    """A token type among those that lie farthest from where they lie in the model's base, at one layer.
+
+    Types that occur at least three times among the tokens that are compared.
+    """
+
+    place: Place = at_place()
+    rank: int = column("1 = farthest", key=True)
+    token_id: int = column("id in the model's vocabulary")
+    token: str = column("as the tokenizer writes it")
+    n: int = column("occurrences that were compared")
+    distance: float = column("mean of ‖h − h⁰‖ / ‖h⁰‖")
+    cosine: float = column("mean of cos(h, h⁰)")
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """What two models are compared by: the same tokens, or mean states of the same texts.
+
+    Args:
+        mine: of the model.
+        theirs: of the other one, in the same order.
+        texts: which text each row belongs to, (n,).
+        types: which token each row is, (n,); None for texts.
+    """
+
+    mine: Selection | PooledTexts
+    theirs: Selection | PooledTexts
+    texts: Ints
+    types: Ints | None
+
+    @classmethod
+    def of(cls, seen: Observed, other: Observed, options: ChangeOptions) -> _Shared:
+        """Return the tokens that both keep, or the texts where their tokenizers disagree."""
+        from reporter.observables.pooled import Pooled
+        from reporter.observables.token_sample import TOKEN
+
+        a, b = seen.token_sample(options.sample).shared(other.token_sample(options.sample))
+        if np.array_equal(a.facts[:, TOKEN], b.facts[:, TOKEN]):
+            return cls(a, b, a.texts, a.facts[:, TOKEN])
+        size = options.size_of("pooled")
+        ours, others = (one.get(Pooled).texts(one.strata, size, one.device) for one in (seen, other))
+        ours, others = ours.shared(others)
+        return cls(ours, others, ours.texts, None)
+
+    def states(self, place: Place, counterpart: Place) -> tuple[Tensor, Tensor]:
+        """Return the states of both in float64, each (n, d)."""
+        x, y = (
+            side.states(at) if hasattr(side, "states") else side.vectors(at)
+            for side, at in ((self.mine, place), (self.theirs, counterpart))
+        )
+        return x.double(), y.double()
+
+
+def _counterparts(seen: Observed, other: Observed) -> Iterator[tuple[Place, Place | None]]:
+    """Yield each place with the one of the other model that it is compared with: the last with the last."""
+    for place in seen.path[:-1]:
+        yield place, other.path[place.layer] if place.layer < other.layers else None
+    yield seen.path[-1], other.path[-1]
+    for place in seen.places[len(seen.path) :]:
+        there = next((one for one in other.places if one.site == place.site == "final"), None)
+        if there is not None:
+            yield place, there
+
+
+def _compare(seen: Observed, others: Sequence[Observed], options: ChangeOptions) -> Iterator[Value | MovedToken]:
+    """Yield how far the model lies from its base and, where the study has one, from its twin.
+
+    Args:
+        seen: observables of the model.
+        others: those of its base and of the same model from another seed.
+        options: the sample.
+    """
+    for other, ending in zip(others, ("", "_seed"), strict=False):
+        shared = _Shared.of(seen, other, options)
+        pairs = list(_counterparts(seen, other))
+
+        def at(
+            pair: tuple[Place, Place | None], shared: _Shared = shared, ending: str = ending
+        ) -> list[Value | MovedToken]:
+            return list(_at(seen, shared, *pair, ending))
+
+        for found in spread(at, pairs):
+            yield from found
+
+
+def _at(
+    seen: Observed, shared: _Shared, place: Place, counterpart: Place | None, ending: str
+) -> Iterator[Value | MovedToken]:
+    n = len(shared.texts)
+    names = ("cosine", "distance", "moved", "linear") if not ending else ("distance_seed", "linear_seed")
+    if counterpart is None or n < 2:
+        reason = "fewer than two tokens" if counterpart else f"the other model has no layer {place.layer}"
+        for name in names:
+            yield Value(name, place, None, n, reason=reason)
+        return
+    x, y = shared.states(place, counterpart)
+    yield from _linear(seen, shared, place, x, y, f"linear{ending}")
+    if x.shape[1] != y.shape[1]:
+        for name in (name for name in names if not name.startswith("linear")):
+            yield Value(name, place, None, n, reason=f"the models are {x.shape[1]} and {y.shape[1]} wide")
+        return
+    step, size, own = (x - y).norm(dim=1), y.norm(dim=1), x.norm(dim=1)
+    there = (size > 0) & (own > 0)
+    if not there.any():
+        for name in (name for name in names if not name.startswith("linear")):
+            yield Value(name, place, None, 0, reason="every state is zero")
+        return
+    cosine = ((x * y).sum(dim=1) / (size * own)).clamp(-1, 1)
+    cosine = cosine.where(step > 0, 1.0)  # not up to rounding
+    beyond = step > ROUNDING * (y - y.mean(dim=0)).norm(dim=1) + 1e-6 * size
+    rows = there.cpu().numpy()
+    of_token = {"cosine": cosine, "distance": step / size, "moved": beyond.double()}
+    scales: dict[str, tuple[Scale, tuple[float, float]]] = {
+        "cosine": ("fisher", (-1.0, 1.0)),
+        "distance": ("log", (0.0, inf)),
+        "moved": ("logit", (0.0, 1.0)),
+    }
+    found = {name: numbers.cpu().numpy()[rows] for name, numbers in of_token.items()}
+    for name, numbers in found.items():
+        if f"{name}{ending}" in names:
+            value = float(numbers.mean())
+            error = error_over_texts(numbers - value, shared.texts[rows], len(numbers), seen.texts)
+            yield Value(f"{name}{ending}", place, value, len(numbers), *interval(value, error, *scales[name]))
+    if shared.types is not None and not ending and place in seen.path:
+        yield from _farthest(seen, place, shared.types[rows], found["distance"], found["cosine"])
+
+
+def _farthest(
+    seen: Observed, place: Place, types: Ints, distance: np.ndarray, cosine: np.ndarray
+) -> Iterator[MovedToken]:
+    from reporter.observables.token_names import TokenNames
+
+    tokens = seen.get(TokenNames).tokens
+    ids, which, counts = np.unique(types, return_inverse=True, return_counts=True)
+    distances, cosines = (np.bincount(which, numbers) / counts for numbers in (distance, cosine))
+    order = [i for i in np.lexsort((ids, -distances)).tolist() if counts[i] >= FEWEST and distances[i] > 0]
+    for rank, i in enumerate(order[:LISTED], 1):
+        token = int(ids[i])
+        name = tokens.get(str(token), "")
+        yield MovedToken(place, rank, token, name, int(counts[i]), float(distances[i]), float(cosines[i]))
+
+
+def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor, name: str) -> Iterator[Value]:
+    """Yield how much of x a linear map of y makes on texts that it was not fitted to."""
+    import torch
+
+    from reporter.geometry.linear import explained, fit, joint_of
+    from reporter.observables.cross import half_of
+
+    n = len(x)
+    half = torch.from_numpy(half_of(shared.texts, seen.seed)).to(x.device)
+    fewest = min(int((half == one).sum()) for one in (0, 1))
+    if fewest < 2 * y.shape[1]:
+        reason = f"a half of the texts has {fewest:,} tokens for {y.shape[1]:,} dimensions; it takes twice as many"
+        yield Value(name, place, None, n, reason=reason)
+        return
+    joints = [joint_of(y[half == one], x[half == one]) for one in (0, 1)]
+    if not all(joint.vary for joint in joints):
+        yield Value(name, place, None, n, reason="all states of a half of the texts are equal")
+        return
+    maps = [fit(joint) for joint in reversed(joints)]
+    shares = [explained(by, on) for by, on in zip(maps, joints, strict=True)]
+    influence = torch.zeros(n, dtype=torch.float64, device=x.device)
+    for one, (by, on, share) in enumerate(zip(maps, joints, shares, strict=True)):
+        rows = half == one
+        dx = on.mean_y - by.mean_y
+        left = by.residuals(y[rows], x[rows]).square().sum(dim=1)
+        whole = (x[rows] - by.mean_y).square().sum(dim=1)
+        influence[rows] = ((1 - share) * whole - left) / (on.spread / on.n + float(dx @ dx))
+    influence -= influence.mean()
+    value = min(sum(shares) / 2, 1.0)
+    error = error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
+    yield Value(name, place, value, n, *interval(value, error, "plain", (-inf, 1.0)))
+
+
+@metric(
+    name="change",
+    title="Change against the base",
+    summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
+    "was made from, token by token and layer by layer.",
+    statistics=STATISTICS,
+    needs=("moments", "tokens", "pooled", "token_names"),
+    options=ChangeOptions,
+    cost="a comparison of the kept tokens of both models, and two linear maps for each layer",
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0 * scale.views),
+    between=Between(_compare, of=("base",), own=True),
+    tables=(MovedToken,),
+)
+def change(seen: Observed, options: ChangeOptions) -> Iterator[Value]:
+    """Yield nothing: alone, a model has not changed.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: the sample.
+    """
+    yield from ()

@@ -1,0 +1,107 @@
+"""What changed, said of numbers whose answer is known; and which numbers it looks at."""
+
+from __future__ import annotations
+
+import pytest
+
+from reporter.answers import answered
+from reporter.answers.changed import CHANGED
+
+
+def reading(distances, seeds=None, moved=None, deviation=None, loss=(0.0, 0.0, 0.0), numbers=(), layers=(4, 4)):
+    """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
+
+    def rows(statistic, values):
+        of = {"model": "new", "checkpoint": "final", "corpus": "wiki", "view": "words", "base": "old", "n": 100}
+        for layer, value in enumerate(values):
+            ends = {"ci_low": value * 0.9, "ci_high": value * 1.1}
+            yield of | ends | {"site": "block", "layer": layer, "statistic": statistic, "value": value}
+
+    moved = moved if moved is not None else [float(value > 0.001) for value in distances]
+    found = [*rows("distance", distances), *rows("moved", moved), *rows("cosine", [1 - x for x in distances])]
+    if seeds is not None:
+        found += rows("distance_seed", seeds)
+    of_model = {"status": "done", "precision": "float32", "precision_deviation": deviation}
+    models = [
+        of_model | {"model": "new", "base": "old", "layers": layers[0]},
+        of_model | {"model": "old", "base": None, "layers": layers[1]},
+    ]
+    paired = {"model": "new", "corpus": "wiki", "view": "words", "name": "loss.lm", "site": None, "layer": None, "n": 9}
+    paired |= dict(zip(("value", "ci_low", "ci_high"), loss, strict=True))
+
+    def read(sql):
+        if "metric = 'change'" in sql:
+            return found
+        if "FROM models" in sql:
+            return models
+        if "FROM differences" in sql:
+            return [paired]
+        return [] if "moved_tokens" in sql else list(numbers)
+
+    return read
+
+
+def say(**given):
+    answer = answered(CHANGED, "s", reading(**given))
+    (row,) = answer.tables["change_answers"]
+    return row, answer.boxes[0].says, answer
+
+
+def test_the_first_layer_that_moved_is_named():
+    row, said, _ = say(distances=[0, 0, 0.2, 0.1, 0.15], loss=(0.3, 0.2, 0.4))
+    assert (row["changed"], row["first_layer"], row["noise"]) == (True, 2, "rounding")
+    assert said.startswith("From block 2 on states lie elsewhere: there by 0.2 of their length; up to block 1 they are")
+    assert "The loss rises: +0.3 [0.2, 0.4] nats." in said
+
+
+def test_nothing_beyond_rounding_is_nothing():
+    row, said, _ = say(distances=[0, 0.0001, 0.0002, 0.0002, 0.0002], loss=(0.001, -0.002, 0.004))
+    assert not row["changed"] and row["first_layer"] is None
+    assert said.startswith("Nothing beyond noise: at no layer did any of 100 tokens move by more than rounding.")
+    assert "no more than chance" in said
+
+
+def test_another_seed_is_the_measure_where_there_is_one():
+    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.19, 0.2, 0.3, 0.3])
+    assert (row["noise"], row["first_layer"]) == ("seed", 2)  # at layer 1 the two intervals overlap
+    assert "farther than another seed takes them" in said
+    row, said, _ = say(distances=[0.1, 0.2, 0.5, 0.6, 0.9], seeds=[0.1, 0.2, 0.5, 0.6, 0.9])
+    assert not row["changed"] and "than from another seed" in said
+
+
+def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches():
+    row, said, _ = say(distances=[0, 0.004, 0.005, 0.006, 0.007], deviation=0.01)
+    assert not row["changed"] and row["noise"] == "precision" and "bf16" in said
+    row, _, _ = say(distances=[0, 0, 0.005, 0.006, 0.007], deviation=0.01)
+    assert row["changed"] and row["first_layer"] == 2
+    row, _, _ = say(distances=[0, 0.004, 0.2, 0.006, 0.007], deviation=0.01)
+    assert row["changed"] and row["first_layer"] == 2
+
+
+def test_a_block_that_is_missing_is_named():
+    _, said, _ = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
+    assert said.startswith("It has 1 block fewer, and block 2 of the base is the first that is missing or another.")
+
+
+def test_numbers_count_where_their_intervals_hold_for_all_layers():
+    def number(model, layer, value, half):
+        of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "words", "site": "block", "n": 100}
+        name = "spectrum.effective_rank"
+        return of | {"name": name, "layer": layer, "value": value, "ci_low": value - half, "ci_high": value + half}
+
+    numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
+    numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.1, 1.0, 5.0, 0.0))]
+    _, said, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
+    (row,) = answer.tables["changed_numbers"]
+    # One of four moves beyond 0.6·√2·2.5/1.96 = 1.08; that of 1.0 would have passed alone.
+    assert (row["layer"], row["value"], row["beyond"], row["layers"]) == (2, 5.0, 1, 4)
+    half = 0.6 * 2**0.5 * 2.4977 / 1.95996
+    assert (row["ci_low"], row["ci_high"]) == (pytest.approx(5 - half, rel=1e-4), pytest.approx(5 + half, rel=1e-4))
+    assert not row["paired"] and "`spectrum.effective_rank`" in said
+
+
+def test_what_is_missing_is_said():
+    none = answered(CHANGED, "s", lambda sql: [])
+    assert "add `base: NAME`" in none.lacks[0]
+    based = answered(CHANGED, "s", lambda sql: [{"model": "new", "base": "old"}] if "FROM models" in sql else [])
+    assert "add `change`" in based.lacks[0]

@@ -1,0 +1,170 @@
+"""Change against the base: by brute force, where nothing changed, where depth, width or tokens differ."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from oracles.change import change
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.tokens import all_tokens
+
+from reporter.metrics.change import ChangeOptions, MovedToken
+from reporter.metrics.registry import catalogue
+from reporter.observables.cross import half_of
+from reporter.observables.observed import Observed
+
+NEEDS = ("moments", "tokens", "pooled", "token_names")
+METRIC = catalogue()["change"]
+
+
+@pytest.fixture
+def see(observe):
+    """Return a function that measures a model and returns what a metric sees."""
+
+    def run(model, texts, view="words"):
+        observables, counts = observe(model, texts, names=NEEDS)
+        return Observed(observables, observables["moments"].layout, counts.distinct_texts, view, 0)
+
+    return run
+
+
+def compared(seen, *others, **options):
+    """Return {(statistic, layer): value} and the tokens that moved."""
+    values, tokens = {}, []
+    for row in METRIC.between.compare(seen, others, ChangeOptions(**options)):
+        if isinstance(row, MovedToken):
+            tokens.append(row)
+            continue
+        assert (row.value is None) == bool(row.reason), row
+        if row.ci_low is not None:
+            low, high = METRIC.statistic(row.statistic).bounds
+            assert (low is None or low <= row.ci_low) and (high is None or row.ci_high <= high), row
+            assert row.ci_low <= row.value <= row.ci_high, row
+        key = row.statistic, row.place.layer if row.place in seen.path else str(row.place)
+        assert key not in values
+        values[key] = row
+    return values, tokens
+
+
+class Nudged(FakeModel):
+    """A model whose block 2 has other weights."""
+
+    def __init__(self, **said):
+        super().__init__(**said)
+        self.weights[1] = self.weights[1] * np.float32(1.1)
+
+
+@pytest.mark.parametrize("view", ["words", "all", "no-sinks"])
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_against_brute_force(see, view, role):
+    base, model, texts = FakeModel(role=role), Nudged(role=role), made_up_texts(60)
+    mine, theirs = (
+        all_tokens(one.reference, texts, one.tokenizer, decoder=role == "decoder", positions=True).view(view)
+        for one in (model, base)
+    )
+    same = [np.array_equal(mine.texts, theirs.texts), np.array_equal(mine.positions, theirs.positions)]
+    assert all(same), "the views of both hold the same tokens here"
+    values, _ = compared(see(model, texts, view), see(base, texts, view))
+    half = half_of(mine.texts, 0)
+    for (name, layer), expected in change(mine.states, theirs.states, half).items():
+        value = values[name, layer]
+        assert value.n == len(mine.texts)
+        assert value.value == pytest.approx(expected, rel=1e-3 if name == "linear" else 1e-5, abs=1e-6)
+    assert [values["moved", layer].value for layer in (0, 1)] == [0, 0]
+    # Of a sink, fifty times as long as other states, 16 bits are coarser than what moved.
+    least = 1 if view == "no-sinks" else 0.95
+    assert all(least <= values["moved", layer].value <= 1 for layer in (2, 3))
+
+
+def test_what_did_not_change_is_the_same_to_the_last_bit(see):
+    model, texts = FakeModel(role="decoder"), made_up_texts(60)
+    values, tokens = compared(see(model, texts), see(FakeModel(role="decoder"), texts))
+    for layer in range(4):
+        assert (values["cosine", layer].value, values["distance", layer].value, values["moved", layer].value) == (
+            1,
+            0,
+            0,
+        )
+        assert values["linear", layer].value == pytest.approx(1)
+        assert values["distance", layer].ci_high == 0
+    assert not tokens
+
+
+def test_tokens_that_moved_come_in_order(see):
+    base, texts = FakeModel(sinks=False, positions=False), made_up_texts(60)
+    model = FakeModel(sinks=False, positions=False)
+    model.embeddings[7] *= 3  # word 5
+    _, tokens = compared(see(model, texts), see(base, texts))
+    first = [row for row in tokens if row.place.layer == 0]
+    assert [(row.rank, row.token_id, row.token) for row in first] == [(1, 7, "t7")]
+    assert (first[0].distance, first[0].cosine) == (pytest.approx(2), pytest.approx(1))
+    ranks = {}
+    for row in tokens:
+        ranks.setdefault(row.place, []).append(row)
+    for rows in ranks.values():
+        assert [row.rank for row in rows] == list(range(1, len(rows) + 1))
+        assert all(a.distance >= b.distance for a, b in pairwise(rows))
+        assert all(row.n >= 3 for row in rows)
+
+
+def test_another_seed_stands_beside_the_base(see):
+    texts = made_up_texts(60)
+    base, model, twin = (see(FakeModel(seed=seed), texts) for seed in (0, 1, 2))
+    values, _ = compared(model, base, twin)
+    alone, _ = compared(model, twin)
+    for layer in range(4):
+        assert values["distance_seed", layer].value == alone["distance", layer].value
+        assert values["linear_seed", layer].value == alone["linear", layer].value
+    assert not any(name.endswith("_seed") for name, _ in alone)
+
+
+def test_models_of_other_depth_are_compared_layer_by_layer_and_at_the_end(see):
+    texts = made_up_texts(60)
+    base, model = FakeModel(layers=3), FakeModel(layers=2)
+    model.embeddings, model.position_vectors = base.embeddings, base.position_vectors
+    model.weights = [base.weights[0], base.weights[2]]  # without block 2
+    values, _ = compared(see(model, texts), see(base, texts))
+    assert values["distance", 1].value == 0
+    mine, theirs = (
+        all_tokens(one.reference, texts, one.tokenizer, decoder=False, positions=True).view("words")
+        for one in (model, base)
+    )
+    expected = change([mine.states[2]], [theirs.states[3]], half_of(mine.texts, 0))
+    assert values["distance", 2].value == pytest.approx(expected["distance", 0], rel=1e-5)
+    deeper, _ = compared(see(base, texts), see(model, texts))
+    assert deeper["cosine", 2].value is not None or "no layer 2" in deeper["cosine", 2].reason
+    assert deeper["cosine", 3].value == pytest.approx(expected["cosine", 0], rel=1e-5)
+
+
+def test_models_of_other_width_have_a_linear_map_alone(see):
+    texts = made_up_texts(60)
+    values, _ = compared(see(FakeModel(width=12), texts), see(FakeModel(width=16), texts))
+    assert values["cosine", 1].reason == values["distance", 1].reason == "the models are 12 and 16 wide"
+    assert values["linear", 1].value is not None
+
+
+def test_where_tokenizers_disagree_texts_are_compared(see):
+    texts = made_up_texts(60)
+    base, model = FakeModel(), FakeModel(special=False)  # without a token before each text, all positions move
+    values, tokens = compared(see(model, texts), see(base, texts))
+    assert not tokens
+    a, b = (see(one, texts).observables["pooled"].texts((0, 2), 1024) for one in (model, base))
+    place = see(model, texts).path[1]
+    x, y = (one.vectors(place).numpy() for one in (a, b))
+    assert values["cosine", 1].n == len(x) == len(set(texts))
+    expected = np.mean([p @ q / np.sqrt(p @ p * (q @ q)) for p, q in zip(x, y, strict=True)])
+    assert values["cosine", 1].value == pytest.approx(expected, rel=1e-6)
+
+
+def test_too_few_tokens_for_a_map_say_so(see):
+    texts = made_up_texts(3)
+    values, _ = compared(see(Nudged(), texts), see(FakeModel(), texts))
+    assert "it takes twice as many" in values["linear", 1].reason
+    assert values["distance", 2].value > 0 and values["distance", 2].ci_low is None
+
+
+def test_alone_a_model_has_not_changed(see):
+    assert list(METRIC.compute(see(FakeModel(), made_up_texts(20)), ChangeOptions())) == []
+    assert METRIC.compares_only

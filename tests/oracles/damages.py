@@ -1,0 +1,67 @@
+"""Copies of a saved model with one block damaged, made in its files: nothing of what is tested takes part."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+BLOCK = re.compile(r"(.*\.(?:h|layer|layers)\.)(\d+)(\..*)")
+
+
+def _blocks(weights: dict[str, torch.Tensor], change: Callable[[int], int | None]) -> dict[str, torch.Tensor]:
+    """Return the weights with blocks renumbered; those that become None are left out."""
+    found = {}
+    for name, weight in weights.items():
+        match = BLOCK.fullmatch(name)
+        number = change(int(match[2])) if match else 0
+        if number is not None:
+            found[f"{match[1]}{number}{match[3]}" if match else name] = weight
+    return found
+
+
+def _of_block(weights: dict[str, torch.Tensor], block: int, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    for name, weight in weights.items():
+        match = BLOCK.fullmatch(name)
+        if match and int(match[2]) == block and weight.dim() == 2:
+            weights[name] = change(weight).contiguous()
+
+
+def _four_bits(weight: torch.Tensor) -> torch.Tensor:
+    step = weight.abs().amax(dim=1, keepdim=True) / 7
+    return (weight / step).round() * step
+
+
+def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
+    """Copy a model and damage a block.
+
+    Args:
+        folder: what ``save_pretrained`` wrote.
+        into: where the copy goes.
+        damage: ``nothing``, ``rounded`` to 4 bits, ``noised`` by a twentieth of the deviation of its weights,
+            ``dropped`` or ``swapped`` with the next.
+        block: which one, from 1.
+    """
+    shutil.copytree(folder, into)
+    weights, at = load_file(into / "model.safetensors"), block - 1
+    if damage == "rounded":
+        _of_block(weights, at, _four_bits)
+    elif damage == "noised":
+        noise = torch.Generator().manual_seed(0)
+        _of_block(weights, at, lambda w: w + w.std() * 0.05 * torch.randn(w.shape, generator=noise))
+    elif damage == "dropped":
+        weights = _blocks(weights, lambda number: None if number == at else number - (number > at))
+        config = json.loads((into / "config.json").read_text("utf-8"))
+        depth = next(name for name in ("n_layer", "num_hidden_layers") if name in config)
+        (into / "config.json").write_text(json.dumps(config | {depth: config[depth] - 1}), "utf-8")
+    elif damage == "swapped":
+        weights = _blocks(weights, lambda number: {at: at + 1, at + 1: at}.get(number, number))
+    else:
+        assert damage == "nothing"
+    save_file(weights, into / "model.safetensors", metadata={"format": "pt"})
+    return into

@@ -1,0 +1,64 @@
+"""The study that guards a model: every damage is caught and its block named, an unharmed model passes."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from oracles.damages import damaged
+from typer.testing import CliRunner
+
+from reporter.cli import app
+from reporter.runs.progress import Progress
+from reporter.runs.runner import run_studies
+from reporter.runs.studies import offer
+from reporter.spec import load_study
+
+GUARD = Path(__file__).parents[2] / "studies" / "guard.yaml"
+BLOCK = 3
+POCKET = """
+study: pocket
+models:
+  m: {recipe: {architecture: ARCHITECTURE, layers: 4, width: 32, heads: 2, train_on: nested, steps: 30, batch: 8}}
+corpora:
+  nested: {generate: grammar, texts: 200, words: [8, 30]}
+metrics: [motion]
+views: [words]
+"""
+
+
+@pytest.fixture(scope="module", params=["gpt2", "bert"])
+def trusted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a small trained model."""
+    folder = tmp_path_factory.mktemp("trusted")
+    study = folder / "pocket.yaml"
+    study.write_text(POCKET.replace("ARCHITECTURE", request.param), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reporter.runs.runner._report", lambda *_: ())  # only the model is wanted
+        file = load_study(study, offer())
+        assert run_studies([file], folder / "results", progress=Progress(io.StringIO())).failed == 0
+    return next(folder.glob("results/cache/models/*/step-*"))
+
+
+@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped"])
+def test_every_damage_is_caught_and_its_block_named(
+    trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    (tmp_path / "trusted").symlink_to(trusted)
+    damaged(trusted, tmp_path / "candidate", damage, BLOCK)
+    study = tmp_path / "guard.yaml"
+    study.write_text(GUARD.read_text("utf-8").replace("texts: 200", "texts: 40"), "utf-8")
+    out = ["--out", str(tmp_path / "results")]
+    ran = CliRunner().invoke(app, ["run", str(study), "--strict", "--offline", *out])
+    assert ran.exit_code == (0 if damage == "nothing" else 3), ran.output
+    said = CliRunner().invoke(app, ["answer", str(study), "--only", "changed", *out])
+    assert said.exit_code == 0, said.output
+    line = next(line for line in said.output.splitlines() if line.startswith("**candidate against trusted, on texts**"))
+    if damage == "nothing":
+        assert "Nothing beyond noise" in line and "The loss is the same." in line
+    else:
+        assert f"From block {BLOCK} on states lie elsewhere" in line
+        assert f"up to block {BLOCK - 1} they are the same" in line
+        assert ("It has 1 block fewer, and block 3 of the base is the first" in line) == (damage == "dropped")
