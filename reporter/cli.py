@@ -5,6 +5,7 @@ What a verb needs is imported inside it, so that ``--help`` and ``validate`` ans
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -65,6 +66,7 @@ def main() -> None:
             app(prog_name="reporter")
         finally:
             sys.stdout.flush()
+            gc.freeze()  # or Python goes through all modules once more at its end, which takes a second
     except BrokenPipeError:
         # Whoever read our output has gone. Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,4 +20,7 @@ def importing() -> Iterator[None]:
         yield
     finally:
         if was:
+            if not gc.get_freeze_count():  # a program that froze things wants them to stay so
+                gc.freeze()
+                gc.unfreeze()  # all of it is old now: or the collector would go through it at each of its three ages
             gc.enable()

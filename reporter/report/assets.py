@@ -150,8 +150,8 @@ def _bundle() -> str:
                 return result.read().decode()
     import vl_convert
 
-    said, version = _BUNDLED
-    made: str = vl_convert.javascript_bundle(said, vl_version=version)
+    said, vega_lite = _BUNDLED
+    made: str = vl_convert.javascript_bundle(said, vl_version=vega_lite)
     return made
 
 

@@ -39,9 +39,8 @@ def begin(files: Sequence[StudyFile], out: Path, progress: Progress, force: bool
     if not force and all(is_known(file, store) for file in files):
         return
     with progress.clock.within("loading"), importing():
-        hashing = Thread(
-            target=_hash_weights, args=(files, out / "cache"), daemon=True
-        )  # who gives up waits for nobody
+        # a daemon: who gives up waits for no hash
+        hashing = Thread(target=_hash_weights, args=(files, out / "cache"), daemon=True)
         hashing.start()
         from reporter.report.assets import begin_script
 
@@ -62,7 +61,7 @@ def _hash_weights(files: Sequence[StudyFile], cache: Path) -> None:
     for file in files:
         for name, spec in file.study.models.items():
             if isinstance(spec, PathModel | StatesModel):
-                with suppress(ReporterError, OSError):
+                with suppress(Exception):
                     resolve(name, spec, file.folder, cache, texts=_no_texts, offline=True)
 
 
