@@ -31,7 +31,7 @@ _PROMPT = (
 _OVER_TEXTS = (
     f"{BOOTSTRAP}; of 64 texts it is, in the median over layers, ± 9 % of prompt and prompt_raw (± 2 % where texts are "
     "about equally long), ± 2.5 % of prompt_normalised and ± 2 % of prompt_unit (± 14, 12, 11 and 5 % in a decoder "
-    "with its sinks in the view): 1.25 times what 100 texts give; it held the mean of all texts in 90 to 97 % of draws "
+    "with its sinks in the view): 1.25 times what 100 texts give; it held the mean of all texts in 90 to 98 % of draws "
     "(paragraphs of Wikipedia, an encoder of 6 and a decoder of 30 layers)"
 )
 
