@@ -79,6 +79,7 @@ def _squares(space: Callable[[], Tensor], order: Ints, *, cyclic: bool = False) 
     x = given - given.mean(dim=0)
     x = x[torch.as_tensor(order, device=x.device)]
     squares = torch.addmm(x.square().sum(dim=1), x, x.T, alpha=-2)
+    largest = squares.abs().max()
     _, which, counts = torch.unique(x, dim=0, return_inverse=True, return_counts=True)
     if len(counts) < len(x):
         for same in torch.split(which.argsort(stable=True), counts.tolist()):
@@ -86,6 +87,6 @@ def _squares(space: Callable[[], Tensor], order: Ints, *, cyclic: bool = False) 
                 squares[:, same] = squares[:, same[:1]].clone()  # which rounding would set apart
                 if cyclic:
                     step = torch.arange(len(same), device=x.device)
-                    after = (step - step[:, None]) % len(same)
-                    squares[same[:, None], same] = after.double() - squares.abs().max() - len(same)
+                    after = (step - step[:, None]) % len(same) / len(same)  # from 0 to 1
+                    squares[same[:, None], same] = (after.double() - 2) * largest  # nearer than any other row
     return squares.fill_diagonal_(torch.inf)

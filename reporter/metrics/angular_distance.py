@@ -83,7 +83,8 @@ RUNS = Chart(
         "runs_of_blocks",
         """
 SELECT model, checkpoint, corpus, view, statistic, layer_a, layer_b, layer_b - layer_a AS blocks,
-  if(layer_b = layer_a + 1, format('{}', layer_b), format('{}–{}', layer_a + 1, layer_b)) AS run, value, ci_low, ci_high, n, value = min(value) OVER (
+  if(layer_b = layer_a + 1, '', (layer_a + 1) || '–') || layer_b AS run, value, ci_low, ci_high, n,
+  value = min(value) OVER (
     PARTITION BY model, checkpoint, corpus, view, statistic, layer_b - layer_a
   ) AS least
 FROM (SELECT *, model_a AS model, checkpoint_a AS checkpoint FROM layer_pairs

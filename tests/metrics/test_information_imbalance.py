@@ -63,6 +63,7 @@ def test_equal_rows_are_ranked_by_the_mean_and_are_each_others_neighbours():
     theirs = own / 2
     assert (own > 1).all()
     assert found[0, 0] == pytest.approx(2 / 60 * theirs.mean())
+    np.testing.assert_array_equal(between(a * 2.0**40, b * 2.0**-40)[0], found)
 
 
 @pytest.fixture

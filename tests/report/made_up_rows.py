@@ -95,6 +95,11 @@ def layer_pairs(models: Any, view: str, corpus: str) -> list[dict[str, Any]]:
                     for statistic, value in (("cka", near), ("knn", max(0.0, near) ** 2), ("cka_floor", 0.0)):
                         rows.append(key | {"statistic": statistic, "layer_a": i, "layer_b": j, "value": value,
                                            "ci_low": value - 0.02, "ci_high": value + 0.02})  # fmt: skip
+                    for statistic in ("tokens", "last_token") if a == b and i < j else ():
+                        value = min(0.5, 0.1 * (j - i) + 0.01 * i)
+                        rows.append(key | {"metric": "angular_distance", "statistic": statistic, "layer_a": i,
+                                           "layer_b": j, "value": value, "ci_low": value - 0.01,
+                                           "ci_high": value + 0.01})  # fmt: skip
     return rows
 
 

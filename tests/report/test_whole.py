@@ -147,10 +147,20 @@ def test_half_a_matrix_becomes_a_whole_one_and_others_stay(store: Store) -> None
 def test_a_heat_map_says_its_floor_and_what_it_cut_off(whole: Contents) -> None:
     figure_of_pairs = figure(whole, "layer_pairs.pairs")
     reading = figure_of_pairs.states["words|1|nested|cka"].readings["bert × gpt2"]
-    assert reading == "floor 0 · n = 500 texts · below 0 shown as 0 (lowest −0.05)"
+    assert reading == "floor 0 · n = 500 · below 0 shown as 0 (lowest −0.05)"
     among = next(pick for pick in figure_of_pairs.picks if pick.name == "among")
     assert next(iter(among.choices)) == "inside each model" and len(among.shows["inside each model"]) == 6
     assert len(among.shows["bert with others"]) == 5
+
+
+def test_runs_of_blocks_say_the_least_of_each_length(whole: Contents) -> None:
+    own = figure(whole, "angular_distance.runs")
+    assert "angular_distance.pairs" not in [f.id for f in whole.charts], "one chart shows them"
+    least = own.frame[own.frame["least"] & (own.frame["model"] == "bert") & (own.frame["statistic"] == "tokens")]
+    assert set(least["run"]) == {"1", "1–2", "1–3", "1–4"}
+    reading = own.states["words|1|nested|tokens"].readings["bert"]
+    assert reading == "least turned by blocks 1: 0.1 · 1–2: 0.2"
+    assert list(own.picks[0].choices) == ["tokens", "last_token"]
 
 
 def test_differences_have_zero_on_their_axis_and_say_who(whole: Contents) -> None:
