@@ -373,6 +373,7 @@ def _line(rows: Sequence[Record]) -> tuple[str, ...]:
     best, last = next(row for row in rows if row["best"]), next((row for row in rows if row["usual"]), None)
     known = best["loss_low"] is not None
     others = [row for row in rows if row["loss_low"] == 0 and not row["best"]]
+    alike = "all others" if len(others) == len(rows) - 1 else _places(others) or "none"
     loses = "–"
     if last is not None and best["kind"] != "no labels":
         loses = _range(last["loss"], last["loss_low"], last["loss_high"])
@@ -383,7 +384,7 @@ def _line(rows: Sequence[Record]) -> tuple[str, ...]:
         _criterion(best),
         _place(best),
         _number(best),
-        (_places(others) or "none") if known else "not known",
+        alike if known else "not known",
         loses,
         judged,
     )
