@@ -40,6 +40,33 @@ def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store)
     assert models["base"].tolist()[0] == "enc" and models["scores"].tolist()[0] == '{"glue": 0.5}'
 
 
+def test_each_checkpoint_is_compared_with_its_base_and_with_another_seed(study, run, store):
+    tuned = "".join(
+        f"  t{seed}: {{recipe: {{from: dec, train_on: nested, steps: 2, checkpoints: [0, 2], seed: {seed}}}}}\n"
+        for seed in (1, 2)
+    )
+    metrics = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [motion, change]")
+    file = study(("corpora:\n", f"{tuned}corpora:\n"), metrics)
+    outcome, _ = run(file)
+    assert outcome.failed == 0, store.frame("SELECT metric, error FROM cells WHERE status = 'failed'")
+    rows = store.frame(
+        "SELECT model, step, statistic, max(value) AS most FROM layer_metrics WHERE metric = 'change' "
+        "AND view = 'words' AND corpus = 'nested' AND statistic LIKE 'distance%' GROUP BY ALL"
+    )
+    most = {(model, int(step), statistic): value for model, step, statistic, value in rows.itertuples(index=False)}
+    assert {key[:2] for key in most} == {("t1", 0), ("t1", 2), ("t2", 0), ("t2", 2)}  # none of a model without a base
+    assert most["t1", 0, "distance"] == 0 < most["t1", 2, "distance"]
+    assert most["t1", 2, "distance_seed"] > 0
+    assert most["t1", 2, "distance_seed"] == pytest.approx(most["t2", 2, "distance_seed"], rel=0.1)
+    passes = store.frame(
+        "SELECT sum(forward_passes) AS n FROM cells WHERE metric <> 'change' GROUP BY model, checkpoint, corpus"
+    )
+    assert store.frame("SELECT sum(forward_passes) AS n FROM cells WHERE metric = 'change'")["n"][0] == 0
+    assert set(passes["n"].astype(int)) <= {0, 1}
+    again, _ = run(file)
+    assert again.computed == 0
+
+
 def test_scores_that_change_are_stored_although_nothing_is_computed(study, run, store):
     run(study((TUNED, BASED)))
     outcome, _ = run(study((TUNED, BASED.replace("0.5", "0.7"))))

@@ -8,7 +8,7 @@ CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
     "unknown key; known here: study, title, question, plugins, models, corpora, metrics, views, sinks, sites, "
-    "baselines, pooling, claims, run, clouds, groups, journeys, pairs, probes, vocabulary"
+    "baselines, pooling, claims, run, attention, clouds, groups, journeys, pairs, probes, skip, vocabulary"
 )
 
 BROKEN = [
@@ -32,6 +32,10 @@ BROKEN = [
         "study: s\nmodels: {a: {path: x, base: »b}}\n",
         ["models.a.base: no model 'b'; models of this study: a"],
     ),
+    (
+        "study: s\nmodels: {a: {path: x, twin: »a}}\n",
+        ["models.a.twin: a model is not its own twin"],
+    ),
     ("study: s\nmodels: {a: {»pth: x}}\n", ["models.a.pth: unknown key; did you mean 'path'?"]),
     (
         "study: s\nmodels:\n  »a:\n    dtype: auto\n",
@@ -44,8 +48,8 @@ BROKEN = [
     (
         "study: s\nmodels: {a: {hub: gpt2, »layers: 3}}\n",
         [
-            "models.a.layers: unknown key; known here: bos, base, scores, dtype, trust_remote_code, allow_pickle, "
-            "hub, revision, tokenizer, checkpoints"
+            "models.a.layers: unknown key; known here: bos, base, twin, scores, dtype, trust_remote_code, "
+            "allow_pickle, hub, revision, tokenizer, checkpoints"
         ],
     ),
     (

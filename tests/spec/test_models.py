@@ -117,3 +117,29 @@ def test_a_recipe_that_continues_another_has_it_as_base_unless_told_otherwise(lo
     assert full == Recipe(
         architecture="bert", train_on="c", steps=2, width=32, mask_share=0.2, learning_rate=1e-4, checkpoints=(2,)
     )
+
+
+def test_a_twin_is_named_or_is_the_recipe_with_another_seed(load: Load) -> None:
+    study = load(
+        "study: s\nmodels:\n"
+        "  pocket: {recipe: {architecture: bert, train_on: c, steps: 5}}\n"
+        "  other: {recipe: {architecture: bert, train_on: c, steps: 5, seed: 1}}\n"
+        "  a: {recipe: {from: pocket, train_on: c, steps: 2}}\n"
+        "  b: {recipe: {from: pocket, train_on: c, steps: 2, seed: 3}}\n"
+        "  longer: {recipe: {from: pocket, train_on: c, steps: 3, seed: 3}}\n"
+        "  of_other: {recipe: {from: other, train_on: c, steps: 2, seed: 3}}\n"
+        "  p: {path: p, base: pocket, twin: q}\n"
+        "  q: {path: q, base: pocket}\n"
+        "corpora: {c: {texts: [a]}}\n"
+    )
+    twins = {name: study.twin(name) for name in study.models}
+    assert twins == {
+        "pocket": "other",
+        "other": "pocket",
+        "a": "b",
+        "b": "a",
+        "longer": None,
+        "of_other": None,
+        "p": "q",
+        "q": None,
+    }
