@@ -61,8 +61,12 @@ def entropy_of(rank: float, most: int) -> float:
     return float(np.log(rank) / np.log(most))
 
 
-TAIL = slice(11, 100)
-"""Ranks 12 … 100, of which the code for language models takes α-ReQ."""
+def tail(spectrum: Floats) -> slice:
+    """Return the ranks 12 … 100, of which the code for language models takes αReQ, those without a root left out.
+
+    A LayerNorm leaves an axis without variance, and what rounding makes of it would decide the slope of few ranks.
+    """
+    return slice(11, min(100, int((spectrum > ROOTS_ZERO * spectrum.sum()).sum())))
 
 
 def decay_of(spectrum: Floats, ranks: slice) -> float | None:
@@ -124,7 +128,7 @@ def gradients(spectrum: Floats, most: int) -> dict[str, Floats]:
         "effective_rank": _gradient_of_rank(spectrum),
         "effective_rank_without_first": np.concatenate([[0.0], _gradient_of_rank(spectrum[1:])]),
         "decay": _gradient_of_decay(spectrum, upper_half(most)),
-        "alpha_req": _gradient_of_decay(spectrum, TAIL),
+        "alpha_req": _gradient_of_decay(spectrum, tail(spectrum)),
     }
 
 

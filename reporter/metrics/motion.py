@@ -122,7 +122,7 @@ STATISTICS = (
         smallest=0.01,
         trap="High is crooked, and it grows with depth: L independent steps read about √L, independent states about L "
         "(the floor). Every step counts alike, however short it is.",
-        published="The form that is published and coded, each step scaled to length 1. The ratio of way and distance, "
+        published="This is the published form, each step scaled to length 1. The ratio of distance and way, "
         "often given under this name, is straightness.",
     ),
     Statistic(

@@ -14,7 +14,6 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import Error, interval, reciprocal
 from reporter.geometry.spectra import (
     ROOTS_ZERO,
-    TAIL,
     ZERO,
     decay_of,
     effective_rank_of,
@@ -22,6 +21,7 @@ from reporter.geometry.spectra import (
     participation_ratio_of,
     rank_of_roots,
     stable_rank_of,
+    tail,
     thinned,
     upper_half,
 )
@@ -178,7 +178,7 @@ STATISTICS = (
         "alpha_req",
         "αReQ",
         "α of λ_i ∝ i^−α as in decay, fitted over the ranks i = 12…100 alone, as far as there are any, with weights "
-        f"1/i; {_SPECTRUM}; none for fewer than three eigenvalues there",
+        f"1/i; {_SPECTRUM}, here up to {ROOTS_ZERO:.0e}; none for fewer than three eigenvalues there",
         (AGRAWAL, LI),
         interval=described("plain", "0.93 to 1.00"),
         floor=True,
@@ -294,7 +294,7 @@ def _numbers(at: Spectrum, seen: Observed, place: Place) -> Iterator[Value]:
     for name, (squares, of_noise) in singular.items():
         yield Value(name, place, rank_of_roots(squares, float(found.sum())), n)
         yield Value(f"{name}_floor", place, max(1.0, effective_rank_of(np.sqrt(of_noise))), n)
-    for name, fitted in {"decay": upper_half(most), "alpha_req": TAIL}.items():
+    for name, fitted in {"decay": upper_half(most), "alpha_req": tail(found)}.items():
         exponent, floor = decay_of(found, fitted), decay_of(isotropic, fitted)
         if exponent is None:
             yield Value(name, place, None, n, reason="fewer than three eigenvalues to fit")

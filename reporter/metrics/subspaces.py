@@ -15,7 +15,7 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
-from reporter.metrics._intervals import sampled, texts_of
+from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import JIANG
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -29,12 +29,12 @@ _SUBSPACE = (
     "covariance of all token states at layer l, k = `axes`, at most half the width"
 )
 _PUBLISHED = (
-    "The authors take mean-pooled or last-token vectors of texts, and the k that carries 95 % of the variance at the "
+    "The authors take pooled vectors of texts, and the k that carries 95 % of the variance at the "
     "last layer (`explained: 0.95` here), which differs from model to model."
 )
-_SWINGS = (
-    "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing. No interval: "
-    "where eigenvalues nearly meet the error of an axis does not follow from the influences of tokens."
+_SWINGS = "Where λ_k and λ_{k+1} are close the k-th axis is arbitrary, and the distance large for nothing."
+_INTERVAL = described("log", "0.90 to 1.00") + (
+    "; twice as wide as needed where measured, since to first order: of no use where λ_k and λ_{k+1} nearly meet"
 )
 
 STATISTICS = (
@@ -45,6 +45,7 @@ STATISTICS = (
         (JIANG,),
         per="step",
         unit="radians",
+        interval=_INTERVAL,
         floor=True,
         bounds=(0, None),
         smallest=0.01,
@@ -59,6 +60,7 @@ STATISTICS = (
         f"d(V_0, V_l), l = 0…L, with {_SUBSPACE}",
         (JIANG,),
         unit="radians",
+        interval=_INTERVAL,
         floor=True,
         bounds=(0, None),
         smallest=0.01,
@@ -76,6 +78,7 @@ STATISTICS = (
         (JIANG,),
         per="step",
         unit="1/radian",
+        interval=_INTERVAL,
         bounds=(0, None),
         smallest=0.01,
         trap="Of subspaces, over layers; of tokens' states see motion.curvature. Small steps magnify it: it is one "
@@ -105,7 +108,7 @@ class SubspaceOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=SubspaceOptions,
-    cost="a few axes of one width × width matrix for each layer and view",
+    cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 0.1),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:

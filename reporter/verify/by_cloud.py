@@ -70,7 +70,10 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             yield Found("rankme", view, place, _effective_rank(np.sqrt(as_they_are)))
             yield Found("participation_ratio", view, place, float(1 / (p * p).sum()))
             yield Found("stable_rank", view, place, float(1 / p[0]))
-            for name, fitted in {"decay": slice(0, most // 2), "alpha_req": slice(11, 100)}.items():
+            for name, fitted in {
+                "decay": slice(0, most // 2),
+                "alpha_req": slice(11, min(100, _rooted(values))),
+            }.items():
                 rank = np.arange(1, len(values) + 1)[fitted]
                 if len(rank) >= 3:
                     # polyfit weighs residuals, not their squares.
@@ -80,6 +83,10 @@ def spectrum(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
             shares = np.pad(p, (0, max(0, seen.widths[place] - len(p))))
             for before, share in enumerate(shares.tolist()):
                 yield Found("curve", view, place, share, other=before + 1)
+
+
+def _rooted(values: Floats) -> int:
+    return int((values > 1e-8 * values.sum()).sum())
 
 
 def _effective_rank(values: Floats) -> float:

@@ -66,6 +66,6 @@ def spectrum(x):
         "effective_rank_without_first": exponential_of_entropy(found[1:]),
         "entropy": entropy(found, min(x.shape[1], len(x) - 1)),
         "entropy_without_first": entropy(projected_out(x), min(x.shape[1], len(x) - 1) - 1),
-        "alpha_req": stringer(found, np.arange(11, min(100, len(found)))),
+        "alpha_req": stringer(found, np.arange(11, min(100, np.sum(found > 1e-8 * found.sum())))),
         "decay": decay(found, min(x.shape[1], len(x) - 1)),
     }

@@ -80,7 +80,8 @@ def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
     shutil.copy(small / "tiny.yaml", tmp_path)
     run(tmp_path / "tiny.yaml", tmp_path / "results")
     found = again(tmp_path)
-    statistics = ("norm", "step_length", "step_cosine", "update_ratio", "curvature")
+    steps = ("step_length", "step_cosine", "block_influence", "update_ratio", "curvature")
+    statistics = ("norm", "growth", *steps, "line_shape", "straightness")
     assert {one.name for one in found.deviations.values() if not one.passed} == {f"motion.{s}" for s in statistics}
     assert found.deviations["motion.norm"].where == "dec × nested, words, block 2"
 
