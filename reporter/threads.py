@@ -12,14 +12,21 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
+from threading import Event
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_over: ContextVar[Event | None] = ContextVar("over", default=None)
+
+
+class GivenUp(Exception):
+    """What others wait for no longer: a job that was begun beside them ends with it."""
 
 
 @cache
@@ -54,6 +61,16 @@ def single() -> AbstractContextManager[None]:
     return given(1)
 
 
+def go_on() -> None:
+    """Do nothing, unless what :func:`spread` does this for has ended; called now and then by jobs that take long.
+
+    Raises:
+        GivenUp: if another job failed, or somebody pressed Ctrl-C: nobody waits for this one.
+    """
+    if (over := _over.get()) is not None and over.is_set():
+        raise GivenUp
+
+
 def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return what a function makes of each item, in their order, computed on all cores, each item with one thread.
 
@@ -74,8 +91,10 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     if cores < 2:
         return [function(item) for item in items]
     inferring, learning = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    over = Event()
 
     def job(item: T) -> R:
+        _over.set(over)
         with ExitStack() as modes:  # which hold for a thread, not for the whole process
             modes.enter_context(torch.inference_mode(inferring))
             if not inferring:
@@ -87,4 +106,5 @@ def spread(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         try:
             return [one.result() for one in begun]
         finally:
+            over.set()
             pool.shutdown(cancel_futures=True)

@@ -101,6 +101,7 @@ HEAVY = {
 }
 TOP_LEVEL = {
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

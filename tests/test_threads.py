@@ -10,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from reporter.threads import given, single, spread
+from reporter.threads import GivenUp, given, go_on, single, spread
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +77,26 @@ def test_the_first_item_that_fails_is_what_is_raised() -> None:
     with pytest.raises(ValueError, match="1"):
         spread(job, range(4))
     assert torch.get_num_threads() == 2
+
+
+def test_what_nobody_waits_for_any_more_ends() -> None:
+    both, ended = threading.Barrier(2, timeout=30), []
+
+    def job(i: int) -> None:
+        both.wait()
+        if i == 0:
+            raise KeyboardInterrupt
+        try:
+            while True:
+                go_on()
+        except GivenUp:
+            ended.append(i)
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        spread(job, range(2))
+    assert ended == [1]
+    go_on()  # outside of a job there is nothing to end
 
 
 def test_a_study_says_how_many_there_are() -> None:

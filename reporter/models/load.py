@@ -118,6 +118,38 @@ class LoadedModel:
         finally:
             self._capture.clear()
 
+    def attention_weights(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
+        """Run the model with its plain ("eager") attention, which alone returns weights, and return them.
+
+        Call it in ``torch.inference_mode()``. Memory: 4 · layers · texts · heads · length² bytes.
+
+        Args:
+            input_ids: token ids (texts, length), padded on the right.
+            attention_mask: 1 for a token, 0 for padding, (texts, length).
+
+        Returns:
+            For each block, how much a head gives in row i to the token of column j: (texts, heads, length, length),
+            after the softmax, as the model returns them.
+
+        Raises:
+            ReporterError: if the model has no such attention, or not in every block.
+        """
+        module: Any = self.module
+        usual = module.config._attn_implementation
+        try:
+            module.set_attn_implementation("eager")
+            result = module(**self._inputs(input_ids, attention_mask), output_attentions=True)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ReporterError(f"{self.checkpoint.label}: its attention cannot be read: {error}") from error
+        finally:
+            self._capture.clear()
+            module.set_attn_implementation(usual)
+        weights = [one for one in getattr(result, "attentions", None) or () if one is not None and one.dim() == 4]
+        if len(weights) != self.anatomy.layers:
+            problem = f"{len(weights)} of its {self.anatomy.layers} blocks return how their heads attend"
+            raise ReporterError(f"{self.checkpoint.label}: {problem}")
+        return weights
+
     def close(self, h: Tensor) -> Tensor:
         """Apply what follows the last block, a norm or projection, to any state of the residual stream.
 

@@ -11,9 +11,11 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reporter.errors import ReporterError
@@ -22,7 +24,7 @@ from reporter.models.local import quiet
 from reporter.models.pocket_tokenizer import ensure_tokenizer
 from reporter.models.recipe import with_record
 from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, step_of, write_record
-from reporter.threads import single
+from reporter.threads import go_on, single, spread
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -48,6 +50,56 @@ class Progress(Protocol):
         """Say one thing."""
 
 
+def prepare_together(models: Sequence[Sequence[Checkpoint]], progress: Progress) -> None:
+    """Train narrow models side by side, each with one thread, so that no core is idle.
+
+    A model that cannot be trained is left for :func:`prepare` to say why, and so is one that continues another; wide
+    ones use all cores by themselves. The weights are those of a training alone.
+
+    Args:
+        models: the checkpoints of each model, those that need no training among them.
+        progress: where the trainings are shown, as one.
+    """
+    narrow = [of for of in models if of and trains_beside(of[0]) and _record(of) is None]
+    if len(narrow) < 2:
+        return
+    steps = sum(max(_steps(of)) for of in narrow)
+    with progress.step(f"training {', '.join(of[0].model for of in narrow)}", steps, "steps") as bar, quiet():
+        shown = _Together(progress, bar, Lock())
+        spread(lambda checkpoints: _attempt(checkpoints, shown), narrow)
+
+
+@dataclass(frozen=True)
+class _Together:
+    """Shows several trainings as one step."""
+
+    progress: Progress
+    bar: Step
+    lock: Lock
+
+    @contextmanager
+    def step(self, name: str, total: int, unit: str) -> Iterator[Step]:
+        yield self
+
+    def advance(self, amount: int) -> None:
+        go_on()
+        with self.lock:
+            self.bar.advance(amount)
+
+    def note(self, text: str) -> None:
+        self.progress.note(text)
+
+
+def trains_beside(checkpoint: Checkpoint) -> bool:
+    """Tell whether a model is trained beside others: one core is enough for it, and it waits for no other model."""
+    return checkpoint.recipe is not None and checkpoint.recipe.width < _WIDE and not checkpoint.origin
+
+
+def _attempt(checkpoints: Sequence[Checkpoint], progress: Progress) -> None:
+    with suppress(Exception):  # it comes again, where the model is asked for
+        prepare(checkpoints, progress)
+
+
 def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Checkpoint, ...]:
     """Train what must be trained, and return the checkpoints with their losses filled in.
 
@@ -65,8 +117,7 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Chec
         return tuple(checkpoints)
     first = checkpoints[0]
     assert first.path is not None and first.recipe is not None
-    record = read_record(first.path)
-    if record is None or not _steps(checkpoints) <= record.losses.keys():
+    if (record := _record(checkpoints)) is None:
         prepare(first.origin, progress)
         try:
             first.path.mkdir(parents=True, exist_ok=True)
@@ -77,6 +128,13 @@ def prepare(checkpoints: Sequence[Checkpoint], progress: Progress) -> tuple[Chec
         except ReporterError as error:
             raise ReporterError(f"model '{first.model}': {error}") from error
     return tuple(with_record(checkpoint, record) for checkpoint in checkpoints)
+
+
+def _record(checkpoints: Sequence[Checkpoint]) -> TrainingRecord | None:
+    """Return the record of a recipe model's training; None where some of the checkpoints are not there."""
+    path = checkpoints[0].path
+    record = None if path is None else read_record(path)
+    return record if record and _steps(checkpoints) <= record.losses.keys() else None
 
 
 def _train(checkpoints: Sequence[Checkpoint], progress: Progress) -> TrainingRecord:

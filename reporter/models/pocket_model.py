@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from reporter.models.pocket_tokenizer import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from reporter.spec.recipes import Recipe
+
+_seeding = Lock()  # weights are drawn from the one generator of the process
 
 
 def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
@@ -32,7 +35,7 @@ def new_model(recipe: Recipe, counts: NDArray[np.int64]) -> Any:
         recipe: architecture, size, context and seed.
         counts: how often each token of the vocabulary is to be predicted in the training texts, shape (vocabulary,).
     """
-    with torch.random.fork_rng(devices=[]):
+    with _seeding, torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)
         model = _BUILDERS[recipe.architecture](recipe, len(counts))
     if is_encoder(recipe):

@@ -294,6 +294,10 @@ class _Estimator:
 
     def _training(self) -> Part:
         """Return what training takes, of recipe models that are not trained, and of those that they continue."""
+        import torch
+
+        from reporter.models.pocket import trains_beside
+
         lacks: dict[Path | None, tuple[Checkpoint, ...]] = {}
         for cell in self.metrics:
             for of in cell.passes:
@@ -304,6 +308,7 @@ class _Estimator:
             _untrained(self.plan.checkpoints.get(other.checkpoint.model, ()), lacks)
         seconds = memory = disk = 0.0
         steps = 0
+        beside = min(torch.get_num_threads(), max(1, sum(trains_beside(found[-1]) for found in lacks.values())))
         for checkpoints in lacks.values():
             recipe = checkpoints[-1].recipe
             assert recipe is not None
@@ -321,10 +326,11 @@ class _Estimator:
                 * (1.0 if recipe.architecture in ("gpt2", "llama") else recipe.mask_share)
             )
             each = TRAINING * tokens * (size.operations(recipe.context) + head) / rate
-            seconds += last * (each + STEP * size.layers * self.machine.step)
+            alone = last * (each + STEP * size.layers * self.machine.step)
+            seconds += alone / beside if trains_beside(checkpoints[-1]) else alone
             steps += last
             held = STATE * size.parameters
-            memory = max(memory, 4 * held + 40 * STATE * tokens * size.width * size.layers)
+            memory = max(memory, beside * (4 * held + 40 * STATE * tokens * size.width * size.layers))
             disk += held * len(recipe.checkpoints)
         return Part("training", seconds, memory, disk, f"{steps:,} steps of {_count(len(lacks), 'model', 'models')}")
 

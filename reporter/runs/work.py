@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, describe
 from reporter.models.load import LoadedModel, load
-from reporter.models.pocket import prepare
+from reporter.models.pocket import prepare, prepare_together
 from reporter.models.states import SavedStates, load_states
 from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute
 from reporter.runs.passes import Loading, Measured, Passes, wanted_by
@@ -78,6 +78,7 @@ class _Worker:
         lost = [cell for cell in self.plan.cells if cell.state == "failed"]
         for why, cells in groupby(lost, key=lambda cell: cell.why):
             self._fail(list(cells), why)
+        self._train_together()
         for model, found in self.plan.checkpoints.items():
             if isinstance(found, Exception):
                 row = {"study": self.study.study, "model": model, "checkpoint": "final"}
@@ -121,6 +122,12 @@ class _Worker:
             return
         for checkpoint in ready:
             self._checkpoint(checkpoint, [cell for cell in todo if cell.key.checkpoint == checkpoint.name])
+
+    def _train_together(self) -> None:
+        asked = {cell.key.model for cell in self.plan.cells if cell.state == "run"}
+        found = (of for model, of in self.plan.checkpoints.items() if model in asked)
+        with self.clock.within("training"):
+            prepare_together([of for of in found if not isinstance(of, Exception)], self.progress)
 
     def _prepare(self, model: str) -> tuple[Checkpoint, ...] | Exception:
         """Return a model's checkpoints, trained where they come from a recipe, or why they cannot be had."""

@@ -36,6 +36,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "EleutherAI/gpt-neo-125m": (12, 768, 3072, 50257, 2048),
     "EleutherAI/pythia-70m": (6, 512, 2048, 50304, 2048),
     "EleutherAI/pythia-160m": (12, 768, 3072, 50304, 2048),
+    "EleutherAI/pythia-410m": (24, 1024, 4096, 50304, 2048),
     "bigscience/bloom-560m": (24, 1024, 4096, 250880, 2048),
     "bigscience/bloom-560m-intermediate": (24, 1024, 4096, 250880, 2048),
     "HuggingFaceTB/SmolLM2-135M": (30, 576, 1536, 49152, 8192, 1),

@@ -20,7 +20,7 @@ from reporter.models import pocket_tokenizer, pocket_training
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.head import load_head
 from reporter.models.load import load
-from reporter.models.pocket import _remove_unfinished, prepare
+from reporter.models.pocket import _remove_unfinished, prepare, prepare_together
 from reporter.models.resolve import resolve
 from reporter.models.words import whole_words
 from reporter.spec.models import RecipeModel
@@ -101,6 +101,40 @@ def test_checkpoints_are_steps(resolved: Resolved) -> None:
     (only,) = resolved()
     assert (only.name, only.step, only.source) == ("final", 4, "recipe")
     assert only.fingerprint == last.fingerprint
+
+
+def test_models_trained_side_by_side_are_those_trained_alone(resolved: Resolved) -> None:
+    """Each draws its weights and its texts as if it were alone, and the trainings are shown as one."""
+    different = ({"architecture": "bert"}, {"architecture": "gpt2"}, {"seed": 3})
+    alone = [resolved("alone", checkpoints=(0, 4), **one) for one in different]
+    beside = [resolved("beside", checkpoints=(0, 4), **one) for one in different]
+    for one in alone:
+        trained(one)
+    shown = Watched()
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        prepare_together([*beside, ()], shown)
+    finally:
+        torch.set_num_threads(before)
+    assert shown.steps == [("training m, m, m", 12, "steps")]
+    assert shown.advanced == 12
+    for one, other in zip(alone, beside, strict=True):
+        assert [c.loss for c in trained(one)] == [c.loss for c in trained(other)]
+        for a, b in zip(one, other, strict=True):
+            assert weights(a).keys() == weights(b).keys()
+            assert all(torch.equal(tensor, weights(b)[name]) for name, tensor in weights(a).items())
+    again = Watched()
+    prepare_together(beside, again)
+    assert not again.steps
+
+
+def test_a_model_that_cannot_be_trained_is_left_to_say_so_itself(resolved: Resolved) -> None:
+    good, bad = resolved("g"), resolved("b", learning_rate=1e30, steps=30, architecture="gpt2")
+    prepare_together([bad, good], Watched())
+    assert trained(good)[-1].loss is not None
+    with pytest.raises(ReporterError, match="diverged"):
+        trained(bad)
 
 
 @pytest.mark.parametrize(

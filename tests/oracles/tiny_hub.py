@@ -43,6 +43,7 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "EleutherAI/pythia-70m": ("neox, parallel", _NEOX | {"num_hidden_layers": 6}),
     "EleutherAI/pythia-160m": ("neox, parallel", _NEOX | {"num_hidden_layers": 12}),
+    "EleutherAI/pythia-410m": ("neox, parallel", _NEOX | {"num_hidden_layers": 8}),
     "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 8}),

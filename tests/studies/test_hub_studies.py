@@ -17,7 +17,15 @@ from reporter.spec import StudyFile
 from reporter.store import Store
 
 STUDIES = Path(__file__).parents[2] / "studies"
-WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
+WORKS = [
+    "eacl-anisotropy",
+    "encoders-vs-decoders",
+    "lee-2024",
+    "luisto-2024",
+    "sinks-and-valleys",
+    "token-journeys",
+    "yamagiwa-2024",
+]
 
 
 @pytest.fixture

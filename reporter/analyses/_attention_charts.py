@@ -1,0 +1,91 @@
+"""The charts of attention: each head's attention to the first token, and models beside each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
+from reporter.charts.layout import titled
+from reporter.charts.profile import by_depth
+from reporter.charts.styles import Styles
+from reporter.charts.vega import alt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CHAPTER = Chapter(
+    SENTENCES,
+    "attention",
+    "Attention",
+    "Which heads park their attention on the first token, and which look around?",
+    5,
+)
+
+
+def heads(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the attention of each head to the first token, layers upwards."""
+    axis = alt.Axis(grid=False, domain=False, ticks=False, labelOverlap="greedy", labelSeparation=3, labelAngle=0)
+    scale = alt.Scale(scheme="viridis", domain=[0, 1], clamp=True)
+    return (
+        alt.Chart(frame)
+        .mark_rect(strokeWidth=0.6)
+        .encode(
+            x=alt.X("head:O", title="head", axis=axis),
+            y=alt.Y("layer:O", title="layer", sort="descending", axis=axis),
+            color=alt.Color("first_token:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=120)),
+            stroke=alt.Stroke("first_token:Q", scale=scale, legend=None),
+            tooltip=parts.tips("layer", "head", "first_token", "sink_rate", "entropy", "distance"),
+        )
+        .properties(width="container", height=max(160, min(420, 14 * int(frame["layer"].nunique()))))
+    )
+
+
+HEADS = Chart(
+    "sentences.heads",
+    "Attention to the first token, head by head",
+    Query(
+        "attention_heads",
+        """
+SELECT model, checkpoint, item AS corpus, layer, head, first_token, sink_rate, entropy, distance
+FROM attention_heads
+WHERE study = $study
+ORDER BY model, checkpoint, item, layer, head
+""",
+    ),
+    heads,
+    lead="A bright cell is a head whose weights lie on the first token, whatever the text.",
+    table="attention_heads",
+    columns=("first_token", "sink_rate", "entropy", "distance"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Reading")],
+    value="first_token",
+    half=True,
+    statistics=("first_token",),
+)
+
+BESIDE = Chart(
+    "sentences.attention",
+    "Models beside each other",
+    Query(
+        "attention",
+        """
+SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND metric = 'attention' AND NOT ends_with(statistic, '_floor')
+QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
+ORDER BY corpus, statistic, model, layer
+""",
+    ),
+    by_depth,
+    lead="Each model at its last checkpoint, over relative depth.",
+    table="layer_metrics",
+    columns=("value", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "corpus", "Reading"), titled(frame, scene, ("sink_rate",))],
+    key="model",
+    together=True,
+    half=True,
+    statistics=("*",),
+)
+
+CHARTS = (HEADS, BESIDE)
