@@ -2,7 +2,6 @@
 
     python tests/benchmarks/twonn.py                               # 4,096 × 768, some rows twice
     python tests/benchmarks/twonn.py --rows 2000 --width 384 --rounds 5
-
     python tests/benchmarks/twonn.py --dadapy elsewhere/bin/python
 
 scikit-dimension comes with ``requirements-dev.txt``. DADApy up to 0.3.4 wants a NumPy below 2, so it is measured in an
