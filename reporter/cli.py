@@ -5,7 +5,7 @@ What a verb needs is imported inside it, so that ``--help`` and ``validate`` ans
 
 from __future__ import annotations
 
-import gc
+import atexit
 import os
 import sys
 from io import TextIOWrapper
@@ -61,16 +61,20 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
+    code: object = 0
     try:
         try:
             app(prog_name="reporter")
-        finally:
-            sys.stdout.flush()
-            gc.freeze()  # or Python goes through all modules once more at its end, which takes a second
+        except SystemExit as end:
+            code = end.code
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
     except BrokenPipeError:
         # Whoever read our output has gone. Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    atexit._run_exitfuncs()
+    os._exit(code if isinstance(code, int) else 0)  # or Python goes through all objects once more, which takes a second
 
 
 def _show_version(wanted: bool) -> None:

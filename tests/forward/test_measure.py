@@ -111,7 +111,12 @@ def relative(a, b):
     return 0.0 if scale < 1e-7 else abs(a - b) / scale
 
 
-def assert_same(a, b, within=1e-5):
+# What makes more of the rounding of float32 sums: a difference of two nearly equal angles; axes of nearly equal
+# eigenvalues; the smallest eigenvalues of few states.
+DELICATE = ("token_path.straightening", "subspaces.", "spectrum.alpha_req", "spectrum.effective_rank_without_first")
+
+
+def assert_same(a, b, usual=1e-5):
     assert a.keys() == b.keys()
     for key, value in a.items():
         other = b[key]
@@ -122,6 +127,7 @@ def assert_same(a, b, within=1e-5):
             (other.value, other.ci_low, other.ci_high),
             strict=True,
         ):
+            within = 20 * usual if key[0].startswith(DELICATE) else usual
             # A mean cosine of nearly 0 is a difference of nearly equal numbers: absolute there. So is a share of nearly
             # 0 that is one minus a ratio.
             least = within * (1e-1 if key[0].endswith("_heldout") else 1e-2)
@@ -165,7 +171,7 @@ def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path
             for found in (resumed[name].tensors()[key], second[name].tensors()[key]):
                 torch.testing.assert_close(found, tensor, rtol=1e-9, atol=1e-9)
     for view in ("words", "no-sinks"):
-        assert_same(values(model, whole, 60, view), values(model, second, 60, view), within=1e-9)
+        assert_same(values(model, whole, 60, view), values(model, second, 60, view), usual=1e-9)
 
 
 @pytest.mark.parametrize("layer", [0, 2])

@@ -242,7 +242,7 @@ def test_a_large_study_stays_a_small_page(made_up: ModuleType, tmp_path: Path) -
     models = [(f"model-{i}", ("encoder", "decoder")[i % 2], 12, 768, (None,)) for i in range(12)]
     made_up.fill(tmp_path / "results.duckdb", models=models, corpora=("a", "b", "c", "d"))
     page = render(tmp_path / "results.duckdb", tmp_path)[1]
-    assert page.stat().st_size < 500_000, "numbers are in scripts of their own"
+    assert page.stat().st_size < 600_000, "numbers are in scripts of their own"
     (numbers,) = Store(tmp_path / "results.duckdb").frame("SELECT count(*) AS n FROM layer_metrics")["n"]
     assert numbers > 100_000
     assert sum(path.stat().st_size for path in (page.parent / "data").glob("*.js")) < 40 * numbers
