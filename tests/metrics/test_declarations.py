@@ -159,12 +159,16 @@ def test_statistics_yielded_are_those_declared(found):
             assert {key for key, _ in values if key.startswith(f"{name}.")} == declared | floors
 
 
+THREE_LAYERS = {("motion", "curvature"), ("subspaces", "curvature")}
+"""Numbers of two steps in a row, of which there is one fewer than steps."""
+
+
 def test_layers_are_those_declared(found, layers):
     for values in found:
         for name, of_metric in catalogue().items():
             for statistic in in_layers(of_metric):
                 seen = [layer for key, layer in values if key == f"{name}.{statistic.name}"]
-                last = layers - 1 if (name, statistic.name) == ("motion", "curvature") else layers
+                last = layers - 1 if (name, statistic.name) in THREE_LAYERS else layers
                 expected = {"layer": range(layers + 1), "step": range(last), "model": [None]}[statistic.per]
                 assert seen == list(expected)
 
