@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -87,6 +87,7 @@ _ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), 
 class ImbalanceOptions(Options):
     """How many states are ranked."""
 
+    optional: ClassVar[bool] = True  # its time grows with the square of the layers
     sample: int = Field(default=1024, ge=FEWEST, le=4096, description="tokens whose states are ranked by distance")
 
     def sample_size(self) -> int:

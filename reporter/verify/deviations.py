@@ -234,7 +234,9 @@ def stored_numbers(store: Store, study: str, model: str, checkpoint: str, corpus
     Their view says which sinks, or which cut. Numbers without a value are among them.
     """
     found: dict[str, Numbers] = {}
-    tables = [dict(numbers_of(store.frame(query, [study, model, checkpoint, corpus]))) for query in _TABLES]
+    tables: list[Mapping[str, Numbers]] = [
+        dict(numbers_of(store.frame(query, [study, model, checkpoint, corpus]))) for query in _TABLES
+    ]
     for table in (*tables, stored_pairs(store, study, corpus, [model, checkpoint] * 2)):
         for metric, numbers in table.items():
             found[metric] = {**found.get(metric, {}), **numbers}
