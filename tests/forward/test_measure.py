@@ -147,8 +147,9 @@ def test_batch_size_and_shards_change_no_number(model, observe, values):
     ):
         other, again = observe(model, texts, **how)
         assert {**asdict(again), **UNTIMED} == {**asdict(counts), **UNTIMED}
-        for view, numbers in expected.items():
-            assert_same(numbers, values(model, other, 60, view))
+        # Once for each view, and further for the one that leaves out most: what a view is made of is the same sums.
+        for view in expected if how["batch_tokens"] == 32 else ("no-sinks",):
+            assert_same(expected[view], values(model, other, 60, view))
 
 
 def test_halves_resumed_or_merged_are_the_whole(model, observe, values, tmp_path):
