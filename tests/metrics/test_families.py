@@ -49,7 +49,9 @@ NARROW = ("albert", "electra", "opt, projected")  # their token vectors have few
 SMALL = {
     "anisotropy": {"sample": 64, "batches": 2},
     "intrinsic_dimension": {"sample": 150, "batches": 1},
+    "information_imbalance": {"sample": 100},
     "layer_pairs": {"texts": 40},
+    "local_dimension": {"sample": 100, "centres": 16, "neighbours": 16},
 }
 
 
