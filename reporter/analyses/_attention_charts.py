@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
 from reporter.charts.layout import titled
-from reporter.charts.profile import by_depth
+from reporter.charts.profile import beside
 from reporter.charts.styles import Styles
 from reporter.charts.vega import alt
 
@@ -63,29 +63,13 @@ ORDER BY model, checkpoint, item, layer, head
     statistics=("first_token",),
 )
 
-BESIDE = Chart(
+BESIDE = beside(
     "sentences.attention",
     "Models beside each other",
-    Query(
-        "attention",
-        """
-SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND metric = 'attention' AND NOT ends_with(statistic, '_floor')
-QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
-ORDER BY corpus, statistic, model, layer
-""",
-    ),
-    by_depth,
-    lead="Each model at its last checkpoint, over relative depth.",
-    table="layer_metrics",
-    columns=("value", "ci_low", "ci_high", "n"),
-    chapter=CHAPTER,
+    "attention",
+    "metric = 'attention' AND NOT ends_with(statistic, '_floor')",
+    CHAPTER,
     picks=lambda frame, scene: [choices(frame, "corpus", "Reading"), titled(frame, scene, ("sink_rate",))],
-    key="model",
-    together=True,
-    half=True,
-    statistics=("*",),
 )
 
 CHARTS = (HEADS, BESIDE)

@@ -8,7 +8,7 @@ from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, var
 from reporter.charts.distributions import counts, explained, heights
 from reporter.charts.layout import titled
 from reporter.charts.parts import AXES
-from reporter.charts.profile import by_depth
+from reporter.charts.profile import beside, by_depth
 from reporter.charts.styles import Styles
 
 if TYPE_CHECKING:
@@ -54,29 +54,14 @@ ORDER BY model, checkpoint, item, projection, site, layer, part, point
 )
 
 # Of a model with several checkpoints the last one is drawn beside other models.
-SEPARABILITY = Chart(
+SEPARABILITY = beside(
     "sentences.separability",
     "How well the corpora are told apart",
-    Query(
-        "separability",
-        """
-SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND metric = 'clouds' AND site IN ('embedding', 'block')
-QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
-ORDER BY corpus, statistic, model, layer
-""",
-    ),
-    separability,
-    lead="Each model at its last checkpoint, over relative depth.",
-    table="layer_metrics",
-    columns=("value", "ci_low", "ci_high", "n"),
-    chapter=CHAPTER,
+    "separability",
+    "metric = 'clouds' AND site IN ('embedding', 'block')",
+    CHAPTER,
     picks=lambda frame, scene: [_item(frame, "corpus"), titled(frame, scene)],
-    key="model",
-    together=True,
-    half=True,
-    statistics=("*",),
+    draw=separability,
 )
 
 CLOUD_HISTOGRAMS = Chart(

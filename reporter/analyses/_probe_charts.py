@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
 from reporter.charts.layout import titled
-from reporter.charts.profile import by_depth
+from reporter.charts.profile import beside
 from reporter.charts.styles import CATEGORIES, Styles
 from reporter.charts.vega import alt
 
@@ -64,32 +64,17 @@ ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
     statistics=("*",),
 )
 
-SELECTIVITY = Chart(
+SELECTIVITY = beside(
     "sentences.selectivity",
     "Models beside each other",
-    Query(
-        "selectivity",
-        """
-SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')
-QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
-ORDER BY corpus, statistic, model, layer
-""",
-    ),
-    by_depth,
-    lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
-    table="layer_metrics",
-    columns=("value", "ci_low", "ci_high", "n"),
-    chapter=CHAPTER,
+    "selectivity",
+    "metric = 'probes' AND site IN ('embedding', 'block') AND NOT ends_with(statistic, '_floor')",
+    CHAPTER,
     picks=lambda frame, scene: [
         choices(frame, "corpus", "Probe"),
         titled(frame, scene, ("linear_selectivity", "hidden_selectivity")),
     ],
-    key="model",
-    together=True,
-    half=True,
-    statistics=("*",),
+    lead="Selectivity is accuracy less that on random classes. Each model at its last checkpoint, over relative depth.",
 )
 
 CHARTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
-from reporter.charts.chart import Query
+from reporter.charts.chart import Chapter, Chart, Draw, Picks, Query
 from reporter.charts.layout import Pick, choices
 from reporter.charts.scene import Scene
 from reporter.charts.styles import FLOOR_GREY, Styles
@@ -173,3 +173,49 @@ def by_depth(frame: pd.DataFrame, styles: Styles) -> Any:
         y=y, shape=shape, tooltip=parts.tips("model", "layer", "depth", "value", "ci_low", "ci_high", "n")
     )
     return alt.layer(band, line, points, data=frame).properties(width="container", height=260)
+
+
+def beside(
+    id: str,
+    title: str,
+    query: str,
+    where: str,
+    chapter: Chapter,
+    picks: Picks,
+    draw: Draw = by_depth,
+    lead: str = "Each model at its last checkpoint, over relative depth.",
+) -> Chart:
+    """Return a chapter's chart of an analysis' numbers that draws all models beside each other.
+
+    Args:
+        id: of the chart.
+        title: its heading.
+        query: name of its query.
+        where: which rows of ``layer_metrics``, as SQL.
+        chapter: where it stands.
+        picks: its selectors.
+        draw: how it is drawn.
+        lead: what to look for.
+    """
+    sql = f"""
+SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
+FROM layer_metrics
+WHERE study = $study AND {where}
+QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
+ORDER BY corpus, statistic, model, layer
+"""
+    return Chart(
+        id,
+        title,
+        Query(query, sql),
+        draw,
+        lead=lead,
+        table="layer_metrics",
+        columns=("value", "ci_low", "ci_high", "n"),
+        chapter=chapter,
+        picks=picks,
+        key="model",
+        together=True,
+        half=True,
+        statistics=("*",),
+    )
