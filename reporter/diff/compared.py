@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 
-from reporter.store.schema import find_table, number_tables
+from reporter.store.schema import find_table, number_tables, tables
 
 # What compares two sides is written 'a | b', like the name of its cell.
 _PAIRED = "CASE WHEN {0}_a IS NOT DISTINCT FROM {0}_b THEN {0}_a ELSE {0}_a || ' | ' || {0}_b END"
@@ -28,13 +28,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Compared:
-    """A column of numbers with the columns of its interval (empty without one), and where a number of it stands."""
+    """A column of numbers with the columns of its interval (empty without one), and where a number of it stands.
+
+    ``by`` are the columns that both sides' rows are told apart by: the table's key where there are none.
+    """
 
     table: str
     place: Place
     value: str = "value"
     low: str = "ci_low"
     high: str = "ci_high"
+    by: tuple[str, ...] = ()
 
 
 PLACE = tuple(field.name for field in fields(Place))
@@ -74,15 +78,19 @@ _METRICS = (
 
 
 def _declared() -> Iterator[Compared]:
-    """Yield the numbers that the tables of analyses and metrics themselves say are to be compared."""
-    for table in number_tables().values():
-        metric = "".join(table.holding("metric")) or f"'{table.fixed['metric']}'"
-        places = {} if table.holding("place") else {"site": "NULL", "layer": "NULL"}
+    """Yield the numbers that tables themselves say are to be compared: of metrics, analyses, answers and findings."""
+    for table in tables().values():
+        own = table.name not in number_tables()  # an answer, or findings: no metric's numbers
+        metric = "".join(table.holding("metric") * (not own)) or f"'{table.fixed.get('metric', table.name)}'"
+        there = {name: name if name in table.types else "NULL" for name in ("model", "checkpoint", "view")}
+        there |= {name: name if name in table.key else "NULL" for name in ("site", "layer")}
         for told in table.compared:
-            ends = ("ci_low", "ci_high") if told.interval else ("", "")
+            ends = told.interval or ("", "")
+            ends = ("ci_low", "ci_high") if ends is True else ends
             for value in told.values:
-                place = Place(metric, told.statistic or f"'{value}'", corpus=told.about, view="NULL", **places)
-                yield Compared(table.name, place, value, *ends)
+                name = f"'{value} of ' || {told.of}" if told.of else told.statistic or f"'{value}'"
+                place = Place(metric, name, corpus=told.about, **there)
+                yield Compared(table.name, place, value, *ends, told.by)
 
 
 def paired() -> str:
@@ -96,10 +104,12 @@ def paired() -> str:
 
 def _paired(compared: Compared) -> str:
     names = zip(astuple(compared.place), PLACE, strict=True)
-    keys = [f'"{key}"' for key in find_table(compared.table).key if key != "study"]
+    table = find_table(compared.table)
+    keys = [f'"{key}"' for key in compared.by or table.key if key != "study"]
+    columns = [f'"{name}"' for name in table.types if name != "study"]
     return f"""
 (SELECT {", ".join(f"{sql} AS {name}" for sql, name in names)}, a, b, low_a, low_b, high_a, high_b, in_a, in_b FROM (
-  SELECT {", ".join(f"coalesce(a.{key}, b.{key}) AS {key}" for key in keys)}, {", ".join(_of_side(compared))}
+  SELECT {", ".join(f"coalesce(a.{name}, b.{name}) AS {name}" for name in columns)}, {", ".join(_of_side(compared))}
   FROM (SELECT *, true AS present FROM a_{compared.table}) AS a
   FULL JOIN (SELECT *, true AS present FROM b_{compared.table}) AS b
     ON {" AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)}

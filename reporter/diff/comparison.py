@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from reporter.diff.numbers import number_changes, verdict_changes
+from reporter.diff.numbers import number_changes, profiles_that_moved, verdict_changes
 from reporter.diff.provenance import provenance_changes
 from reporter.diff.side import Side, find_sides, side_by_side
 from reporter.diff.spec import Change, spec_changes
@@ -24,6 +24,7 @@ class Comparison:
         summary: how many numbers of each metric are the same, within their intervals, moved, gone…
         numbers: each number that moved, became or was NULL, or is on one side only; the largest moves first.
         verdicts: each claim whose verdict is another one.
+        profiles: profiles over layers in which a number moved, see :func:`profiles_that_moved`.
     """
 
     a: Side
@@ -33,6 +34,7 @@ class Comparison:
     summary: Result
     numbers: Result
     verdicts: Result
+    profiles: Result
 
     @property
     def consequences(self) -> bool:
@@ -63,4 +65,5 @@ def compare(a: str, b: str, out: Path) -> Comparison:
             summary=summary,
             numbers=numbers,
             verdicts=verdict_changes(connection),
+            profiles=profiles_that_moved(connection),
         )

@@ -27,7 +27,7 @@ WITH sized AS (
     {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
   FROM paired
 )
-SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, low_a, low_b, high_a, high_b),
+SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b),
   CASE WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
     THEN sqrt(greatest(coalesce(towards_a, 0), 0) ** 2 + greatest(coalesce(towards_b, 0), 0) ** 2) END AS interval,
   CASE WHEN in_b IS NULL THEN 'only in A'
@@ -86,6 +86,40 @@ def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Resul
     connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
     connection.execute(_JUDGED)
     return _result(connection, _SUMMARY), _result(connection, _CHANGED)
+
+
+# What makes a profile: everything that tells numbers apart but the layer. NULL is a name like others.
+_PROFILE = ("metric", "statistic", "model", "checkpoint", "corpus", "view")
+_PROFILES = f"""
+WITH moved AS (
+  SELECT {", ".join(_PROFILE)}, count(*) FILTER (change = 'moved') AS moved,
+    max(abs(delta) / nullif(interval, 0)) FILTER (change = 'moved') AS furthest
+  FROM judged
+  WHERE site IN ('embedding', 'block') AND layer_b IS NULL AND NOT ends_with(statistic, '_floor')
+  GROUP BY ALL HAVING moved > 0
+  ORDER BY furthest DESC NULLS LAST, moved DESC, {", ".join(_PROFILE)} LIMIT {{most}}
+)
+SELECT {", ".join(f"judged.{name}" for name in _PROFILE)}, layer, a, b, low_a, high_a, low_b, high_b, change,
+  moved, furthest
+FROM judged JOIN moved ON {" AND ".join(f"judged.{name} IS NOT DISTINCT FROM moved.{name}" for name in _PROFILE)}
+WHERE site IN ('embedding', 'block') AND layer_b IS NULL
+ORDER BY furthest DESC NULLS LAST, moved DESC, {", ".join(f"judged.{name}" for name in _PROFILE)}, layer
+"""
+MOST_PROFILES = 120
+"""So many profiles are drawn, those that moved furthest."""
+
+
+def profiles_that_moved(connection: duckdb.DuckDBPyConnection) -> Result:
+    """Return the profiles over layers in which a number moved, whole, the one that moved furthest first.
+
+    Args:
+        connection: has been through :func:`number_changes`.
+
+    Returns:
+        One row for each layer of each profile: what it is of, the numbers and intervals of both sides, how many numbers
+        of the profile moved, and by how many intervals at most.
+    """
+    return _result(connection, _PROFILES.format(most=MOST_PROFILES))
 
 
 def _result(connection: duckdb.DuckDBPyConnection, query: str) -> Result:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from reporter.diff.comparison import Comparison
+from reporter.diff.page import page
 from reporter.diff.spec import Change
-from reporter.store.formats import Format, Result, plain, write
+from reporter.store.formats import Result, plain, write
 
 MOST = 20
 """Rows of a list of changes in the format for eyes."""
@@ -17,20 +18,23 @@ _LONG, _LEAD = 60, 20
 _TOGETHER = ("change", "metric", "model", "corpus")
 
 
-def show(found: Comparison, form: Format = "table", most: int = MOST) -> str:
+def show(found: Comparison, form: Literal["table", "csv", "json", "html"] = "table", most: int = MOST) -> str:
     """Write a comparison.
 
     Args:
         found: what differs.
-        form: ``table`` (a summary and the largest changes), ``csv`` (one row for each change) or ``json`` (an object
-            with the keys ``a``, ``b``, ``spec``, ``provenance``, ``summary``, ``numbers``, ``verdicts``).
-        most: how many rows of each list the table shows.
+        form: ``table`` (a summary and the largest changes), ``csv`` (one row for each change), ``json`` (an object with
+            the keys ``a``, ``b``, ``spec``, ``provenance``, ``summary``, ``numbers``, ``verdicts``) or ``html`` (a page
+            that needs nothing beside it: the same as the table, and profiles of both sides).
+        most: how many rows of each list the table or the page shows.
 
     Returns:
         The text, without a line break at its end.
     """
     if form == "json":
         return _json(found)
+    if form == "html":
+        return page(found, list(_sections(found, most)))
     if form == "csv":
         return write(_flat(found), "csv")
     return "\n\n".join(_sections(found, most))

@@ -107,7 +107,8 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
     says = f"{subject.named} {verb} at layer {profile.labels[found.at]} of {depth}{subject.on}: "
     says += f"{number(value)}, against {number(ends[0])} at {end(profile.labels[0], depth)} and {number(ends[1])} at "
     says += end(profile.labels[-1], depth)
-    says += f"; layers {layers(where)} are not told apart." if len(where) > 1 else "."
+    others = [at for at in where if at != profile.labels[found.at]]
+    says += f". Layer{'s' * (len(others) > 1)} {layers(others)} cannot be told apart from it." if others else "."
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -119,7 +120,7 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
         p=p,
         effect=subject.effect(float(found.height.value[0]), float(value), float(profile.values[found.end])),
         what=f"{title}, layer {profile.labels[found.at]} minus layer {profile.labels[found.end]}, the "
-        f"{'higher' if sign > 0 else 'lower'} end",
+        f"{'higher' if sign > 0 else 'lower'} of both ends",
         test=f"every layer but {layers(where)} is {'lower' if sign > 0 else 'higher'} than another one by more than "
         f"{least:.2g}, corrected for {len(profile.values) - 1} comparisons each{against}",
         layers=(where[0], where[-1]),

@@ -66,11 +66,7 @@ def look(subjects: Subjects) -> Findings:
         if found is not None and found.p * len(questions) <= LEVEL and found.effect >= MATERIAL:
             answers[question.kind].append(found)
     shown = _handful({kind: _best(found) for kind, found in answers.items()})
-    rows: list[dict[str, Any]] = []
-    said: set[str] = set()
-    for rank, (kind, answer) in enumerate(shown, 1):
-        rows.append(_row(subjects, rank, kind, answer, len(questions), answer.also not in said))
-        said.add(answer.also)
+    rows = (_row(subjects, rank, kind, answer, len(questions)) for rank, (kind, answer) in enumerate(shown, 1))
     return Findings(tuple(rows), len(questions))
 
 
@@ -89,7 +85,7 @@ def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
     return [(kind, answer) for kind in answers for of, answer in chosen if of == kind]
 
 
-def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: int, whole: bool) -> dict[str, Any]:
+def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: int) -> dict[str, Any]:
     metric, _, statistic = answer.full_name.partition(".")
     first, last = answer.layers or (None, None)
     detail = {
@@ -103,7 +99,7 @@ def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: in
     return Found(
         rank=rank,
         kind=kind,
-        says=f"{answer.says} {answer.also}" if whole and answer.also else answer.says,
+        says=answer.says,
         statistic=statistic,
         model=answer.model,
         corpus=answer.corpus,

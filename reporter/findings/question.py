@@ -47,7 +47,6 @@ class Answer:
         mark: where on x it is found.
         notes: what a reader must know.
         read: models, views and statistics that it was read from, for SQL.
-        also: another sentence, said once however many answers have it.
         weak: whether it is said only where there is not enough else.
     """
 
@@ -68,7 +67,6 @@ class Answer:
     mark: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
     read: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
-    also: str = ""
     weak: bool = False
 
 

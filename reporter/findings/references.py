@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from reporter.findings.subjects import Subjects
 
 FLOOR = "the floor"
-SAID = {
-    FLOOR: "where there is nothing to see (the floor)",
-    RANDOM: "with random weights",
-    SHUFFLED: "on shuffled words",
-}
+SAID = {RANDOM: "with random weights", SHUFFLED: "on shuffled words"}
 
 
 def ask(subjects: Subjects) -> Iterator[Question]:
@@ -68,11 +64,12 @@ def _answer(subject: Subject, own: Profile, references: dict[str, Profile], leve
     name, gap = min(gaps.items(), key=lambda item: abs(float(item[1].value[0])))
     (low,), (high,) = gap.interval()
     value = float(mean.value[0])
-    told = " and ".join(f"{number(float(profile.values.mean()))} {SAID[ref]}" for ref, profile in references.items())
+    said = SAID | {FLOOR: f"for {subject.statistic.noise}"}
+    told = " and ".join(f"{number(float(profile.values.mean()))} {said[ref]}" for ref, profile in references.items())
     title = subject.statistic.title
-    what = "hangs on the order of words" if SHUFFLED in references else "stands out"
+    what = " depends on word order: it" if SHUFFLED in references else ""
     return Answer(
-        says=f"{subject.named} {what}{subject.on}: {number(value)} on average over layers, {told}.",
+        says=f"{subject.named}{what} averages {number(value)} over layers{subject.on}, against {told}.",
         full_name=subject.full_name,
         model=subject.model,
         corpus=subject.corpus,
@@ -81,11 +78,15 @@ def _answer(subject: Subject, own: Profile, references: dict[str, Profile], leve
         interval=(float(low), float(high)),
         p=p,
         effect=subject.effect(float(gap.value[0]), value, value - float(gap.value[0])),
-        what=f"{title}, mean over layers, minus {'that of ' * (name != FLOOR)}{name}",
-        test=f"the mean over layers differs from {_listed(list(references))} by more than {least:.2g}",
+        what=f"{title}, mean over layers, minus {subject.statistic.noise if name == FLOOR else said[name]}",
+        test=f"the mean over layers differs from that {' and from that '.join(said[ref] for ref in references)} by "
+        f"more than {least:.2g}",
         curves=(
             Curve(subject.model, own.x, own.values),
-            *(Curve(SAID[ref], profile.x, profile.values, own=False) for ref, profile in references.items()),
+            *(
+                Curve(subject.statistic.noise if ref == FLOOR else said[ref], profile.x, profile.values, own=False)
+                for ref, profile in references.items()
+            ),
         ),
         notes=_notes(references),
         read=(
@@ -102,10 +103,6 @@ def _minus(subject: Subject, mean: Estimates, profile: Profile) -> Estimates:
     error = 0.0 if profile.errors is None else float(profile.errors.mean())
     there = float(profile.values @ span(range(size), size))
     return subject.sure(Estimates(mean.value - there, np.hypot(mean.error, error), mean.df))
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and from ".join(name if name == FLOOR else f"the baseline '{name}'" for name in names)
 
 
 def _notes(references: dict[str, Profile]) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def _answer(
     told = [f"{number(m)} for {len(group.values)} {role}s" for m, group, role in zip(means, groups, ROLES, strict=True)]
     models = [model for side in sides for model in side]
     return Answer(
-        says=f"Encoders and decoders differ in {statistic.title}: {' and '.join(told)}, on average over layers.",
+        says=f"Encoders and decoders differ in the {statistic.title}: {' and '.join(told)}, on average over layers.",
         full_name=full_name,
         model=None,
         corpus=None,

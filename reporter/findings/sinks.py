@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reporter.findings.subjects import Subjects
 
 WITH = "words"
+FEW = 0.05  # of the sinks that are first tokens: so many elsewhere are counted, more make another sentence
 NEAR = 0.9  # of the largest difference: the layers that a sentence is about
 
 
@@ -65,9 +66,10 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     a, b, where = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     known = subject.study.sinks[subject.model, subject.corpus]
     title = subject.statistic.title
-    says = f"{subject.named} is {_made(a, b)} sinks{subject.on}: "
-    says += f"{between(a.tolist())} with them, {between(b.tolist())} without, "
-    says += f"in layer{'s' * (first < last)} {layers(where)} of {subject.study.depth(subject)}."
+    at = f"in layer{'s' * (first < last)} {layers(where)} of {subject.study.depth(subject)}{subject.on}"
+    says = f"In {subject.model}, {_made(title, a, b)} {at}: "
+    says += f"{between(a.tolist())} with them, {between(b.tolist())} without."
+    says += _first(subject, where[0], where[-1])
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -84,9 +86,8 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
         layers=(where[0], where[-1]),
         curves=(Curve("with sinks", here.x, here.values), Curve("without sinks", here.x, without.values, own=False)),
         mark=(float(here.x[first]), float(here.x[last])),
-        notes=("without sinks, each text's first token is left out, too",),
+        notes=(_who(known, subject), "without sinks, each text's first token is left out, too"),
         read=((subject.model,), (WITH, NO_SINKS), (subject.statistic.name,)),
-        also=_who(known, subject),
     )
 
 
@@ -109,15 +110,25 @@ def _beyond(gap: Estimates, base: Estimates) -> Array:
     return further.above(0.0)
 
 
-def _made(here: Array, without: Array) -> str:
-    """Say what sinks do to numbers: what is mostly theirs is due to them, what is mostly gone with them is hidden."""
+def _made(title: str, here: Array, without: Array) -> str:
+    """Say what sinks do to numbers: what is mostly gone without them is due to them."""
     there, left = float(np.abs(here).mean()), float(np.abs(without).mean())
     if left <= there / 2:
-        return "due to"
-    return "hidden by" if there <= left / 2 else "raised by" if here.mean() > without.mean() else "lowered by"
+        return f"most of the {title} is due to sinks"
+    if there <= left / 2:
+        return f"sinks hide most of the {title}"
+    return f"sinks {'raise' if here.mean() > without.mean() else 'lower'} the {title}"
+
+
+def _first(subject: Subject, first: int, last: int) -> str:
+    """Say so where nearly every sink of the layers from ``first`` to ``last`` is the first token of its text."""
+    known = subject.study.sinks_of(subject, first, last)
+    if not known.texts or known.elsewhere > FEW * known.texts:
+        return ""
+    but = f"but at most {known.elsewhere:,} " * bool(known.elsewhere)
+    return f" All {but}of the sinks there are the first tokens of their texts."
 
 
 def _who(known: dict[str, int], subject: Subject) -> str:
-    """Say which tokens are sinks."""
-    share = f"These sinks are {known['sinks']:,} of {known['tokens']:,} tokens{subject.on}"
-    return f"{share}, the first token of each text among them." if known["first"] == known["texts"] else f"{share}."
+    """Say how many tokens are sinks."""
+    return f"{known['sinks']:,} of {known['tokens']:,} tokens are sinks at some layer{subject.on}"

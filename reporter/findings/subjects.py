@@ -111,6 +111,17 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class FirstTokens:
+    """How many sinks are the first token of their text, and how many at most stand elsewhere.
+
+    The table has equal tokens as one row, from the first layer of any to the last one of any.
+    """
+
+    texts: int
+    elsewhere: int
+
+
+@dataclass(frozen=True)
 class Subjects:
     """Everything in a study that findings may be about."""
 
@@ -139,22 +150,35 @@ class Subjects:
 
     @cached_property
     def sinks(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """By model and corpus, of the last checkpoint: tokens, sinks among them, texts, and sinks that begin a text."""
+        """By model and corpus, of the last checkpoint: tokens, sinks among them, and texts."""
         found = self._records(
             "SELECT model, corpus, checkpoint, tokens, texts, sinks FROM cells JOIN models USING (study, model, "
             "checkpoint) WHERE study = $study AND sinks IS NOT NULL QUALIFY row_number() OVER "
             "(PARTITION BY model, corpus ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1"
         )
-        first = self._records(
-            "SELECT model, checkpoint, corpus, sum(texts)::BIGINT AS texts FROM sinks WHERE study = $study AND own "
-            "AND position_last = 0 GROUP BY ALL"
-        )
-        begin = {(row["model"], row["checkpoint"], row["corpus"]): int(row["texts"]) for row in first}
-        return {
-            (row["model"], row["corpus"]): row
-            | {"first": begin.get((row["model"], row["checkpoint"], row["corpus"]), 0)}
-            for row in found
-        }
+        return {(row["model"], row["corpus"]): row for row in found}
+
+    def sinks_of(self, subject: Subject, first: int, last: int) -> FirstTokens:
+        """Return where the sinks stand that a model has in any of some layers.
+
+        Args:
+            subject: the model and the corpus.
+            first: first of the layers.
+            last: the last one.
+        """
+        rows = [
+            row
+            for row in self._records(
+                'SELECT model, corpus, position_last, "count", layer_first, layer_last '
+                "FROM sinks WHERE study = $study QUALIFY checkpoint = last_value(checkpoint) OVER (PARTITION BY model "
+                "ORDER BY coalesce(step, -1), checkpoint ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+            )
+            if (row["model"], row["corpus"]) == (subject.model, subject.corpus)
+            and row["layer_first"] <= last
+            and row["layer_last"] >= first
+        ]
+        begin = sum(int(row["count"]) for row in rows if row["position_last"] == 0)
+        return FirstTokens(begin, sum(int(row["count"]) for row in rows) - begin)
 
     def view(self, full_name: str) -> str:
         """Return the view that a statistic is read under where only one is."""

@@ -15,6 +15,7 @@ from reporter.findings.extremes import FEWEST, extreme, signed
 from reporter.findings.question import Answer, Curve, Question
 from reporter.findings.subjects import Subject
 from reporter.findings.words import number
+from reporter.geometry.turning import passage
 
 if TYPE_CHECKING:
     from reporter.claims.profiles import Profile
@@ -54,9 +55,8 @@ def half_way(subject: Subject, points: Points, least: float, level: float) -> tu
         return None
     side = np.sign(whole.value[0])
     off = subject.sure(points.combine(side * (eye - (eye[0] + eye[-1]) / 2)))
-    before, after = (np.flatnonzero(size * some <= level) for some in (off.below(0.0), off.above(0.0)))
-    start, stop = max([0, *before.tolist()]), min([size - 1, *after.tolist()])
-    return (start, stop, p) if start < stop else None
+    passed = passage(*(size * some <= level for some in (off.below(0.0), off.above(0.0))))
+    return None if passed is None else (*passed, p)
 
 
 def _half_way(subject: Subject, profile: Profile, level: float) -> Answer | None:
@@ -70,8 +70,8 @@ def _half_way(subject: Subject, profile: Profile, level: float) -> Answer | None
     ends = (float(profile.values[0]), float(profile.values[-1]))
     a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
     title, mean = subject.statistic.title, MEAN * (subject.statistic.per != "model")
-    says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} in training{subject.on}, from "
-    says += f"{number(ends[0])} to {number(ends[1])}{mean}; it is half-way between steps {a} and {b}."
+    says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} during training{subject.on}, from "
+    says += f"{number(ends[0])} to {number(ends[1])}{mean}; it passes the half-way mark between steps {a} and {b}."
     return _answer(
         subject,
         profile,
@@ -100,7 +100,7 @@ def _turn(subject: Subject, profile: Profile, sign: int, level: float) -> Answer
     turn = ("rises", "falls") if sign > 0 else ("falls", "rises")
     says = f"{subject.named} {turn[0]} until step {steps[0]} of training and then {turn[1]}{subject.on}: "
     says += f"{number(first)}, {number(value)}, {number(last)}{mean}"
-    says += f"; steps {steps[1]} to {steps[2]} are not told apart." if len(found.among) > 1 else "."
+    says += f". Steps {steps[1]} to {steps[2]} cannot be told apart." if len(found.among) > 1 else "."
     return _answer(
         subject,
         profile,

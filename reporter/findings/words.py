@@ -21,6 +21,8 @@ def between(values: Sequence[float]) -> str:
     """Write what numbers lie between, both ends with the digits of the larger: ``0.07–0.10``; one where they agree."""
     low, high = float(min(values)), float(max(values))
     decimals = max(0, len(number(max(abs(low), abs(high))).partition(".")[2]))
+    while decimals < 5 and any(abs(end) < 1 <= float(f"{abs(end):.{decimals}f}") for end in (low, high)):
+        decimals += 1  # 0.9996 is not 1
     ends = [f"{end:,.{decimals}f}".replace("-", "−", 1) for end in (low, high)]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
 

@@ -45,6 +45,8 @@ class HiddenBatch:
         sizes: number of tokens in each stratum, in the order of ``STRATA``.
         sinks: which tokens are sinks, and by how much, arrays of shape (tokens,).
         losses: −log p of each token, NaN where it is not predicted, shape (tokens,); None where nobody asked.
+        contributions: what attention (row 0) and feed-forward (row 1) of each block add to a token: its length over
+            that of the stream and the cosine of the two, shape (L, tokens, 2, 2); None where nobody asked.
         readout: reads states with the language-model head; None where nobody asked, or the model has none.
         vocabulary: the vector and kind of each token; None where nobody asked.
     """
@@ -64,6 +66,7 @@ class HiddenBatch:
     sizes: tuple[int, ...]
     sinks: Sinks
     losses: torch.Tensor | None = None
+    contributions: torch.Tensor | None = None
     readout: Readout | None = None
     vocabulary: Vocabulary | None = None
     _cosines: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, repr=False)

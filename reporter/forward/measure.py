@@ -134,6 +134,7 @@ class Settings:
         shuffled: whether the tokens of each text are shuffled; those that the tokenizer added stay.
         readout: the model with its language-model head, for watchers that read states with it.
         losses: whether the loss of each token is wanted.
+        contributions: whether what sublayers add is wanted.
         vocabulary: the vector and kind of each token, for watchers that compare states with them.
         sinks: which tokens are sinks.
     """
@@ -146,6 +147,7 @@ class Settings:
     shuffled: bool = False
     readout: Readout | None = None
     losses: bool = False
+    contributions: bool = False
     vocabulary: Vocabulary | None = None
     sinks: SinkRule = DEFAULT_RULE
 
@@ -328,6 +330,7 @@ class _Part:
         sizes: norms and, second, max |x_j|, on the host, (2, places, texts, length).
         sinks: arrays (texts, length).
         losses: (texts, length), where somebody asked.
+        contributions: (L, texts, length, 2, 2), where somebody asked.
     """
 
     batch: TokenBatch
@@ -336,6 +339,7 @@ class _Part:
     sizes: NDArray[np.float32]
     sinks: Sinks
     losses: torch.Tensor | None
+    contributions: torch.Tensor | None
 
 
 def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> _Part:
@@ -345,7 +349,7 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
         else:
             ids = torch.as_tensor(batch.ids, device=model.device)
             mask = torch.as_tensor(batch.mask, device=model.device)
-            captured = model.run(ids, mask, attention=settings.layout.attention)
+            captured = model.run(ids, mask, settings.layout.attention, settings.contributions)
         losses = None
         if settings.losses and settings.readout is not None and not settings.readout.loss_problem:
             losses = settings.readout.token_losses(batch, captured.last, settings.seed)
@@ -353,6 +357,7 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
     if settings.layout.final_width is not None and captured.final is not None:
         states.append(captured.final)
     states += captured.attention or []
+    contributions = captured.contributions
     del captured
     with torch.inference_mode():
         norms = torch.stack([x.float().norm(dim=-1) for x in states])
@@ -362,7 +367,7 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
         _check_finite(sizes[0], batch, corpus)
         blocks = slice(1, settings.layout.layers + 1)
         sinks = find_sinks(states[blocks], sizes[0, blocks], batch.mask, settings.sinks)
-    return _Part(batch, states, norms, sizes, sinks, losses)
+    return _Part(batch, states, norms, sizes, sinks, losses, contributions)
 
 
 def _together(
@@ -408,6 +413,10 @@ def _together(
         losses = None
         if parts[0].losses is not None:
             losses = torch.cat([part.losses.flatten() for part in parts if part.losses is not None])[flat]
+        contributions = None
+        if parts[0].contributions is not None:
+            every = [part.contributions.flatten(1, 2) for part in parts if part.contributions is not None]
+            contributions = torch.cat(every, dim=1).index_select(1, flat)
     known_norms, peaks = np.concatenate([part.sizes.reshape(2, len(states), -1) for part in parts], axis=2)[:, :, index]
     return HiddenBatch(
         layout=settings.layout,
@@ -425,6 +434,7 @@ def _together(
         sizes=tuple(np.bincount(of_token, minlength=len(STRATA)).tolist()),
         sinks=Sinks(*sinks),
         losses=losses,
+        contributions=contributions,
         readout=settings.readout,
         vocabulary=settings.vocabulary,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import below, quantile
@@ -61,12 +62,24 @@ def half_way(values: Floats, errors: Floats, least: float = 0.0) -> Change | Non
     spread = np.sqrt(errors**2 + (errors[0] ** 2 + errors[-1] ** 2) / 4)
     spread[[0, -1]] = error / 2  # half of their difference
     sure = quantile(1 - LEVEL / (2 * n)) * spread
-    before, after = np.flatnonzero(past < -sure), np.flatnonzero(past > sure)
-    low, high = max([0, *before.tolist()]), min([n - 1, *after.tolist()])
-    if low >= high:
+    passed = passage(past < -sure, past > sure)
+    if passed is None:
         return None
+    low, high = passed
     at = low + 1 + int(np.argmax(past[low + 1 : high + 1] >= 0))
     return Change(at, low, high, change, *_interval(change, error), p)
+
+
+def passage(before: NDArray[np.bool_], after: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Return between which two points a series passes the middle; None where there is no single passage.
+
+    Args:
+        before: whether a point is told to lie before the middle, (n,).
+        after: whether it is told to lie beyond it, (n,).
+    """
+    low = max([0, *np.flatnonzero(before).tolist()])
+    high = min([len(after) - 1, *np.flatnonzero(after).tolist()])
+    return (low, high) if low < high else None
 
 
 def turn(values: Floats, errors: Floats, least: float = 0.0) -> Change | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from reporter.metrics.base import INFLUENCES, Difference, Value
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
+    from reporter.observables.per_token import PerToken
     from reporter.observables.token_sample import Selection
 
 BOOTSTRAP = (
@@ -71,6 +72,24 @@ def change_of_mean(
         return Difference(statistic, place, None, 0, reason=reason)
     ends = percentile_interval(mine.replicates - theirs.replicates, texts)
     return Difference(statistic, place, mine.value - theirs.value, texts, *ends)
+
+
+def changes_along(
+    a: Observed, b: Observed, ends: Mapping[str, int], kind: type[PerToken], reason: str
+) -> Iterator[Difference]:
+    """Yield means of a model minus those of its base at the places of the path that both have, by number.
+
+    Args:
+        a: the model.
+        b: its base.
+        ends: at how many places from the embedding on each statistic is defined in both.
+        kind: the observable that has a mean of each statistic at each place.
+        reason: why there is none.
+    """
+    for statistic, end in ends.items():
+        for place in a.path[:end]:
+            mine, theirs = (side.get(kind).average(statistic, place, side.view) for side in (a, b))
+            yield change_of_mean(statistic, place, mine, theirs, min(a.texts, b.texts), reason)
 
 
 DELTA = (

@@ -12,7 +12,7 @@ from reporter.charts import Chart, Query, corpora
 from reporter.geometry.arrays import Floats
 from reporter.geometry.spectra import EQUAL
 from reporter.metrics.base import Value
-from reporter.table import TOKEN, TOKEN_ID, OfCorpus, UnderView, column
+from reporter.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, UnderView, column
 
 if TYPE_CHECKING:
     from reporter.observables.activations import Activations
@@ -30,6 +30,14 @@ class MassiveActivation(OfCorpus, table="massive_activations"):
 
     The rule is that of Sun et al. 2024; of each token its four largest coordinates are looked at.
     """
+
+    compared = (
+        Comparable(
+            ("value", "layer_first", "layer_last", "texts"),
+            "corpus",
+            of="'dimension ' || dimension || ', token ' || token || if(position_first = 0, ' at position 0', '')",
+        ),
+    )
 
     dimension: int = column("the dimension, counted from 0", key=True)
     token_id: int = column(TOKEN_ID, key=True)
@@ -49,6 +57,8 @@ class MassiveActivation(OfCorpus, table="massive_activations"):
 
 class OutlierDimension(UnderView, table="outlier_dimensions"):
     """A dimension whose mean activation lies beyond three standard deviations of all dimensions' at some layer."""
+
+    compared = (Comparable(("deviations", "layers", "mean"), "corpus", of="'dimension ' || dimension"),)
 
     dimension: int = column("the dimension, counted from 0", key=True)
     layers: int = column("at how many layers it stands out, embedding included")

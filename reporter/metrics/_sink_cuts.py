@@ -13,7 +13,7 @@ from reporter.geometry.arrays import wide
 from reporter.geometry.components import first_axis
 from reporter.geometry.spectra import EQUAL
 from reporter.metrics.base import N
-from reporter.table import OfCorpus, at_place, column
+from reporter.table import Comparable, OfCorpus, at_place, column
 from reporter.threads import spread
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ TOP_SHARE, COSINE, SIMILARITY = "anisotropy.top_variance_share", "anisotropy.mea
 
 class SinkCut(OfCorpus, table="sink_cuts"):
     """A number over a text's own tokens without its first one and without sinks, were sinks cut elsewhere."""
+
+    compared = (Comparable(("value", "left_out"), "corpus", of="statistic || ', cut at ' || rule || ' ' || cut"),)
 
     rule: str = column(
         "'dominance': a norm of more than 2 medians and a coordinate that outweighs the others by more than the cut; "

@@ -44,6 +44,10 @@ ROY = Source(
     "Roy & Vetterli 2007",
     "Roy & Vetterli 2007, 'The effective rank: A measure of effective dimensionality', EUSIPCO 2007",
 )
+CSORDAS = Source(
+    "Csordás et al. 2025",
+    "Csordás, Manning & Potts 2025, 'Do Language Models Use Their Depth Efficiently?', NeurIPS 2025, arXiv:2505.13898",
+)
 GARRIDO = Source(
     "Garrido et al. 2023",
     "Garrido, Balestriero, Najman & LeCun 2023, 'RankMe: Assessing the Downstream Performance of Pretrained "
@@ -155,8 +159,8 @@ RAGHU = Source(
 )
 MEN = Source(
     "Men et al. 2024",
-    "Men, Xu, Zhang, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More Redundant "
-    "Than You Expect', arXiv:2403.03853",
+    "Men, Xu, Zhang, Yuan, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More "
+    "Redundant Than You Expect', arXiv:2403.03853",
 )
 AUBRY = Source(
     "Aubry et al. 2025",

@@ -13,7 +13,7 @@ from reporter.geometry.intervals import FEWEST_TEXTS, half_sample_interval, quan
 from reporter.metrics._sources import GROMOV
 from reporter.metrics.base import N, Options, PairValue, Statistic
 from reporter.metrics.registry import metric
-from reporter.table import HIGH, LOW, Row, UnderView, column
+from reporter.table import HIGH, LOW, Comparable, Row, UnderView, column
 
 if TYPE_CHECKING:
     from reporter.observables.layer_angles import Angles, Which
@@ -59,6 +59,11 @@ STATISTICS = (
 
 class BlockRun(UnderView, table="block_runs"):
     """Of all runs of so many consecutive blocks the one that turns the states least: the first to try to leave out."""
+
+    compared = (
+        Comparable(("value",), "corpus", of="'the best run of ' || blocks || ' blocks, ' || which", interval=True),
+        Comparable(("first",), "corpus", of="'the best run of ' || blocks || ' blocks, ' || which"),
+    )
 
     which: str = column("'tokens' (all of the view) or 'last_token' (of each text)", key=True)
     blocks: int = column("how many consecutive blocks", key=True)

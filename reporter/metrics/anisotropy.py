@@ -39,8 +39,9 @@ _SAMPLE = (
 STATISTICS = (
     Statistic(
         "top_variance_share",
-        "variance on the first axis",
-        "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred",
+        "variance explained by the first principal component",
+        "λ1 / Σλ, with λ the eigenvalues of the covariance (1/n) of all token states, centred: the explained-variance "
+        "ratio of the first principal component, or the share of variance on the first axis",
         (SHAPE_OF_LEARNING,),
         interval=described("logit", "0.87 to 1.00"),
         floor=True,
@@ -55,7 +56,7 @@ STATISTICS = (
     ),
     Statistic(
         "top_variance_share_batch",
-        "variance on the first axis, by batch",
+        "variance explained by the first principal component, by batch",
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),

@@ -108,6 +108,7 @@ class Statistic:
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
             empty where it does not move beyond its interval.
         published: what published code computes under this name, where that differs from the definition.
+        noise: what charts and sentences call the floor, for what it is: it can well lie above every number.
         within_role: whether an encoder's number and a decoder's are of different things, so that nothing compares them.
     """
 
@@ -127,6 +128,7 @@ class Statistic:
     grows: str = ""
     published: str = ""
     within_role: bool = False
+    noise: str = "isotropic noise"
 
 
 class Value(UnderView, table="layer_metrics"):

@@ -34,6 +34,7 @@ TEXTS = 1024  # whose mean states stand in for tokens where tokenizers disagree
 FEWEST = 3  # occurrences of a type that is listed
 LISTED = 10  # types at each layer
 
+_COVERED = {"cosine": "0.93 to 0.97", "distance": "0.93 to 0.98", "linear": "0.88 to 0.93"}
 _OVER = (
     "over the tokens (at most `sample`) that a hash of the seed, the text and the position draws, h the model's state "
     "at layer l and h⁰ the base's at the same layer, the last being compared with the last where they differ in depth; "
@@ -44,7 +45,7 @@ _OVER = (
 def _sides(
     name: str, title: str, definition: str, sources: tuple[Source, ...], scale: str, trap: str, **more: object
 ) -> Iterator[Statistic]:
-    said = DELTA.format(scale=scale, covered="not measured")
+    said = DELTA.format(scale=scale, covered=_COVERED.get(name, "not measured"))
     yield Statistic(name, title, f"{definition} {_OVER}", sources, interval=said, trap=trap, **more)  # type: ignore[arg-type]
 
 

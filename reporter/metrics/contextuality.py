@@ -64,7 +64,7 @@ STATISTICS = (
     ),
     Statistic(
         "self_similarity_adjusted",
-        "self-similarity, adjusted",
+        "adjusted self-similarity",
         "self_similarity − anisotropy.mean_cosine of the same view",
         (ETHAYARAJH,),
         interval=f"{_OVER_TYPES}; {_LESS_COSINE}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP
+from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
 from reporter.metrics._sources import GIRALDO, QUEIPO, SKEAN
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
-    from reporter.observables.observed import Observed, Place
+    from reporter.observables.observed import Observed
     from reporter.observables.text_entropy import TextEntropies
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ STATISTICS = (
     ),
     Statistic(
         "prompt_normalised",
-        "entropy of a text's states, normalised",
+        "normalised entropy of a text's states",
         f"mean over texts of the entropy over log(min(n − 1, d)), n the text's tokens in the view; the entropy being "
         f"{_PROMPT}",
         (GIRALDO, SKEAN),
@@ -107,6 +107,7 @@ STATISTICS = (
 )
 
 
+_NO_TEXT = "no text has three tokens whose states differ"
 _IN_NATS = ("prompt", "prompt_raw")
 _SHARES = ("prompt_normalised", "prompt_unit")
 
@@ -121,6 +122,27 @@ class EntropyOptions(Options):
         return self.texts
 
 
+def compare(a: Observed, b: Observed, options: EntropyOptions) -> Iterator[Difference]:
+    """Yield each entropy of a model minus that of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base; the same texts are measured of both.
+        options: number of texts.
+    """
+    from reporter.observables.text_entropy import text_entropies
+
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        found = [text_entropies(side, place, options.texts) for side in (a, b)]
+        numbers = [
+            numbers_of(one.values, one.lengths, side.width(place)) for one, side in zip(found, (a, b), strict=True)
+        ]
+        texts = min(one.distinct for one in found)
+        for name in (*_IN_NATS, *_SHARES):
+            mine, theirs = (_over_texts(of[name], one) for of, one in zip(numbers, found, strict=True))
+            yield change_of_mean(name, place, mine, theirs, texts, _NO_TEXT)
+
+
 @metric(
     name="entropy",
     title="Entropy within a text",
@@ -129,6 +151,8 @@ class EntropyOptions(Options):
     needs=("text_entropy",),
     options=EntropyOptions,
     version=4,
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
     cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",
 )
 def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
@@ -146,7 +170,7 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
         width, n = seen.width(place), len(found.values)
         if not n:
             for name in (*_IN_NATS, *_SHARES):
-                yield Value(name, place, None, 0, reason="no text has three tokens whose states differ")
+                yield Value(name, place, None, 0, reason=_NO_TEXT)
             continue
         floors = _floor(tuple(found.lengths.tolist()), width, seen.seed)
         numbers = numbers_of(found.values, found.lengths, width)
@@ -154,7 +178,7 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
             if width < 2 and name in _SHARES:
                 yield Value(name, place, None, n, reason="states of one dimension have no entropy")
                 continue
-            yield _mean(name, place, numbers[name], found)
+            yield mean_with_interval(name, place, _over_texts(numbers[name], found), found.distinct, _NO_TEXT)
             yield Value(f"{name}_floor", place, floors[name], n)
     if found is None or not found.texts:
         yield Value("skipped", None, None, 0, reason="no text has a token")
@@ -162,12 +186,20 @@ def entropy(seen: Observed, options: EntropyOptions) -> Iterator[Value]:
         yield Value("skipped", None, found.short / found.texts, found.texts)
 
 
-def _mean(statistic: str, place: Place, values: Floats, found: TextEntropies) -> Value:
+@dataclass(frozen=True)
+class _Mean:
+    """A mean over texts with its bootstrap replicates."""
+
+    value: float
+    n: int
+    replicates: Floats
+
+
+def _over_texts(values: Floats, found: TextEntropies) -> _Mean:
     drawn = found.weights.sum(axis=1)
     total = found.weights @ values
     replicates = np.divide(total, drawn, out=np.full(len(total), np.nan), where=drawn > 0)
-    low, high = percentile_interval(replicates, found.distinct)
-    return Value(statistic, place, float(values.mean()), len(values), low, high)
+    return _Mean(float(values.mean()) if len(values) else np.nan, len(values), replicates)
 
 
 def numbers_of(entropies: Floats, lengths: NDArray[np.int64] | Floats, d: int) -> dict[str, Floats]:

@@ -53,6 +53,7 @@ def _of_layer(name: str, title: str, arrow: str, headline: bool = False) -> Stat
         (GLIELMO, ACEVEDO),
         interval=_JACKKNIFE,
         floor=True,
+        noise="chance",
         bounds=(0, 2),
         smallest=0.01,
         headline=headline,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reporter.charts import Chart, Query, corpora, curves
-from reporter.effort import searching
+from reporter.effort import Effort, Scale, little, searching
 from reporter.geometry import noise
 from reporter.geometry.dimension import (
     EQUAL,
@@ -184,6 +184,7 @@ STATISTICS = (
     ),
 )
 
+_LISTS = 31 * 240 * 8  # bytes that are read of a state's list: half-samples, neighbours, a distance
 _AS_FAR = "the first and the second neighbour are equally far"
 _TOO_FEW = f"fewer than {FEWEST} distinct states"
 
@@ -198,6 +199,13 @@ class DimensionOptions(SampleOptions):
         description="share of the states whose μ is left out of the line of twonn, the largest first; 0.8 keeps the "
         "lowest fifth, as twonn_published does always",
     )
+
+
+def _effort(scale: Scale, said: DimensionOptions) -> Effort:
+    """Return the work of one search for all views, and of going through every half-sample's share of each list."""
+    points = min(scale.tokens, said.sample_size())
+    lists = Effort(bytes=float(_LISTS * points * scale.places * scale.views))
+    return searching(scale, said.sample, 0.65 * said.batches) + lists + little(scale, said)
 
 
 _GRIDE = tuple(statistic for statistic in STATISTICS if statistic.name.startswith("gride_"))
@@ -241,7 +249,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     options=DimensionOptions,
     version=6,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
-    effort=lambda scale, said: searching(scale, said.sample, 2.0 * said.batches),
+    effort=_effort,
     charts=(BY_SCALE,),
 )
 def intrinsic_dimension(seen: Observed, options: DimensionOptions) -> Iterator[Value]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
 from reporter.metrics._sources import EXPLORER, PEDREGOSA
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -75,6 +75,20 @@ class JourneyOptions(Options):
         return self.sample
 
 
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield each number of a model minus that of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: the sample.
+    """
+    from reporter.observables.journey import Journey
+
+    ends = dict.fromkeys((statistic.name for statistic in STATISTICS), min(a.layers, b.layers) + 1)
+    yield from changes_along(a, b, ends, Journey, "one of the two models has no such number here")
+
+
 @metric(
     name="journey",
     title="Words against the vocabulary",
@@ -85,6 +99,8 @@ class JourneyOptions(Options):
     options=JourneyOptions,
     version=2,
     cost="a product with the vocabulary for each sampled word and layer",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def journey(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield mean rank and mean cosine of both kinds of words at every place that is read.

@@ -46,6 +46,7 @@ STATISTICS = (
         per="pair",
         interval=JACKKNIFE,
         floor=True,
+        noise="chance",
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
@@ -64,6 +65,7 @@ STATISTICS = (
         interval=f"95 %, from the means of {GROUPS} groups of texts (Student's t); since it takes the texts that can "
         "be neighbours as given, it covers about 90 % in simulation",
         floor=True,
+        noise="chance",
         bounds=(0, 1),
         smallest=0.01,
         published="`mutual_knn` of the code of Huh et al., which takes inner products of features that its caller has "

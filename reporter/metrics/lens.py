@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
 from reporter.metrics._sources import BELROSE, NOSTALGEBRAIST
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -57,6 +57,20 @@ class LensOptions(Options):
         return self.sample
 
 
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield both numbers of a model minus those of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: the sample.
+    """
+    from reporter.observables.lens import Lens
+
+    ends = dict.fromkeys(("entropy", "kl"), min(a.layers, b.layers) + 1)
+    yield from changes_along(a, b, ends, Lens, a.head_problem or b.head_problem or "no token was read")
+
+
 @metric(
     name="lens",
     title="Logit lens",
@@ -66,6 +80,8 @@ class LensOptions(Options):
     options=LensOptions,
     version=2,
     cost="a product with the vocabulary for each sampled token and layer",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def lens(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield entropy and divergence at every layer.

@@ -10,7 +10,7 @@ import numpy as np
 
 from reporter.geometry import noise
 from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
 from reporter.metrics._sources import AUBRY, HEIMERSHEIM, LUISTO, MEN
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -165,11 +165,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     """
     from reporter.observables.text_sums import TextSums
 
-    there = _defined(b.layers)
-    for statistic, end in _defined(a.layers).items():
-        for place in a.path[: min(end, there[statistic])]:
-            mine, theirs = (one.get(TextSums).average(statistic, place, one.view) for one in (a, b))
-            yield change_of_mean(statistic, place, mine, theirs, a.texts, _UNDEFINED)
+    yield from changes_along(a, b, _defined(min(a.layers, b.layers)), TextSums, _UNDEFINED)
 
 
 @metric(

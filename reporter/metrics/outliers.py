@@ -28,7 +28,7 @@ from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
 from reporter.metrics.base import Options, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.table import TOKEN, TOKEN_ID, OfCorpus, column
+from reporter.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 
 if TYPE_CHECKING:
     from reporter.observables.moments import LayerMoments
@@ -155,6 +155,14 @@ OF_PLACES = ("massive", "largest", "largest_ratio", "dimensions", "top3_cosine_s
 
 class SinkToken(OfCorpus, table="sinks"):
     """The sinks of one token type, those at position 0 of a text apart: how many, where, and on which coordinate."""
+
+    compared = (
+        Comparable(
+            ("count", "texts", "layer_first", "layer_last", "norm_ratio", "dominance", "dimension"),
+            "corpus",
+            of="'token ' || token || if(position_first = 0, ' at position 0', '') || if(own, '', ', not own')",
+        ),
+    )
 
     token_id: int = column(TOKEN_ID, key=True)
     token: str = column(TOKEN)

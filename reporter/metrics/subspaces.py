@@ -109,7 +109,7 @@ class SubspaceOptions(Options):
     needs=("moments", "gram", "tokens"),
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
-    effort=lambda scale, said: little(scale, said) + decomposing(scale, 0.1),
+    effort=lambda scale, said: little(scale, said) + decomposing(scale, 3.5),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
     """Yield speed, displacement and curvature of the leading subspace.

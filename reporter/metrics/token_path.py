@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from reporter.geometry import noise
 from reporter.geometry.intervals import percentile_interval
-from reporter.metrics._intervals import BOOTSTRAP, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, change_of_mean, mean_with_interval
 from reporter.metrics._sources import HOSSEINI
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _TRIPLES = (
     4096  # that the floor is drawn from, whatever the corpus holds: it is a mean that does not hang on their number
 )
+
+_NO_TRIPLE = "no text has three neighbouring tokens that differ from each other here"
 
 STATISTICS = (
     Statistic(
@@ -58,6 +60,22 @@ STATISTICS = (
 )
 
 
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield the curvature of a model minus that of its base, layer by layer, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    from reporter.observables.token_path import TokenPath
+
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        mine, theirs = (side.get(TokenPath).average("curvature", place, side.view) for side in (a, b))
+        texts = min(mine.distinct, theirs.distinct)
+        yield change_of_mean("curvature", place, mine, theirs, texts, _NO_TRIPLE)
+
+
 @metric(
     name="token_path",
     title="Path from token to token",
@@ -66,6 +84,8 @@ STATISTICS = (
     statistics=STATISTICS,
     needs=("token_path",),
     cost="a few products per token and layer",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     """Yield the mean angle at each place, and how far it is below that of layer 0.
@@ -80,14 +100,15 @@ def token_path(seen: Observed, options: Options) -> Iterator[Value]:
     first = kept.average("curvature", seen.path[0], seen.view)
     for place in seen.places:
         average = kept.average("curvature", place, seen.view)
-        reason = "no text has three neighbouring tokens that differ from each other here"
-        yield mean_with_interval("curvature", place, average, average.distinct, reason)
+        yield mean_with_interval("curvature", place, average, average.distinct, _NO_TRIPLE)
         if average.n:
             floor = noise.step_angle(_TRIPLES, seen.width(place), seen.seed)
             yield Value("curvature_floor", place, floor, average.n)
         if not average.n or not first.n:
             reason = (
-                reason if first.n else "no text has three neighbouring tokens that differ from each other at layer 0"
+                _NO_TRIPLE
+                if first.n
+                else "no text has three neighbouring tokens that differ from each other at layer 0"
             )
             yield Value("straightening", place, None, 0, reason=reason)
             continue

@@ -11,14 +11,15 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.errors import ReporterError
-from reporter.models.attention import Attention, AttentionPlacement, find_attention
+from reporter.models.attention import Attention, AttentionPlacement, Ran, as_they_ran, find_attention
 from reporter.models.blocks import Blocks, find_blocks, relative
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing, find_closing
+from reporter.models.feed_forward import FeedForward, find_feed_forward
 from reporter.models.inputs import Inputs, config_limit
 from reporter.models.norms import NormPlacement, norm_placement
 from reporter.models.tokenizer import added_tokens
-from reporter.models.trace import Trace, trace
+from reporter.models.trace import trace
 
 Role = Literal["encoder", "decoder"]
 
@@ -81,6 +82,7 @@ class Examined:
         inputs: how the model wants its inputs.
         closing: what it does after its last block.
         attention: where its attention adds to the residual stream.
+        feed_forward: where its feed-forward does.
     """
 
     anatomy: Anatomy
@@ -88,6 +90,7 @@ class Examined:
     inputs: Inputs
     closing: Closing
     attention: Attention
+    feed_forward: FeedForward
 
 
 def examine(module: nn.Module, tokenizer: Any) -> Examined:
@@ -108,7 +111,7 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ReporterError(f"it cannot be run on a few tokens: {said}") from error
     blocks = find_blocks(seen, (ids.shape[0], ids.shape[1]))
-    attention = _attention(module, inputs, ids, blocks)
+    attention, feed_forward = _sublayers(module, inputs, ids, blocks)
     closing = find_closing(seen, blocks)
     capture = Capture(blocks)
 
@@ -140,7 +143,7 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         self_test=blocks.deviation,
         initialised=_initialised(module),
     )
-    return Examined(anatomy, capture, inputs, closing, attention)
+    return Examined(anatomy, capture, inputs, closing, attention, feed_forward)
 
 
 def _initialised(module: nn.Module) -> bool | None:
@@ -159,20 +162,23 @@ def _initialised(module: nn.Module) -> bool | None:
     return all(bool((gain == gain[0]).all()) for gain in gains) if gains else None
 
 
-def _attention(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> Attention:
+def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -> tuple[Attention, FeedForward]:
     inside = tuple(f"{call.name}." for call in blocks.calls)
     names = {call.name for call in blocks.calls}
     size = blocks.states[0].numel()
 
-    def watch(other_first: bool) -> Trace:
+    def watch(other_first: bool) -> list[Ran]:
         tokens = inputs.with_other_token(ids, 0) if other_first else ids
-        return trace(
+        seen = trace(
             module,
             inputs(tokens, torch.ones_like(tokens)),
             copied=lambda name, tensor: tensor.numel() == size and (name in names or name.startswith(inside)),
         )
+        return as_they_ran(seen, blocks)
 
-    return find_attention(blocks, watch)
+    ran = watch(other_first=False)
+    attention = find_attention(ran, watch(other_first=True), blocks)
+    return attention, find_feed_forward(ran, attention)
 
 
 def _positions_are_added(states: list[Tensor]) -> bool:

@@ -13,7 +13,7 @@ Names of modules decide nothing, except that all blocks must have it in the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,7 +28,7 @@ AttentionPlacement = Literal["sequential", "parallel", "none"]
 
 _INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
 _ROUNDINGS = 0.1  # of what is added, that the roundings of a sum may make up
-_SMALLEST = 1e-3  # a factor below it adds nothing
+SMALLEST = 1e-3  # a factor below it adds nothing
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Block:
+class Ran:
     """One block as it ran: its call, what entered and what it returned, and the calls inside it."""
 
     call: Call
@@ -73,19 +73,18 @@ class _Block:
     inside: tuple[Call, ...]
 
     def name(self, call: Call) -> str:
+        """Return the name of a call inside the block."""
         return call.name.removeprefix(f"{self.call.name}.")
 
 
-def find_attention(blocks: Blocks, watch: Callable[[bool], Trace]) -> Attention:
+def find_attention(ran: Sequence[Ran], changed: Sequence[Ran], blocks: Blocks) -> Attention:
     """Find the attention of every block.
 
     Args:
+        ran: the blocks in a traced pass with copies of what passed inside them.
+        changed: the same where the first token of each text is another one.
         blocks: the model's blocks.
-        watch: gives a traced pass with copies of what passed inside the blocks. Its argument: whether the first
-            token of each text is another one.
     """
-    ran = _blocks(watch(False), blocks)
-    changed = _blocks(watch(True), blocks)
     if not len(ran) == len(changed) == len(blocks.calls):
         return Attention("none", problem="which blocks run depends on the text")
     candidates = [part for part in _parts(ran[0]) if _mixes(part, ran[0], changed[0])]
@@ -99,23 +98,24 @@ def find_attention(blocks: Blocks, watch: Callable[[bool], Trace]) -> Attention:
     return Attention("none", problem=f"what {candidates[0].name} adds in its first block is not added in the others")
 
 
-def _blocks(seen: Trace, blocks: Blocks) -> list[_Block]:
+def as_they_ran(seen: Trace, blocks: Blocks) -> list[Ran]:
+    """Return the blocks of a traced pass in which what passed inside them was copied."""
     names = [call.name for call in blocks.calls]
     calls = [call for call in seen.calls if call.name in names]
     found = []
     for call in calls:
         entered = next(p.tensor for p in call.inputs if p.slot == blocks.input_slot)
         returned = next(p.tensor for p in call.outputs if p.slot == blocks.output_slot)
-        found.append(_Block(call, entered, returned, tuple(c for c in seen.calls if call.contains(c))))
+        found.append(Ran(call, entered, returned, tuple(c for c in seen.calls if call.contains(c))))
     return found
 
 
-def _same_part(like: _Part, block: _Block) -> _Part | None:
+def _same_part(like: _Part, block: Ran) -> _Part | None:
     """Return the part in the same place of another block, if it is added there in the same way."""
     return next((p for p in _parts(block, like) if (p.slot, p.placement) == (like.slot, like.placement)), None)
 
 
-def _parts(block: _Block, like: _Part | None = None) -> list[_Part]:
+def _parts(block: Ran, like: _Part | None = None) -> list[_Part]:
     """Return the parts of a block that may be attention: the sequential ones first, then by how well they fit.
 
     Of parts that fit equally well, which are the same tensor passed on, the outermost comes first.
@@ -124,21 +124,21 @@ def _parts(block: _Block, like: _Part | None = None) -> list[_Part]:
         block: the block.
         like: a part of another block, for those of its name and factor alone.
     """
-    made = list(_made(block))
+    outputs = list(made(block))
     found = []
-    for call, passed in made:
+    for call, passed in outputs:
         if like is not None and block.name(call) != like.name:
             continue
         entering = _entering_later(call, passed.tensor.flatten(), block, like.factor if like else None)
         if entering is not None:
             found.append(_Part(block.name(call), passed.slot, "sequential", *entering, call, passed.tensor))
-        beside = _beside(call, passed.tensor.flatten(), block, made)
+        beside = _beside(call, passed.tensor.flatten(), block, outputs)
         if beside is not None:
             found.append(_Part(block.name(call), passed.slot, "parallel", 1.0, beside, call, passed.tensor))
     return sorted(found, key=lambda part: (part.placement != "sequential", part.deviation))
 
 
-def _made(block: _Block) -> Iterator[tuple[Call, Passed]]:
+def made(block: Ran) -> Iterator[tuple[Call, Passed]]:
     """Give what modules of a block returned that has the size of a state; modules that ran once alone."""
     names = [call.name for call in block.inside]
     for call in block.inside:
@@ -148,7 +148,7 @@ def _made(block: _Block) -> Iterator[tuple[Call, Passed]]:
                     yield call, passed
 
 
-def _entering_later(call: Call, a: Tensor, block: _Block, factor: float | None = None) -> tuple[float, float] | None:
+def _entering_later(call: Call, a: Tensor, block: Ran, factor: float | None = None) -> tuple[float, float] | None:
     """Return the factor k for which x + k·a enters a module of the block that runs after the call, and how well.
 
     Where no factor is given, 1 is tried, and then the one that comes nearest.
@@ -160,28 +160,28 @@ def _entering_later(call: Call, a: Tensor, block: _Block, factor: float | None =
             if passed.tensor.numel() != x.numel() or passed.tensor.dtype != x.dtype:
                 continue
             sum_ = passed.tensor.flatten()
-            for k in (1.0, _nearest(sum_ - x, a)) if factor is None else (factor,):
-                deviation = _deviation(sum_, x + k * a, k * a)
-                if abs(k) > _SMALLEST and deviation is not None:
+            for k in (1.0, nearest(sum_ - x, a)) if factor is None else (factor,):
+                deviation = deviation_of(sum_, x + k * a, k * a)
+                if abs(k) > SMALLEST and deviation is not None:
                     found.append((k, deviation))
                     break
     return min(found, key=lambda each: each[1], default=None)
 
 
-def _beside(call: Call, a: Tensor, block: _Block, made: Sequence[tuple[Call, Passed]]) -> float | None:
+def _beside(call: Call, a: Tensor, block: Ran, outputs: Sequence[tuple[Call, Passed]]) -> float | None:
     """Return how well y = x + a + m for the output m of another part, one that is not added before a is computed."""
     y = block.returned.flatten()
     found = []
-    for other, passed in made:
+    for other, passed in outputs:
         if other.start > call.end or other.end < call.start:
             m = passed.tensor.flatten()
-            deviation = _deviation(y, block.entered.flatten().float() + m.float() + a.float(), a)
+            deviation = deviation_of(y, block.entered.flatten().float() + m.float() + a.float(), a)
             if deviation is not None and _entering_later(other, m, block) is None:
                 found.append(deviation)
     return min(found, default=None)
 
 
-def _deviation(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
+def deviation_of(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
     """Return ‖sum − expected‖ / ‖a‖, or None where it is more than roundings: then it is another sum."""
     if not close(sum_, expected, like=sum_):
         return None
@@ -189,13 +189,13 @@ def _deviation(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
     return deviation if deviation <= _ROUNDINGS else None  # of a small a, not of the large numbers it is added to
 
 
-def _nearest(difference: Tensor, a: Tensor) -> float:
+def nearest(difference: Tensor, a: Tensor) -> float:
     """Return the k with the smallest ‖difference − k·a‖."""
     difference, a = difference.cpu().double(), a.cpu().double()
     return (difference.dot(a) / a.dot(a)).nan_to_num(0.0).item()
 
 
-def _mixes(part: _Part, block: _Block, changed: _Block) -> bool:
+def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
     """Tell whether the part changes at tokens whose own state did not, when another token of their text changes."""
     other = next(call for call in changed.inside if call.name == part.call.name)
     there = next(p.tensor for p in other.outputs if p.slot == part.slot)

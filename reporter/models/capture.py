@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
 from reporter.models.attention import Attention
 from reporter.models.blocks import Blocks
+from reporter.models.feed_forward import FeedForward
 
 
 class Capture:
@@ -76,6 +78,53 @@ class Capture:
                 hook.remove()
 
     @contextmanager
+    def contributing(self, attention: Attention, feed_forward: FeedForward) -> Iterator[list[Tensor]]:
+        """Also compare what each sublayer adds with the stream that it is added to, while this lasts.
+
+        Gives a list that gets one tensor (texts, length, 2, 2) for each block that ran: of attention and of
+        feed-forward, what ``share`` returns.
+
+        Args:
+            attention: where attention adds to the residual stream.
+            feed_forward: where the feed-forward does.
+        """
+        found: list[Tensor] = []
+        stream: list[Tensor] = []  # that the feed-forward of the running block adds to
+        shares: dict[bool, Tensor] = {}  # of the running block, by whether it is attention's
+
+        def added_by(part: Attention | FeedForward, output: Any) -> Tensor:
+            x = self._entering[-1]  # of the block that is running
+            a: Tensor = (output if isinstance(output, Tensor) else output[part.slot]).reshape(x.shape).to(x.dtype)
+            return a if part.factor == 1 else part.factor * a
+
+        def keep(of_attention: bool, share_: Tensor) -> None:
+            shares[of_attention] = share_
+            if len(shares) == 2:
+                found.append(torch.stack([shares.pop(True), shares.pop(False)], dim=-2))
+
+        def attended(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            x, a = self._entering[-1], added_by(attention, output)
+            if feed_forward.placement == "sequential":
+                stream[:] = [x + a]
+            keep(True, share(a, x))
+
+        def normed(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            x = self._entering[-1]
+            stream[:] = [(output if isinstance(output, Tensor) else output[0]).reshape(x.shape).to(x.dtype)]
+
+        def fed(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            to = self._entering[-1] if feed_forward.placement == "parallel" else stream[-1]
+            keep(False, share(added_by(feed_forward, output), to))
+
+        of = ((attention.modules, attended), (feed_forward.norms, normed), (feed_forward.modules, fed))
+        hooks = [module.register_forward_hook(hook) for modules, hook in of for module in dict.fromkeys(modules)]
+        try:
+            yield found
+        finally:
+            for one in hooks:
+                one.remove()
+
+    @contextmanager
     def skipping(self, blocks: Collection[int]) -> Iterator[None]:
         """Let some blocks return what entered them, while this lasts.
 
@@ -123,3 +172,16 @@ class Capture:
                 f"{len(states)} of its {self._layers} blocks ran; which blocks run must not depend on the text"
             )
         return [*states, last]
+
+
+def share(added: Tensor, stream: Tensor) -> Tensor:
+    """Return ‖a‖/‖x‖ and cos(a, x) of each token, (…, width) to (…, 2) in float32; NaN where one has no length.
+
+    Args:
+        added: what is added, a.
+        stream: what it is added to, x.
+    """
+    a, x = added.float(), stream.float()
+    long, to = a.norm(dim=-1), x.norm(dim=-1)
+    cosine = (torch.linalg.vecdot(a, x) / (long * to)).clamp(-1, 1)
+    return torch.stack([(long / to).where(to > 0, torch.nan), cosine], dim=-1)

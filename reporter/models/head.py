@@ -92,7 +92,9 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
         folder = local_folder(checkpoint, offline)
         config = read_config(checkpoint, folder)
         kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"
-        whole, missing = build(_class(kind, checkpoint, config), checkpoint, folder, _with_one_block(config))
+        whole, missing = build(
+            _class(kind, checkpoint, config), checkpoint, folder, _with_one_block(config), few_layers=True
+        )
         try:
             return _tested(kind, whole.to(model.device), missing, model)
         except ReporterError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from reporter.models.anatomy import Anatomy, examine
 from reporter.models.attention import Attention
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing
+from reporter.models.feed_forward import FeedForward
 from reporter.models.inputs import Inputs
 from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file
@@ -36,11 +37,14 @@ class Captured:
             hidden state is what block L returns.
         attention: of each block the residual stream after attention and before its feed-forward, without the norm
             that follows it in a post-norm block: L tensors (texts, length, width); None where it was not asked for.
+        contributions: what attention (row 0) and feed-forward (row 1) of each block add to the stream: its length over
+            that of the stream, and the cosine of the two, (L, texts, length, 2, 2); None where it was not asked for.
     """
 
     path: list[Tensor]
     final: Tensor | None
     attention: list[Tensor] | None
+    contributions: Tensor | None = None
 
     @property
     def last(self) -> Tensor:
@@ -69,6 +73,7 @@ class LoadedModel:
     device: torch.device
     closing: Closing = field(repr=False)
     _attention: Attention = field(repr=False)
+    _feed_forward: FeedForward = field(repr=False)
     _capture: Capture = field(repr=False)
     _inputs: Inputs = field(repr=False)
 
@@ -94,7 +99,14 @@ class LoadedModel:
         """
         return self.run(input_ids, attention_mask).path
 
-    def run(self, input_ids: Tensor, attention_mask: Tensor, attention: bool = False) -> Captured:
+    @property
+    def contributions_problem(self) -> str:
+        """Why it is not known what its sublayers add; empty where it is."""
+        return self._feed_forward.problem
+
+    def run(
+        self, input_ids: Tensor, attention_mask: Tensor, attention: bool = False, contributions: bool = False
+    ) -> Captured:
         """Run the model and return its states, those of ``states`` and those beside the path from block to block.
 
         Call it in ``torch.inference_mode()``; otherwise a graph is kept.
@@ -103,19 +115,32 @@ class LoadedModel:
             input_ids: token ids (texts, length), padded on the right.
             attention_mask: 1 for a token, 0 for padding, (texts, length).
             attention: whether to return the states after attention, too, which costs one sum for each block.
+            contributions: whether to compare what sublayers add with the stream.
 
         Raises:
-            ReporterError: if the states after attention are asked for and were not found when it was loaded.
+            ReporterError: if the states after attention, or the contributions, are asked for and were not found when
+                it was loaded.
         """
         if attention and self._attention.problem:
             raise ReporterError(f"{self.checkpoint.label}: it has no attention states: {self._attention.problem}")
+        if contributions and self.contributions_problem:
+            raise ReporterError(f"{self.checkpoint.label}: {self.contributions_problem}")
         self._capture.clear()
         try:
-            with self._capture.attending(self._attention) if attention else nullcontext():
+            with ExitStack() as more:
+                if attention:
+                    more.enter_context(self._capture.attending(self._attention))
+                shares = (
+                    more.enter_context(self._capture.contributing(self._attention, self._feed_forward))
+                    if contributions
+                    else []
+                )
                 result = self.module(**self._inputs(input_ids, attention_mask))
             attended = self._capture.take_attention() if attention else None
             final = result.last_hidden_state if self.closing.last == "final" else None
-            return Captured(self._capture.take(), final, attended)
+            if contributions and len(shares) != self.anatomy.layers:
+                raise ReporterError(f"the sublayers of {len(shares)} of its {self.anatomy.layers} blocks ran")
+            return Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
         finally:
             self._capture.clear()
 
@@ -203,6 +228,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         place,
         found.closing,
         found.attention,
+        found.feed_forward,
         found.capture,
         found.inputs,
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
+from reporter.seals import sha256
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -112,6 +113,12 @@ def _weights(folder: Path, single: str, index: str) -> list[Path]:
         shards = sorted(set(json.loads((folder / index).read_text("utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise ReporterError(f"{folder / index} is damaged: it has no `weight_map`") from error
+    strange = [shard for shard in shards if Path(shard).name != shard or not shard.endswith(Path(single).suffix)]
+    if strange:
+        raise ReporterError(
+            f"{folder / index} names {strange[0][:100]!r}, which is no {Path(single).suffix} file of its folder; "
+            "save the model again"
+        )
     missing = [shard for shard in shards if not (folder / shard).is_file()]
     if missing:
         raise ReporterError(f"{folder} lacks {missing[0]}, which {index} names")
@@ -128,7 +135,6 @@ def _needs_no_vocabulary(folder: Path) -> bool:
 
 _NAME = "file-hashes.json"
 _WORTH_REMEMBERING = 1 << 20  # bytes; smaller files are read faster than the memo grows
-_PIECE = 1 << 23  # bytes that are hashed at a time
 _SETTLED = 2 * 10**9  # nanoseconds; a file changed just now may change again without its time stamp showing it
 
 
@@ -166,21 +172,12 @@ def _hash(file: Path, known: dict[str, Any]) -> str:
         remembered = known.get(place)
         if isinstance(remembered, list) and remembered[:2] == state:
             return str(remembered[2])
-        digest = _sha256(file)
+        digest = sha256(file)
     except OSError as error:
         raise ReporterError(f"cannot read {file}: {error.strerror}") from error
     if stat.st_size >= _WORTH_REMEMBERING and time.time_ns() - stat.st_mtime_ns > _SETTLED:
         known[place] = [*state, digest]
     return digest
-
-
-def _sha256(file: Path) -> str:
-    """Hash a file in large pieces: while one is read or hashed Python is free for others, who are in no hurry after."""
-    digest, buffer = hashlib.sha256(), memoryview(bytearray(_PIECE))
-    with file.open("rb", buffering=0) as stream:
-        while count := stream.readinto(buffer):
-            digest.update(buffer[:count])
-    return digest.hexdigest()
 
 
 def _read(place: Path) -> dict[str, Any]:

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from reporter.errors import ReporterError
 from reporter.locks import held
 from reporter.models.local import quiet
+from reporter.models.model_folder import tokenizer_files
 from reporter.models.pocket_tokenizer import ensure_tokenizer
 from reporter.models.recipe import with_record
 from reporter.models.training_record import TrainingRecord, is_saved, read_record, step_folder, step_of, write_record
+from reporter.seals import seal
 from reporter.threads import go_on, single, spread
 
 if TYPE_CHECKING:
@@ -198,8 +200,9 @@ def _save(model: Any, tokenizer: Path, folder: Path) -> None:
         return  # from an earlier training of the same recipe, which may be measured at this moment
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix="unfinished-"))
     model.save_pretrained(temporary)
-    for file in tokenizer.iterdir():
+    for file in tokenizer_files(tokenizer):
         shutil.copyfile(file, temporary / file.name)
+    seal(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.replace(folder)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
 from reporter.locks import held
+from reporter.seals import found_intact, seal
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -63,15 +64,17 @@ def ensure_tokenizer(checkpoint: Checkpoint) -> Path:
         return ensure_tokenizer(checkpoint.origin[-1])
     assert checkpoint.path is not None and checkpoint.recipe is not None and checkpoint.training_texts is not None
     folder = checkpoint.path / _FOLDER
-    if not (folder / "tokenizer.json").is_file():
+    if not found_intact(folder, "it is made once more"):
         checkpoint.path.mkdir(parents=True, exist_ok=True)
         # A lock of its own: it is made when a run is planned, while another run may be training the model.
         with held(checkpoint.path / "tokenizer.lock", f"tokenizer of {checkpoint.model}"):
-            if not (folder / "tokenizer.json").is_file():
+            if not found_intact(folder, "it is made once more"):
                 part = checkpoint.path / "tokenizer.part"
                 shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
                 part.mkdir()
                 write_tokenizer(checkpoint.recipe, checkpoint.training_texts, part)
+                seal(part)
+                shutil.rmtree(folder, ignore_errors=True)  # of an older version
                 part.replace(folder)
     return folder
 

@@ -18,6 +18,7 @@ from reporter.models.model_folder import (
     tokenizer_folder,
     weight_files,
 )
+from reporter.paths import shared
 from reporter.spec.models import CheckpointSpec, HubModel, PathModel, RecipeModel, StatesModel
 from reporter.spec.recipes import Tuning
 
@@ -99,7 +100,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
                 name=one.name if len(wanted) > 1 else FINAL,
                 step=one.step,
                 source="path",
-                location=str(spec.path / one.name),
+                location=shared(spec.path / one.name, folder),
                 path=root,
                 hub=None,
                 revision=print_,
@@ -125,7 +126,7 @@ def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Check
         name=FINAL,
         step=None,
         source="states",
-        location=", ".join(map(str, spec.states.values())),
+        location=", ".join(shared(path, folder) for path in spec.states.values()),
         path=None,
         hub=None,
         revision=whole,

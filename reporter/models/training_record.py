@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reporter.models.model_folder import CONFIG, WEIGHTS, tokenizer_files
+from reporter.seals import found_intact, is_damaged, read_note, set_aside, write_note
 
 RECORD = "training.json"
 
@@ -53,24 +51,26 @@ def step_of(folder: str) -> int:
 
 
 def is_saved(folder: Path) -> bool:
-    """Tell whether a checkpoint's folder holds a model with its tokenizer."""
-    return all((folder / name).is_file() for name in (CONFIG, WEIGHTS)) and bool(tokenizer_files(folder))
+    """Tell whether a checkpoint's folder holds what was saved there; one that does not is set aside."""
+    return found_intact(folder, "it is trained once more")
 
 
 def read_record(folder: Path) -> TrainingRecord | None:
     """Return the record of a training, with the losses of those checkpoints alone that are there; None without one."""
+    if is_damaged(folder / RECORD):
+        set_aside(folder / RECORD, "what it names is trained once more")
+    content = read_note(folder / RECORD)
+    if content is None:
+        return None
     try:
-        content = json.loads((folder / RECORD).read_text("utf-8"))
         losses = {int(step): float(loss) for step, loss in content.pop("losses").items()}
         curve = tuple((int(step), float(loss)) for step, loss in content.pop("curve"))
         there = {step: loss for step, loss in losses.items() if is_saved(folder / step_folder(step))}
         return TrainingRecord(losses=there, curve=curve, **content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def write_record(folder: Path, record: TrainingRecord) -> None:
     """Write the record in one go, last of all: what it names is complete."""
-    temporary = folder / f"{RECORD}.{os.getpid()}.tmp"
-    temporary.write_text(json.dumps(asdict(record), indent=1), "utf-8")
-    temporary.replace(folder / RECORD)
+    write_note(folder / RECORD, asdict(record))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,7 +12,7 @@ import torch
 from torch import nn
 
 from reporter.errors import ReporterError
-from reporter.models.model_folder import WEIGHTS, weight_files
+from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
@@ -34,7 +36,9 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
     return cast("nn.Module", module)
 
 
-def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple[Any, dict[str, nn.Parameter]]:
+def build(
+    kind: Any, checkpoint: Checkpoint, folder: Path, config: Any, *, few_layers: bool = False
+) -> tuple[Any, dict[str, nn.Parameter]]:
     """Return a model with the weights in ``folder``, or with drawn ones, in evaluation mode and without gradients.
 
     Args:
@@ -42,6 +46,7 @@ def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple
         checkpoint: how to read the files.
         folder: where they are.
         config: its configuration.
+        few_layers: whether the configuration leaves out layers on purpose.
 
     Returns:
         the model, and those of its weights by name that the files lack; of drawn weights none does.
@@ -54,7 +59,7 @@ def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple
     files = weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
-        _check_safetensors(files)
+        _check_safetensors(files, quantised=getattr(config, "quantization_config", None) is not None)
     try:
         model, info = kind.from_pretrained(
             str(folder),
@@ -64,10 +69,12 @@ def build(kind: Any, checkpoint: Checkpoint, folder: Path, config: Any) -> tuple
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
         )
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)
+    _refuse_lies(model, info, folder, few_layers)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
 
@@ -117,16 +124,62 @@ def _kind(config: Any) -> Any:
     return AutoModelForTextEncoding if has_decoder and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
 
 
-def _check_safetensors(files: list[Path]) -> None:
+def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
+    """Refuse weights that were read and cannot be what was trained.
+
+    Raises:
+        ReporterError: if a weight has another shape than the configuration says, holds NaN or infinity, all of them are
+            zero, or the files hold more layers than the configuration says.
+    """
+    for name, there, wanted in sorted(info["mismatched_keys"]):
+        raise ReporterError(
+            f"{folder}: its weight {name} has the shape {tuple(there)}, and {CONFIG} says {tuple(wanted)}; "
+            "weights and configuration do not belong together"
+        )
+    own = dict(model.named_parameters(remove_duplicate=False))
+    layers = {re.sub(r"\.\d+\.", ".*.", name) for name in own if re.search(r"\.\d+\.", name)}
+    for name in sorted(info["unexpected_keys"]):
+        if not few_layers and any(re.sub(r"\.\d+\.", ".*.", name).endswith(layer) for layer in layers):
+            raise ReporterError(
+                f"{folder}: its weights hold layers that {CONFIG} does not know, such as {name}; "
+                "correct the number of layers there, or save the model again"
+            )
+    anything = False
+    for name, weight in own.items():
+        if not weight.is_floating_point() or weight.is_meta:  # quantised, or not here
+            anything = True
+            continue
+        values = weight.detach().float() if weight.element_size() == 1 else weight.detach()
+        norm = torch.linalg.vector_norm(values, dtype=torch.float32)
+        if not torch.isfinite(norm) and not torch.isfinite(values).all():
+            what = "NaN" if torch.isnan(values).any() else "infinity"
+            raise ReporterError(
+                f"{folder}: its weight {name} holds {what}: the training diverged, or a file is damaged"
+            )
+        anything = anything or bool(norm > 0)
+    if own and not anything:
+        raise ReporterError(f"{folder}: all of its weights are 0; fetch or save them again")
+
+
+def _check_safetensors(files: list[Path], quantised: bool) -> None:
     from safetensors import SafetensorError, safe_open
 
+    whole = {True: 0, False: 0}  # how many weights are integers, how many are not
     for file in files:
         if file.suffix == ".safetensors":
             try:
-                with safe_open(str(file), framework="pt"):
-                    pass  # reads the header and compares it with the size of the file
+                with safe_open(str(file), framework="pt") as content:  # compares its header with its size
+                    for name in content.keys():  # noqa: SIM118 (no mapping)
+                        whole[content.get_slice(name).get_dtype()[:1] in "IU"] += math.prod(
+                            content.get_slice(name).get_shape()
+                        )
             except (SafetensorError, OSError) as error:
                 raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
+    if whole[True] > whole[False] and not quantised:
+        raise ReporterError(
+            f"{files[0]} holds integers: weights that were quantised need the quantization_config of whoever did it in "
+            f"{CONFIG}"
+        )
 
 
 def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter]) -> str:

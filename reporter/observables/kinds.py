@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reporter.observables.activations import Activations
+from reporter.observables.contributions import Contributions
 from reporter.observables.cross import Cross
 from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.gram import Gram
@@ -51,5 +52,6 @@ KINDS: Mapping[str, type[Observable]] = {
         Cross,
         LayerAngles,
         TokenNames,
+        Contributions,
     )
 }

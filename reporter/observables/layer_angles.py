@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -45,8 +46,6 @@ class LayerAngles(Observable):
     By group of texts, of which half-samples are made when it is read (``reporter.forward.halves``). With G groups, S
     strata, V views and P pairs: ``sums`` and ``counts`` (G, S, P) of all tokens, ``last_sums`` and ``last_counts``
     (G, V, P) of each text's last token in a view. A token whose state is zero at one of two layers is left out there.
-    Products are in float64, since consecutive states are often nearly parallel, and the angle of a cosine near 1
-    magnifies its rounding.
 
     Args:
         layout: the places that are read; only the path counts.
@@ -89,10 +88,8 @@ class LayerAngles(Observable):
         step = max(1, _AT_ONCE // (len(states) * states[0].shape[1]))
         found = []
         for start in range(0, len(batch), step):
-            x = torch.stack([of_layer[start : start + step] for of_layer in states], dim=1).double()
-            x /= torch.linalg.vector_norm(x, dim=2, keepdim=True)
-            cosine = (x @ x.mT).flatten(1).index_select(1, pairs)
-            found.append(cosine.clamp_(-1, 1).arccos_().div_(torch.pi))
+            cosine = cosines_of_layers([of_layer[start : start + step] for of_layer in states])
+            found.append(cosine.flatten(1).index_select(1, pairs).arccos_().div_(torch.pi))
         angles = torch.cat(found)
         self._add(self.sums, self.counts, rows, angles)
         which = torch.as_tensor(np.concatenate(last), device=batch.device)
@@ -138,6 +135,20 @@ class LayerAngles(Observable):
         found = np.zeros((*of_pairs.shape[:-1], layers, layers))
         found[..., self._first, self._second] = found[..., self._second, self._first] = of_pairs
         return found
+
+
+def cosines_of_layers(states: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the cosine of each token's states at any two layers, NaN where one is zero, (tokens, layers, layers).
+
+    In float64, since consecutive states are often nearly parallel, and the angle of a cosine near 1 magnifies its
+    rounding.
+
+    Args:
+        states: at each layer, (tokens, width).
+    """
+    x = torch.stack(list(states), dim=1).double()
+    x /= torch.linalg.vector_norm(x, dim=2, keepdim=True)
+    return (x @ x.mT).clamp_(-1, 1)
 
 
 def _last_tokens(batch: HiddenBatch) -> list[NDArray[np.int64]]:

@@ -71,6 +71,8 @@ class Observable(ABC):
     """Whether it reads states with the model's language-model head, which then must be loaded."""
     reads_vocabulary: ClassVar[bool] = False
     """Whether it compares states with the model's input embedding."""
+    reads_inside: ClassVar[bool] = False
+    """Whether it reads what happens inside a block, of which states tell nothing."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
     gathered: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""Intrinsic dimension from the distances between all states of a sample."""
+"""Numbers of the distances between all states of a sample: ``intrinsic_dimension``, ``information_imbalance``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALES = (1, 2, 4, 8, 16, 32, 64)
 def intrinsic_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
     """Yield what ``intrinsic_dimension`` measures, on the distinct contexts among the drawn tokens."""
     for view, mask in seen.masks.items():
-        rows, tokens = _drawn(seen, mask, options)
+        rows, tokens = _drawn(seen, mask, options["sample"] * options["batches"])
         if not tokens:
             continue
         for place in seen.places:
@@ -36,9 +36,9 @@ def _of_batches(x: Floats, options: Mapping[str, Any]) -> list[Floats]:
     return [_ratios(x[batch]) for batch in batches(len(x), options)]
 
 
-def _drawn(seen: Reading, mask: Mask, options: Mapping[str, Any]) -> tuple[Any, int]:
+def _drawn(seen: Reading, mask: Mask, wanted: int) -> tuple[Any, int]:
     """Return of the drawn tokens the first of each context, in the order of their hashes, and how many were drawn."""
-    rows = seen.drawn(mask, options["sample"] * options["batches"])
+    rows = seen.drawn(mask, wanted)
     first = np.unique(seen.contexts[rows], return_index=True)[1]
     return rows[np.sort(first)], len(rows)
 
@@ -91,6 +91,50 @@ def _estimates(ratios: list[Floats], discard: float, view: str, place: Place) ->
         if all(logs.shape[1] > column and logs[:, column].mean() > 1e-9 for logs in ratios):
             value = float(np.mean([_most_likely(logs[:, column], scale) for logs in ratios]))
             yield Found(f"gride_{scale}", view, place, value)
+
+
+FEWEST_RANKED = 20  # states, below which no ranks are compared
+
+
+def information_imbalance(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``information_imbalance`` measures: the mean rank in one layer of who is nearest in another."""
+    from scipy.spatial.distance import cdist
+    from scipy.stats import rankdata
+
+    for view, mask in seen.masks.items():
+        rows, _ = _drawn(seen, mask, options["sample"])
+        n = len(rows)
+        if n < FEWEST_RANKED:
+            continue
+
+        states = [seen.at(place)[rows] for place in seen.path]
+
+        def distances(at: int, states: list[Floats] = states) -> Floats:
+            x = states[at]
+            found: Floats = cdist(x, x)
+            np.fill_diagonal(found, np.inf)
+            return found
+
+        vary = [at for at, x in enumerate(states) if ((x - x.mean(axis=0)) ** 2).sum() > 1e-12 * (x * x).sum()]
+        nearest = {at: np.nonzero((far := distances(at)) == far.min(axis=1, keepdims=True)) for at in vary}
+        found = {}
+        for b in vary:
+            ranks = rankdata(distances(b), axis=1)
+            for a, (row, other) in nearest.items():
+                # Of several that are equally near the metric takes one: any of them would do.
+                starts = np.flatnonzero(np.diff(row, prepend=-1))
+                least, most = (
+                    2 / n * float(pick.reduceat(ranks[row, other], starts).mean()) for pick in (np.minimum, np.maximum)
+                )
+                found[a, b] = (least + most) / 2, (most - least) / 2
+                if a != b:
+                    yield Found("imbalance", view, seen.path[a], *found[a, b], other=b)
+        last = len(seen.path) - 1
+        for at, place in enumerate(seen.path):
+            pairs = {"to_last": (at, last), "from_last": (last, at), "to_first": (at, 0), "from_first": (0, at)}
+            for name, pair in pairs.items():
+                if pair in found:
+                    yield Found(name, view, place, *found[pair])
 
 
 def _slope(logs: Floats, discard: float) -> float:

@@ -1,4 +1,4 @@
-"""Numbers of the states of one text, or of one token type: ``entropy``, ``contextuality``, ``layer_pairs``."""
+"""Numbers of one text or one token type: ``entropy``, ``token_path``, ``contextuality``, ``layer_pairs``."""
 
 from __future__ import annotations
 
@@ -61,6 +61,29 @@ def _entropy(products: Floats) -> float:
     values = np.linalg.eigvalsh(products)
     p = values[values > 0] / values[values > 0].sum()
     return max(0.0, float(-(p * np.log(p)).sum()))
+
+
+def token_path(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``token_path`` measures: the mean over texts of the mean turn from token to token."""
+    first: dict[str, float] = {}
+    for place in seen.places:
+        x = seen.at(place)
+        for view, mask in seen.masks.items():
+            turns = np.array([_turn(x[span], mask[span]) for _, span in seen.spans])
+            found = float(turns[np.isfinite(turns)].mean()) if np.isfinite(turns).any() else NONE
+            yield Found("curvature", view, place, found)
+            yield Found("straightening", view, place, first.setdefault(view, found) - found)
+
+
+def _turn(x: Floats, mask: Mask) -> float:
+    """Return the mean angle between the steps to and from a token of a text, where all three are in the view."""
+    steps = x[1:] - x[:-1]
+    lengths = np.linalg.norm(steps, axis=1)
+    inside = mask[:-2] & mask[1:-1] & mask[2:] & (lengths[:-1] > 0) & (lengths[1:] > 0)
+    if not inside.any():
+        return NONE
+    products = (steps[:-1] * steps[1:]).sum(axis=1)[inside] / (lengths[:-1] * lengths[1:])[inside]
+    return float(np.arccos(np.clip(products, -1, 1)).mean())
 
 
 def contextuality(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""Numbers that are means over tokens: ``convergence`` and ``motion``, of a path; ``loss``, of what is predicted."""
+"""Means over tokens: ``convergence``, ``motion``, ``angular_distance``, of a path; ``loss``, of what is predicted."""
 
 from __future__ import annotations
 
@@ -122,6 +122,22 @@ def motion(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
         after = np.array(norms[view][1:])
         if len(after) > 1 and (after > 0).all():
             yield Found("growth", view, None, float(np.exp(np.polyfit(np.arange(len(after)), np.log(after), 1)[0])))
+
+
+def angular_distance(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``angular_distance`` measures: the mean angle of each two layers, of tokens and of last ones."""
+    last: dict[str, Mask] = {}
+    for view, mask in seen.masks.items():
+        last[view] = np.zeros(len(mask), dtype=bool)
+        for _, span in seen.spans:
+            last[view][np.flatnonzero(mask[span])[-1:] + span.start] = True
+    for at, place in enumerate(seen.path):
+        x = seen.at(place)
+        for other in range(at + 1, len(seen.path)):
+            angles = np.arccos(cosines(x, seen.at(seen.path[other]))) / np.pi
+            for view, mask in seen.masks.items():
+                yield Found("tokens", view, place, mean(angles, mask), other=other)
+                yield Found("last_token", view, place, mean(angles, last[view]), other=other)
 
 
 MASKED = 0.15  # of the own tokens of a text, hidden from a masked language model

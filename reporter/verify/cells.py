@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from reporter.spec.offer import Offer
 
 
+Side = tuple[str, str, str]  # a model, its checkpoint and a corpus
+
+
 @dataclass(frozen=True)
 class Asked:
     """What of a study is measured again.
@@ -64,6 +67,11 @@ class Cell:
     def __str__(self) -> str:
         checkpoint = "" if self.checkpoint == "final" else f" {self.checkpoint}"
         return f"{self.model}{checkpoint} × {self.corpus}"
+
+    @property
+    def side(self) -> Side:
+        """What it is, where two of them are compared."""
+        return self.model, self.checkpoint, self.corpus
 
     @property
     def cost(self) -> int:

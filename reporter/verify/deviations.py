@@ -50,15 +50,25 @@ LOOSER: dict[str, float] = {
     "layer_pairs.cka": 1e-3,
     "layer_pairs.knn": 1e-2,  # neighbours that rounding swaps
     "intrinsic_dimension": 1e-2,  # the same, and a slope of logarithms of ratios near one
+    "information_imbalance": 1e-2,
+    "token_path": 1e-4,  # angles, of cosines in float32
+    "change": 1e-3,
 }
 OF_ONE = (
-    "convergence",
+    "angular_distance",
     "anisotropy",
+    "change.cosine",
+    "change.linear",
+    "change.linear_seed",
+    "change.moved",
     "contextuality",
+    "convergence",
+    "information_imbalance",
     "layer_pairs",
     "motion.block_influence",
     "sink_cuts",
     "spectrum.curve",
+    "token_path",
     "variance.tradeoff",
 )
 """Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""

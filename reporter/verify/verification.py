@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,16 @@ import torch
 
 from reporter.errors import ReporterError, UsageError
 from reporter.models.pocket import prepare
-from reporter.runs.plan import or_raise
+from reporter.runs.plan import MetricCell, or_raise
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.store import Store, joined
+from reporter.verify.by_base import change
 from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, subspaces, variance
-from reporter.verify.by_neighbour import intrinsic_dimension
-from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means
-from reporter.verify.by_token import convergence, loss, motion
-from reporter.verify.cells import Asked, Cell, choose, find_study
+from reporter.verify.by_neighbour import information_imbalance, intrinsic_dimension
+from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means, token_path
+from reporter.verify.by_token import angular_distance, convergence, loss, motion
+from reporter.verify.cells import Asked, Cell, Side, choose, find_study
 from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.verify.plain_model import PlainModel, load_language_model
 from reporter.verify.reading import Found, Reading, tokenised
@@ -50,6 +52,9 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "contextuality": (contextuality, {"types": (), "occurrences": ()}),
     "layer_pairs": (layer_pairs, {"texts": (), "k": ()}),
     "intrinsic_dimension": (intrinsic_dimension, {"sample": (), "batches": (), "discard": ()}),
+    "token_path": (token_path, {}),
+    "angular_distance": (angular_distance, {}),
+    "information_imbalance": (information_imbalance, {"sample": ()}),
 }
 """Each metric that is measured again, and what its options may be; () for any number."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
@@ -66,6 +71,7 @@ _AT_CUT = "in the run's precision other tokens lie beyond a cut than in float32"
 _COUNTED = ("types", "count")  # of the table `sinks`
 _CUT = ("layer_first", "layer_last", "dominance", "dimension")  # of it, what hangs on a single block
 _NONE_THERE = "the second path has no such number there"
+_OTHER_NOT_READ = "the model that it is compared with was not measured again: raise --cells"
 _DISK = 0.5  # of what is free, that states may take up
 
 
@@ -142,8 +148,10 @@ def verify(
                 verifier.cell(cell, Path(folder) / str(number))
             except ReporterError as error:
                 result.failed[str(cell)] = str(error)
-            shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
+            if cell.side not in verifier.read:
+                shutil.rmtree(Path(folder) / str(number), ignore_errors=True)
         verifier.between(cells)
+        verifier.change()
     return result
 
 
@@ -169,6 +177,8 @@ class _Verifier:
         self.rule = Rule() if factor is None and dominance is None else Rule(factor or Rule.factor, dominance)
         self.means: dict[tuple[str, str, str], dict[str, Means]] = {}
         self.moved: dict[tuple[str, str], float] = {}
+        self.read: dict[Side, Reading] = {}  # what changed models, their bases and their twins read
+        self.other_sinks: set[Side] = set()
 
     def cell(self, cell: Cell, folder: Path) -> None:
         """Measure one checkpoint on one corpus again and compare every number that is stored of it."""
@@ -178,6 +188,8 @@ class _Verifier:
         moved = self._moved(cell, model)
         row = {"cell": str(cell), "precision": cell.facts["precision"], "texts": len(seen.texts)}
         self.result.cells.append({**row, "tokens": len(seen.ids)})
+        if any(cell.side in sides for sides, _ in self.changes):
+            self.read[cell.side] = seen
         kinds = seen.kinds
         counted = {
             "texts": len(seen.texts),
@@ -190,6 +202,7 @@ class _Verifier:
         other_sinks = moved > 0 and self._other_sinks(cell, counted["sinks"], seen, stored.get("sinks", {}))
         if other_sinks:
             del counted["sinks"]
+            self.other_sinks.add(cell.side)
             self.result.skip("cells.sinks", 1, _OTHER_SINKS)
         self.result.add(counts(cell.counted, counted, str(cell)))
         for metric, options in cell.metrics.items():
@@ -198,6 +211,15 @@ class _Verifier:
                 again, reason = self._again(name, options, seen, cell, checkpoint, model)
                 self.result.add(compare(name, numbers, again, str(cell), moved))
                 self._note_missing(name, numbers, again, reason)
+
+    @cached_property
+    def changes(self) -> list[tuple[list[Side], Mapping[str, Any]]]:
+        """What ``change`` compares: a model, its base and, where there is one, its twin; and the options."""
+        return [
+            ([(one.checkpoint.model, one.checkpoint.name, one.texts.name) for one in cell.passes], cell.settings)
+            for cell in self.plan.cells
+            if isinstance(cell, MetricCell) and cell.key.metric == "change" and cell.state == "cached"
+        ]
 
     def _other_sinks(self, cell: Cell, found: int, seen: Reading, stored: Numbers) -> bool:
         """A token at the threshold may be a sink in one precision and not in the other: that is expected of it."""
@@ -322,3 +344,20 @@ class _Verifier:
                 moved = max(self.moved[key[0], key[1]] for key in keys)
                 self.result.add(compare("layer_pairs", stored, again, name, moved))
                 self._note_missing("layer_pairs", stored, again, "")
+
+    def change(self) -> None:
+        """Compare what is stored of models and their bases, where both were measured again."""
+        for (model, *others), options in self.changes:
+            if model not in self.read:
+                continue
+            name, checkpoint, corpus = model
+            stored = stored_numbers(self.store, self.study.study, name, checkpoint, corpus).get("change", {})
+            there = [side for side in (model, *others) if side in self.read]
+            moved = max(self.moved[side[:2]] for side in there)
+            numbers = self._comparable("change", stored, moved, not self.other_sinks.isdisjoint(there))
+            again: list[Found] = []
+            for other, ending in zip(others, ("", "_seed"), strict=False):
+                if other in self.read:
+                    again += change(self.read[model], self.read[other], options, ending)
+            self.result.add(compare("change", numbers, again, f"{name} | {others[0][0]} × {corpus}", moved))
+            self._note_missing("change", numbers, again, "" if len(there) > len(others) else _OTHER_NOT_READ)

@@ -13,6 +13,7 @@ import pytest
 
 from reporter.diff import compare
 from reporter.store.formats import Result
+from reporter.store.schema import tables
 
 Folder = Callable[..., Path]
 
@@ -122,6 +123,117 @@ def test_every_table_with_intervals_is_compared(folder: Folder) -> None:
         ("norm", "a | b", "c | d", None, None),
         ("rate ~ sst2 (pearson)", None, "c", None, None),
     }
+
+
+def insert(side: Path, table: str, **row: Any) -> None:
+    row = {"study": "s"} | row
+    with duckdb.connect(str(side / "results.duckdb")) as connection:
+        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
+
+
+BERT = {"model": "bert", "checkpoint": "final", "corpus": "c"}
+LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
+    # what is in both, the number that differs, and what it is called
+    "massive_activations": (
+        BERT
+        | {"metric": "outliers", "dimension": 447, "token_id": 3, "token": "The", "own": True, "position_first": 0},
+        "value",
+        ("outliers", "value of dimension 447, token The at position 0", "bert", "c", None, None),
+    ),
+    "outlier_dimensions": (
+        BERT | {"metric": "outliers", "view": "words", "dimension": 8},
+        "deviations",
+        ("outliers", "deviations of dimension 8", "bert", "c", "words", None),
+    ),
+    "sinks": (
+        BERT | {"metric": "outliers", "token_id": 3, "token": "the", "own": True, "position_first": 4},
+        "norm_ratio",
+        ("outliers", "norm_ratio of token the", "bert", "c", None, None),
+    ),
+    "sink_cuts": (
+        BERT | {"metric": "outliers", "rule": "factor", "cut": 2.0, "statistic": "a.b", "site": "block", "layer": 1},
+        "value",
+        ("outliers", "value of a.b, cut at factor 2.0", "bert", "c", None, 1),
+    ),
+    "block_runs": (
+        BERT | {"metric": "angular_distance", "view": "words", "which": "tokens", "blocks": 2},
+        "first",
+        ("angular_distance", "first of the best run of 2 blocks, tokens", "bert", "c", "words", None),
+    ),
+    "attention_heads": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "site": "block", "layer": 1, "head": 5},
+        "entropy",
+        ("attention", "entropy of head 5", "bert", "c", None, 1),
+    ),
+    "skipped_blocks": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2, "proposal": 1},
+        "loss",
+        ("skip", "loss of proposal 1 to leave out 2", "bert", "c", None, None),
+    ),
+    "layer_answers": (
+        {"model": "bert", "checkpoint": "final", "criterion": "a.b", "item": "c", "site": "block", "layer": 1},
+        "loss",
+        ("layer_answers", "loss of a.b", "bert", "c", None, 1),
+    ),
+    "change_answers": (BERT, "first_layer", ("change_answers", "first_layer", "bert", "c", None, None)),
+    "changed_numbers": (
+        {"model": "bert", "corpus": "c", "number": "a.b"},
+        "value",
+        ("changed_numbers", "value of a.b", "bert", "c", None, None),
+    ),
+    "training_answers": (
+        {"model": "bert", "corpus": "c", "view": "words", "metric": "a", "statistic": "b", "kind": "turn"},
+        "step",
+        ("training_answers", "step of a.b, turn", "bert", "c", "words", None),
+    ),
+    "block_answers": (
+        {"model": "bert", "checkpoint": "final", "item": "c", "many": 2},
+        "change",
+        ("block_answers", "change of the best 2 to leave out", "bert", "c", None, None),
+    ),
+}
+
+
+@pytest.mark.parametrize("table", LISTED)
+def test_lists_and_answers_are_compared(folder: Folder, table: str) -> None:
+    same, name, called = LISTED[table]
+    sides = [folder(side) for side in ("old", "new")]
+    for number, side in enumerate(sides, 1):
+        insert(side, table, **same, **{name: number})
+    (row,) = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
+    assert (row["change"], row["a"], row["b"]) == ("moved", 1, 2)
+    assert tuple(row[part] for part in ("metric", "statistic", "model", "corpus", "view", "layer")) == called
+
+
+def test_what_has_a_rank_is_told_by_what_it_is(folder: Folder) -> None:
+    """A finding is the same one at another rank; one that only one side has is not compared with another one."""
+    sides = [folder(side) for side in ("old", "new")]
+    about = {"kind": "extremes", "metric": "m", "model": "bert", "corpus": "c", "view": "words"}
+    for side, ranks in zip(sides, ({"x": 1, "y": 2}, {"y": 1, "z": 2}), strict=True):
+        for statistic, rank in ranks.items():
+            insert(side, "findings", **about, rank=rank, statistic=statistic, value=0.5, ci_low=0.4, ci_high=0.6)
+            number = {"token": f"<{statistic}>", "own": True, "position_first": 1, "position_last": 4, "texts": 7}
+            insert(side, "sink_answers", **BERT, number=rank, **number)
+    found = compare(f"{sides[0]}:", f"{sides[1]}:", Path("x"))
+    gone = {(row["change"], row["metric"], row["statistic"]) for row in records(found.numbers)}
+    assert {one for one in gone if one[1] == "findings"} == {
+        ("only in A", "findings", "value of m.x, extremes"),
+        ("only in B", "findings", "value of m.z, extremes"),
+    }
+    assert {one for one in gone if "texts" in one[2]} == {
+        ("only in A", "sink_answers", "texts of token <x>"),
+        ("only in B", "sink_answers", "texts of token <z>"),
+    }
+
+
+def test_what_is_told_apart_has_one_row_on_each_side() -> None:
+    """A number is not listed twice: what its rows are told apart by names columns that are there."""
+    for table in tables().values():
+        for told in table.compared:
+            assert set(told.by) <= set(table.types) and set(told.values) <= set(table.types)
+            if isinstance(told.interval, tuple):
+                assert set(told.interval) <= set(table.types)
 
 
 def test_two_studies_of_one_file(folder: Folder) -> None:

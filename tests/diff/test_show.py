@@ -122,3 +122,26 @@ def test_long_texts_are_shown_from_where_they_differ(diff: Callable[..., Result]
     output = diff("one:", "two:").stdout
     assert "encoders?" in output
     assert "decoders?" in output
+
+
+def test_a_page_shows_old_and_new(diff: Callable[..., Result]) -> None:
+    result = diff("old:", "new:", "--format", "html")
+    assert result.exit_code == 0
+    page = result.stdout
+    drawn = page.split("<figure>")[1:]
+    # the profile that moved by most intervals first; what came or went, or stayed, is no profile that moved
+    assert [figure.split("</b>")[0].split("<b>")[1] for figure in drawn] == ["motion.norm", "motion.plain"]
+    assert "1 of 2 layers moved, by up to 14.1 intervals" in drawn[0]
+    assert drawn[0].count('class="moved"') == 1 and drawn[0].count("<polygon") == 2
+    assert drawn[1].count("<polygon") == 0
+    assert "<h2>Spec: " in page and "Verdicts" in page
+    assert "<b>red" not in page and "\x1b" not in page
+    for outside in ("<script", "http://", "https://", "src=", "@import"):
+        assert outside not in page
+
+
+def test_a_page_of_nothing(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder("old", OLD).parent)
+    folder("new", OLD)
+    page = CliRunner().invoke(app, ["diff", "old:", "new:", "--format", "html"]).stdout
+    assert "<figure>" not in page and "no profile over layers" in page

@@ -77,7 +77,7 @@ def test_a_peak_is_named_with_the_layers_not_told_apart() -> None:
     assert row["says"].startswith("In a, the share peaks at layer ")
     assert re.search(r": 0\.\d\d, against 0\.\d+ at the embedding and 0\.\d+ at the last layer", row["says"])
     assert row["layer_first"] <= 6 <= row["layer_last"] and row["layer_first"] < row["layer_last"]
-    assert f"layers {row['layer_first']}–{row['layer_last']} are not told apart" in row["says"]
+    assert re.search(r"Layers? [\d–, ]+ cannot be told apart from it\.$", row["says"])
     assert row["ci_low"] < row["value"] < row["ci_high"] and row["p_adjusted"] <= 0.05
     assert row["p_adjusted"] == pytest.approx(row["p"] * row["looked_at"])
 
@@ -102,7 +102,8 @@ def test_what_vanishes_without_sinks_is_found_first() -> None:
     row = rows[0]
     assert row["kind"] == "sinks" and row["rank"] == 1
     assert (row["layer_first"], row["layer_last"]) == (4, 10)
-    assert "is due to sinks" in row["says"] and f"{TEXTS} of 1,000 tokens" in row["says"]
+    assert "most of the share is due to sinks in layers 4–10 of 12" in row["says"]
+    assert f"{TEXTS} of 1,000 tokens are sinks" in row["detail"]["notes"][0]
     inside = slice(4, 11)
     assert row["value"] == pytest.approx(float((plateau - 0.1)[inside].mean()), abs=0.02)
     half = (row["ci_high"] - row["ci_low"]) / 2
@@ -110,15 +111,41 @@ def test_what_vanishes_without_sinks_is_found_first() -> None:
     assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(0.01, 0.01), rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("sinks", "said"),
+    [
+        ([(0, 2, 12, 100)], "All of the sinks there are the first tokens of their texts."),
+        (
+            [(0, 2, 12, 100), (7, 1, 3, 50)],
+            "All of the sinks there are the",
+        ),  # elsewhere in a text, but not in these layers
+        ([(0, 2, 12, 100), (7, 1, 4, 3)], "All but at most 3 of the sinks there are the first tokens"),
+        ([(0, 2, 12, 100), (7, 1, 4, 6)], ""),
+        ([(0, 11, 12, 100)], ""),
+        ([], ""),
+    ],
+)
+def test_sinks_are_first_tokens_only_where_all_of_those_layers_are(sinks: list[Any], said: str) -> None:
+    """Rows are (last position in a text, first layer, last layer, how many)."""
+    plateau = np.where((DEPTH > 0.3) & (DEPTH < 0.9), 0.95, 0.1)
+    row = found(lambda view, **at: plateau if view == "words" else 0.1, {"a": "decoder"}, sinks=sinks)["sinks"]
+    assert (row["layer_first"], row["layer_last"]) == (4, 10)
+    assert said in row["says"] and ("of the sinks there" in row["says"]) is bool(said)
+
+
 def test_what_sinks_hide_is_said_so() -> None:
     row = found(lambda view, **at: 0.05 if view == "words" else 0.8, {"a": "decoder"})["sinks"]
-    assert "is hidden by sinks" in row["says"] and row["value"] < 0
+    assert "sinks hide most of the share" in row["says"] and row["value"] < 0
 
 
 def test_what_sinks_only_move_is_not_called_theirs() -> None:
-    for here, without, said in ((0.8, 0.5, "raised by"), (0.5, 0.8, "lowered by"), (0.8, 0.3, "due to")):
+    for here, without, said in (
+        (0.8, 0.5, "sinks raise the share"),
+        (0.5, 0.8, "sinks lower the share"),
+        (0.8, 0.3, "most of the share is due to sinks"),
+    ):
         row = found(lambda view, a=here, b=without, **at: a if view == "words" else b, {"a": "decoder"})["sinks"]
-        assert f"is {said} sinks" in row["says"]
+        assert said in row["says"]
 
 
 def test_roles_take_three_independent_models_of_each() -> None:
@@ -126,7 +153,7 @@ def test_roles_take_three_independent_models_of_each() -> None:
         return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
 
     row = found(truth, ROLES)["roles"]
-    assert row["model"] is None and row["says"].startswith("Encoders and decoders differ in share: ")
+    assert row["model"] is None and row["says"].startswith("Encoders and decoders differ in the share: ")
     assert row["value"] == pytest.approx(-0.5, abs=0.02)
     assert "roles" not in found(truth, {"a": "encoder", "d": "decoder"})
     assert "roles" not in found(truth, {"a": "encoder", "b": "encoder", "d": "decoder", "e": "decoder"})
@@ -145,8 +172,8 @@ STEPS = (0, 10, 100, 1000, 2000, 4000, 8000)
 
 def test_training_is_half_way_between_two_steps() -> None:
     row = found(lambda step, **at: 0.1 if step <= 100 else 0.9, {"a": "decoder"}, steps=STEPS)["training"]
-    assert "rises in training, from 0.098 to 0.90" in row["says"]
-    assert "half-way between steps 100 and 1,000" in row["says"]
+    assert "rises during training, from 0.098 to 0.90" in row["says"]
+    assert "half-way mark between steps 100 and 1,000" in row["says"]
     assert row["chart"].endswith(".training")
 
 
@@ -160,7 +187,7 @@ def test_a_loss_turns_in_training() -> None:
     row = found(lambda step, **at: 0.9 if step <= 100 else 0.2, {"a": "decoder"}, steps=STEPS, whole=True, per="model")[
         "training"
     ]
-    assert "falls in training" in row["says"] and "mean over layers" not in row["says"]
+    assert "falls during training" in row["says"] and "mean over layers" not in row["says"]
 
 
 def test_what_stands_out_differs_from_the_floor_and_from_random_weights() -> None:

@@ -4,6 +4,7 @@
     python tests/intervals/study.py --model FOLDER --texts FILE    # a model and texts of your own
     python tests/intervals/study.py --model FOLDER --texts FILE --unit paragraph --layers 0,3,6 --views words,no-sinks
     python tests/intervals/study.py --metrics intrinsic_dimension --options '{"intrinsic_dimension": {"sample": 512}}'
+    python tests/intervals/study.py --metrics change --model TUNED --base FOLDER --texts FILE
 
 Every text goes through the model once. The states at a few layers stay in memory (4 bytes · width · layers a token)
 and are shown again, subset by subset, to fresh observables; each subset has its own seed, so that bootstrap weights and
@@ -18,9 +19,10 @@ samples are drawn anew as well. For each statistic, layer and view it prints
 
 Subsets of m out of N texts vary less than corpora of m fresh texts, by √(1 − m/N): deviations are divided by it.
 
-The head of a language model is not read, so ``loss``, ``lens`` and ``journey`` are left out; their intervals are made
-as those of ``motion`` are. Where layers are left out, what goes from layer to layer goes from one chosen layer to the
-next. Floors are those of 1000 tokens, since nothing is asked about them here.
+The head of a language model is not read, nor what happens inside a block, so ``loss``, ``lens``, ``journey`` and
+``contributions`` are left out; their intervals are made as those of ``motion`` are. Where layers are left out, what
+goes from layer to layer goes from one chosen layer to the next. Floors are those of 1000 tokens, since nothing is asked
+about them here.
 """
 
 from __future__ import annotations
@@ -96,6 +98,7 @@ def study(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     sizes: Sequence[float] = SIZES,
     tick: Callable[[int], None] = lambda done: None,
+    base: Recording | None = None,
 ) -> list[Row]:
     """Measure random subsets of the texts and say of each statistic whether its interval covers.
 
@@ -108,6 +111,7 @@ def study(
         options: of the metrics, by name.
         sizes: times ``subset``: the sizes of corpus that the drift is taken over; those that fit.
         tick: called after each subset with how many are done.
+        base: the states of the model that this one was made from, for what compares the two.
     """
     set_up = [(metric, metric.options(**(options or {}).get(metric.name, {}))) for metric in metrics]
     kept: dict[str, int] = {}
@@ -122,13 +126,14 @@ def study(
         for draw in range(subsets):
             order = rng.permutation(recording.texts)
             for size in {subset, *known} if draw < max(20, subsets // 4) else {subset}:
-                _measure(recording, order[:size], set_up, kept, views, draw, found, size, size == subset)
+                both = [one for one in (recording, base) if one is not None]
+                _measure(both, order[:size], set_up, kept, views, draw, found, size, size == subset)
             tick(draw + 1)
     return [_row(key, series, subset, recording.texts) for key, series in found.items()]
 
 
 def _measure(
-    recording: Recording,
+    sides: Sequence[Recording],
     chosen: np.ndarray,
     metrics: list[tuple[Metric, Any]],
     kept: Mapping[str, int],
@@ -138,14 +143,20 @@ def _measure(
     size: int,
     intervals: bool,
 ) -> None:
-    observables = recording.observables(chosen, list(kept), kept, seed)
-    memo: dict[Any, Any] = {}
-    distinct = len(np.unique(recording.originals[chosen]))
+    observables = [side.observables(chosen, list(kept), kept, seed) for side in sides]
+    memos: list[dict[Any, Any]] = [{} for _ in sides]
+    distinct = len(np.unique(sides[0].originals[chosen]))
     for view in views:
-        seen = Observed(observables, recording.layout, distinct, view, seed, memo)
+        seen, *base = (
+            Observed(of, side.layout, distinct, view, seed, memo)
+            for of, side, memo in zip(observables, sides, memos, strict=True)
+        )
         for metric, options in metrics:
-            for value in metric.compute(seen, options):
-                where = _where(value, recording.layers)
+            values = (
+                metric.between.compare(seen, base, options) if metric.compares_only else metric.compute(seen, options)
+            )
+            for value in values:
+                where = _where(value, sides[0].layers)
                 if where is None or value.statistic.endswith("_floor"):
                     continue
                 series = found[f"{metric.name}.{value.statistic}", view, where]
@@ -306,6 +317,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, help="a folder in the transformers format; none: a tiny random model")
+    parser.add_argument("--base", type=Path, help="the folder of the model it was made from, for `change`")
     parser.add_argument("--texts", type=Path, help="a text file; none: made-up texts")
     parser.add_argument("--unit", choices=("line", "paragraph"), default="line", help="what is a text of the file")
     parser.add_argument("--min-words", type=int, default=4)
@@ -320,10 +332,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--role", choices=("encoder", "decoder"), default="encoder", help="of the tiny random model")
     parser.add_argument("--no-drift", action="store_true", help="measure subsets of one size alone")
     asked = parser.parse_args(arguments)
-    known = {name: m for name, m in catalogue().items() if not any(_reads_head(need) for need in m.needs)}
-    wanted = list(known) if asked.metrics == "all" else asked.metrics.split(",")
+    known = {name: m for name, m in catalogue().items() if not any(_reads_more(need) for need in m.needs)}
+    alone = [name for name, metric in known.items() if not metric.compares_only]
+    wanted = alone if asked.metrics == "all" else asked.metrics.split(",")
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"--metrics: {', '.join(unknown)}: choose from {', '.join(known)}")
+    if asked.base is None and (lacking := [name for name in wanted if known[name].compares_only]):
+        parser.error(f"--metrics: {', '.join(lacking)} needs --base")
     if (asked.model is None) != (asked.texts is None):
         parser.error("a model needs --texts, and texts need a --model: the tiny model reads made-up words only")
     if asked.model is None:
@@ -336,6 +351,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     recording = record(model, texts, layers, asked.max_tokens)
     _tell(f"{len(texts)} texts, {len(recording.facts['texts'])} tokens recorded after {time.monotonic() - began:.0f} s")
+    base = None if asked.base is None else record(load_model(asked.base), texts, layers, asked.max_tokens)
     rows = study(
         recording,
         [known[name] for name in wanted],
@@ -345,14 +361,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         asked.options,
         (1,) if asked.no_drift else SIZES,
         lambda done: _tell(f"{done} of {asked.subsets} subsets") if done % 20 == 0 else None,
+        base,
     )
     print(f"{asked.subsets} subsets of {asked.subset} of {len(texts)} texts\n")
     print(table(rows), end="\n\n")
     print(summary(rows))
 
 
-def _reads_head(name: str) -> bool:
-    return KINDS[name].reads_head or KINDS[name].reads_vocabulary
+def _reads_more(name: str) -> bool:
+    return KINDS[name].reads_head or KINDS[name].reads_vocabulary or KINDS[name].reads_inside
 
 
 def _tell(line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from intervals.replay import record
-from intervals.study import Series, _row, main, summary, table
+from intervals.study import Series, _row, main, study, summary, table
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
 from reporter.geometry import noise
@@ -33,6 +33,15 @@ def test_a_replay_says_what_a_pass_over_the_same_texts_says(observe, values, rol
                 assert mine.value == pytest.approx(value.value, rel=1e-4, abs=1e-5), key
             if value.ci_low is not None:
                 assert (mine.ci_low, mine.ci_high) == pytest.approx((value.ci_low, value.ci_high), rel=1e-3, abs=1e-4)
+
+
+def test_a_model_beside_its_base():
+    texts = made_up_texts(60, shortest=4)
+    sides = [record(FakeModel(seed=seed), texts, (0, 3), 256) for seed in (0, 1)]
+    rows = study(sides[0], [catalogue()["change"]], ("words",), 20, 4, sizes=(1,), base=sides[1])
+    found = {row.key: row for row in rows}
+    assert found["change.distance", "words", "3"].mean > 0.1 and found["change.moved", "words", "3"].mean == 1
+    assert np.isfinite(found["change.distance", "words", "3"].covered)
 
 
 def test_coverage_and_drift_where_they_are_known():

@@ -134,7 +134,13 @@ def test_every_statistic(everything, values, view):
     for (statistic, layer), (expected, n) in entropy(tokens).items():
         check(f"entropy.{statistic}", layer, expected, n=n)
     # each has a test of its own, with its oracle
-    elsewhere = ("outliers.sink_sensitivity", "information_imbalance.", "local_dimension.", "token_path.")
+    elsewhere = (
+        "contributions.",
+        "outliers.sink_sensitivity",
+        "information_imbalance.",
+        "local_dimension.",
+        "token_path.",
+    )
     unchecked = [key for key in found if not key[0].endswith("_floor") and not key[0].startswith(elsewhere)]
     assert not unchecked, "statistics that no oracle has checked"
 

@@ -60,6 +60,13 @@ def test_the_metrics_of_the_program():
             "intra_text",
             "intra_text_adjusted",
         ],
+        "contributions": [
+            "attention_ratio",
+            "attention_cosine",
+            "feed_forward_ratio",
+            "feed_forward_cosine",
+            "block_cosine",
+        ],
         "convergence": [
             "similarity",
             "gradient",

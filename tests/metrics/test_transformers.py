@@ -111,8 +111,9 @@ class Module:
                 hook.remove()
         return found
 
-    def run(self, input_ids, attention_mask, attention=False):
-        return SimpleNamespace(path=self.states(input_ids, attention_mask), final=None, attention=None)
+    def run(self, input_ids, attention_mask, attention=False, contributions=False):
+        path = self.states(input_ids, attention_mask)
+        return SimpleNamespace(path=path, final=None, attention=None, contributions=None)
 
     def alone(self, ids):
         """Return one text's states by ``output_hidden_states``, the last block's before any closing norm."""

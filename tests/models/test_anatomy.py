@@ -284,6 +284,56 @@ def test_attention_that_is_scaled_and_overwritten() -> None:
         torch.testing.assert_close(mine, theirs)
 
 
+class NormedTwice(Block):
+    """A post-norm block that scales what its sublayers add: DeepNorm's shape, the factor on the other side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.first, self.second = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        z = self.first(x + 0.5 * self.query(self.mix(x, mask).expand_as(x)))
+        return self.second(z + 0.25 * self.linear(z))
+
+
+@pytest.mark.parametrize(
+    ("made_of", "placement", "factor"), [(Halved, "sequential", 1.0), (NormedTwice, "normed", 0.25)]
+)
+def test_what_sublayers_add_where_it_is_scaled(made_of: type[Any], placement: str, factor: float) -> None:
+    model = type("Scaled", (Toy,), {"blocks_made_of": made_of})()
+    found = examined(model)
+    assert found.feed_forward.placement == placement
+    assert found.feed_forward.factor == pytest.approx(factor, rel=1e-5)
+    assert found.attention.factor == pytest.approx(0.5, rel=1e-5)
+    ids = torch.tensor([[3, 4, 5, 6]])
+    mask = torch.ones_like(ids)
+    found.capture.clear()
+    with torch.inference_mode(), found.capture.contributing(found.attention, found.feed_forward) as shares:
+        model(ids, mask)
+    assert len(shares) == 3
+    for layer, x, got in zip(model.layers, found.capture.take(), shares, strict=False):
+        with torch.inference_mode():
+            a = 0.5 * layer.query(layer.mix(x, mask))
+            s = x + a if made_of is Halved else layer.first(x + a)
+            m = layer.linear(layer.norm(s)) if made_of is Halved else 0.25 * layer.linear(s)
+        for row, (added, stream) in enumerate(((a, x), (m, s))):
+            torch.testing.assert_close(got[..., row, 0], added.norm(dim=-1) / stream.norm(dim=-1))
+            torch.testing.assert_close(got[..., row, 1], torch.cosine_similarity(added, stream, dim=-1))
+
+
+def test_a_feed_forward_that_cannot_be_found_is_said_to_be_missing() -> None:
+    class Twice(Halved):
+        def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+            y = super().forward(x, mask)
+            return y * 2  # no module returns what was added
+
+    found = examined(type("Odd", (Toy,), {"blocks_made_of": Twice})())
+    assert found.anatomy.attention == "sequential"
+    assert found.feed_forward.problem == "no part of its first block is what the block adds after its attention"
+    odd = examined(type("Odd", (Toy,), {"blocks_made_of": Block})())
+    assert odd.feed_forward.problem.startswith("what attention adds is not known: no part of its first block mixes")
+
+
 def test_a_model_that_breaks() -> None:
     class Broken(Toy):
         def embed(self, ids: Tensor) -> Tensor:

@@ -97,7 +97,7 @@ def test_weights_of_another_shape(copy: Any, loaded: Load) -> None:
     folder = copy("bert")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 64}))
-    assert "cannot be loaded" in refused(loaded, folder)
+    assert "has the shape (48,), and config.json says (64,)" in refused(loaded, folder)
 
 
 @pytest.mark.parametrize("size", [0, 4, 100, -1])
@@ -144,6 +144,64 @@ def test_pickle_is_read_only_where_it_is_allowed(copy: Any, loaded: Load) -> Non
     torch.save(weights, folder / "pytorch_model.bin")
     assert "`allow_pickle: true`" in refused(loaded, folder)
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3
+
+
+@pytest.mark.parametrize(
+    "named", ["pytorch_model.bin", "../outside.safetensors", "/outside.safetensors", "a/b.safetensors"]
+)
+def test_an_index_names_safetensors_of_its_folder_alone(copy: Any, loaded: Load, named: str) -> None:
+    folder = copy("bert")
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    ran = folder.parent / "ran"
+
+    class Planted:
+        def __reduce__(self) -> Any:
+            return (ran.touch, ())
+
+    torch.save(weights | {"more": Planted()}, folder / "pytorch_model.bin")
+    index = {"metadata": {}, "weight_map": dict.fromkeys(weights, named)}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    said = refused(loaded, folder)
+    assert f"names {named!r}, which is no .safetensors file of its folder" in said
+    assert not ran.exists()
+
+
+def _with(name: str, value: Any) -> Any:
+    def change(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        key = next(key for key in weights if key.endswith(name))
+        return weights | {key: value(weights[key])}
+
+    return change
+
+
+DENSE = "encoder.layer.1.output.dense.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_with(DENSE, lambda w: w.index_fill(0, torch.tensor([3]), float("nan"))), f"{DENSE} holds NaN"),
+        (_with(DENSE, lambda w: w.index_fill(1, torch.tensor([0]), -float("inf"))), f"{DENSE} holds infinity"),
+        (_with(DENSE, lambda w: w[:3].contiguous()), f"its weight {DENSE} has the shape (3,"),
+        (lambda weights: {key: w * 0 for key, w in weights.items()}, "all of its weights are 0"),
+        (lambda weights: {key: (9 * w).to(torch.int8) for key, w in weights.items()}, "holds integers"),
+        (
+            lambda weights: weights | {key.replace("layer.2", "layer.3"): w + 0 for key, w in weights.items()},
+            "hold layers that config.json does not know, such as encoder.layer.3.",
+        ),
+    ],
+)
+def test_weights_that_cannot_be_what_was_trained_are_named(copy: Any, loaded: Load, change: Any, said: str) -> None:
+    folder = copy("bert")
+    change_weights(folder, change)
+    assert said in refused(loaded, folder)
+
+
+def test_the_largest_finite_weights_are_no_infinity(copy: Any, loaded: Load) -> None:
+    folder = copy("bert")
+    change_weights(folder, _with("pooler.dense.weight", lambda w: torch.full_like(w, torch.finfo(w.dtype).max)))
+    assert loaded(folder).anatomy.layers == 3
 
 
 def test_a_picture_model_is_no_text_model(tmp_path: Path, copy: Any, loaded: Load) -> None:

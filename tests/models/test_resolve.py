@@ -80,7 +80,7 @@ def test_big_files_are_read_once(found: Found, copy: Path, monkeypatch: pytest.M
     def fail(*args: object) -> None:
         raise AssertionError("a file was read again")
 
-    monkeypatch.setattr("reporter.models.model_folder._sha256", fail)
+    monkeypatch.setattr("reporter.models.model_folder.sha256", fail)
     assert found(copy).fingerprint == before
     (copy / "config.json").write_text("{}")
     with pytest.raises(AssertionError, match="read again"):

@@ -102,14 +102,24 @@ class FakeModel:
             found.append(x)
         return self.change(found) if self.change else found
 
-    def run(self, input_ids, attention_mask, attention=False):
-        """Beside the path, a norm and projection of the last block, and states half way through each block."""
+    def run(self, input_ids, attention_mask, attention=False, contributions=False):
+        """Beside the path, a norm and projection of the last block, and states half way through each block.
+
+        Its attention adds a half of each step, its feed-forward the other.
+        """
+        import torch
+
+        from reporter.models.capture import share
         from reporter.models.load import Captured
 
         path = self.states(input_ids, attention_mask)
         final = None if self.anatomy.final_width is None else self.close(path[-1])
         between = [(a + b) / 2 for a, b in itertools.pairwise(path)] if attention else None
-        return Captured(path=path, final=final, attention=between)
+        added = None
+        if contributions:
+            steps = [(x, (y - x) / 2) for x, y in itertools.pairwise(path)]
+            added = torch.stack([torch.stack([share(a, x), share(a, x + a)], dim=-2) for x, a in steps])
+        return Captured(path=path, final=final, attention=between, contributions=added)
 
     def close(self, x):
         """Scale to norm 1, then pad with zeros or cut off dimensions."""

@@ -69,6 +69,7 @@ class MadeUp(Numbers):
         untrained: tuple[str, ...] = (),
         whole: bool = False,
         names: Sequence[str] = (NAME,),
+        sinks: Sequence[tuple[int, int, int, int]] = (),
     ) -> None:
         study = SimpleNamespace(
             study="s",
@@ -77,7 +78,7 @@ class MadeUp(Numbers):
             corpora={"c": None},
             sections={},
         )
-        self.names = tuple(names)
+        self.names, self._where = tuple(names), sinks
         self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
         self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
         super().__init__(SimpleNamespace(records=self._answer), study)  # type: ignore[arg-type]
@@ -86,6 +87,10 @@ class MadeUp(Numbers):
     def _answer(self, sql: str, values: Any) -> list[dict[str, Any]]:
         if "initialised" in sql:
             return [{"model": model} for model in self._untrained]
+        if "FROM sinks" in sql:
+            keys = ("position_last", "layer_first", "layer_last", "count")
+            own = [dict(zip(keys, of, strict=True)) | {"corpus": "c"} for of in self._where]
+            return [row | {"model": model} for model in self._known_roles for row in own]
         if "tokens" in sql:
             place = {"corpus": "c", "checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
             return [{"model": model, **place} for model in self._known_roles]

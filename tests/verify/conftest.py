@@ -24,7 +24,7 @@ models:
 corpora:
   nested: {file: texts.txt}
 metrics: [all, loss, {anisotropy: {sample: 64, batches: 2}}, {entropy: {texts: 20}}, {contextuality: {types: 6}},
-          {intrinsic_dimension: {sample: 48, batches: 2, discard: 0.3}}]
+          {information_imbalance: {sample: 200}}, {intrinsic_dimension: {sample: 48, batches: 2, discard: 0.3}}]
 sinks: {factor: 1.05, dominance: 0.3}  # low, so that models of no training have some
 run: {precision: float32}
 """
@@ -61,6 +61,32 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
     head, _, _ = STUDY.partition("metrics:")
     write_study(folder, f"{head}metrics: [motion]\nviews: [words]\nrun: {{precision: float32}}\n", 4)
+    compute(folder / "tiny.yaml", folder / "results")
+    return folder
+
+
+BASED = """
+study: tiny
+models:
+  dec: {recipe: {architecture: gpt2, layers: 2, width: 8, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
+  tuned: {recipe: {from: dec, train_on: nested, steps: 3, learning_rate: 0.001}}
+  again: {recipe: {from: dec, train_on: nested, steps: 3, learning_rate: 0.001, seed: 1}}
+  other: {recipe: {architecture: gpt2, layers: 1, width: 8, heads: 2, train_on: few, steps: 2, batch: 4, context: 16},
+          base: dec}  # of another depth, and with another tokenizer
+corpora:
+  nested: {file: texts.txt}
+  few: {generate: random-words, texts: 30, words: [4, 6]}
+metrics: [motion, {change: {sample: 400}}]
+views: [words, no-sinks]
+run: {precision: float32}
+"""
+
+
+@pytest.fixture(scope="session")
+def based(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of models and their base, ``tiny.yaml``, and its results."""
+    folder = tmp_path_factory.mktemp("based")
+    write_study(folder, BASED, 30)
     compute(folder / "tiny.yaml", folder / "results")
     return folder
 

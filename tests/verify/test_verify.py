@@ -29,9 +29,8 @@ def test_a_finished_study_agrees(finished, again):
         ).fetchall()
     compared, skipped = set(found.deviations), {name for name, _ in found.unverified}
     assert {name for (name,) in stored} <= compared | skipped
-    without_path = ("angular_distance.", "information_imbalance.", "token_path.")
     only_skipped = {name for name in skipped - compared if not name.endswith("_floor")}
-    only_skipped -= {name for name in only_skipped if name.startswith(without_path)}
+    only_skipped -= {name for name in only_skipped if name.startswith("contributions.")}
     assert only_skipped <= {"contextuality.explained_by_first_baseline", "contextuality.explained_by_first_adjusted"}
     assert not {reason for name, reason in found.unverified if name in compared}
     # What the rules are about is there: repeated texts, sinks, special strings inside a text (two, in two texts).
@@ -41,6 +40,35 @@ def test_a_finished_study_agrees(finished, again):
     assert {"sinks.texts", "sink_cuts.left_out", "outliers.sink_sensitivity"} <= set(found.deviations)
     # The layers of both models were compared with each other as well.
     assert found.deviations["layer_pairs.cka"].numbers == 3 * (9 + 9 + 9)
+
+
+def test_what_changed_against_a_base_is_measured_again(tmp_path, based, again):
+    """Models tuned from a base, with a twin; and one of another depth whose tokenizer is another one."""
+    found = again(based, cells=9, corpus="nested")
+    wrong = {one.name: one for one in found.deviations.values() if not one.passed}
+    assert found.passed and not wrong
+    names = {name for name in found.deviations if name.startswith("change.")}
+    assert names == {
+        f"change.{name}" for name in ("cosine", "distance", "moved", "linear", "distance_seed", "linear_seed")
+    }
+    assert not {name for name, _ in found.unverified if name.startswith("change.")}
+    # Two models have tokens of the same tokenizer in common with their base, one has texts.
+    shutil.copytree(based, tmp_path / "copy")
+    with duckdb.connect(str(tmp_path / "copy" / "results" / "results.duckdb")) as database:
+        where = "metric = 'change' AND statistic = 'distance' AND view = 'words' AND layer = 1 AND corpus = 'nested'"
+        texts = database.execute(f"SELECT n FROM layer_metrics WHERE model = 'other' AND {where}").fetchone()
+        assert texts == (30,)
+        for model in ("tuned", "other"):
+            database.execute(f"UPDATE layer_metrics SET value = value * 1.05 WHERE model = '{model}' AND {where}")
+    found = again(tmp_path / "copy", cells=9, corpus="nested")
+    assert {one.name for one in found.deviations.values() if not one.passed} == {"change.distance"}
+
+
+def test_what_a_model_is_compared_with_must_be_measured_again_too(based, again):
+    found = again(based, model="tuned", corpus="nested")
+    assert {reason for name, reason in found.unverified if name.startswith("change.")} == {
+        "the model that it is compared with was not measured again: raise --cells"
+    }
 
 
 def test_wrong_numbers_are_named(folder):
@@ -74,8 +102,8 @@ def test_a_wrong_convention_is_named(tmp_path, small, run, again, monkeypatch):
     """The classic mistake: the model's own last hidden state, which is normed, taken for the last block's output."""
     right = LoadedModel.run
 
-    def wrong(self, ids, mask, attention=False):
-        captured = right(self, ids, mask, attention)
+    def wrong(self, ids, mask, *more):
+        captured = right(self, ids, mask, *more)
         return captured if captured.final is None else replace(captured, path=[*captured.path[:-1], captured.final])
 
     monkeypatch.setattr(LoadedModel, "run", wrong)

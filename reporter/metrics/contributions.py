@@ -1,0 +1,149 @@
+"""How much attention and feed-forward of each block add to the stream, and whether along it or against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from reporter.geometry import noise
+from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
+from reporter.metrics._sources import CSORDAS
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
+from reporter.metrics.registry import metric
+
+if TYPE_CHECKING:
+    from reporter.observables.observed import Observed
+
+_ADDED = (
+    "what it adds to the residual stream as the block adds it: after a norm of its own and times the block's factor "
+    "where there are such, before the norm that a post-norm block ends with"
+)
+_AT = "stored at layer l = 0…L−1, of block l + 1"
+_STREAM = (
+    "s what it is added to: h_l + a; in a post-norm block the norm of that; in a parallel block, where attention and "
+    "feed-forward read the same, h_l"
+)
+_PUBLISHED = (
+    "The authors' code averages over all tokens, the first among them: the view 'all'. Their curve of whole layers is "
+    "motion.update_ratio."
+)
+_ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away; about 0 it writes something new. "
+
+STATISTICS = (
+    Statistic(
+        "attention_ratio",
+        "attention over stream",
+        f"mean over tokens of ‖a‖ / ‖h_l‖, a of attention: {_ADDED}; {_AT}",
+        (CSORDAS,),
+        per="step",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        smallest=0.01,
+        headline=True,
+        trap="A mean of ratios, not a ratio of means. Where the stream grows from block to block the same addition "
+        "counts for less and less; a sink, whose stream is huge, counts next to nothing: see 'no-sinks'.",
+        published=_PUBLISHED,
+    ),
+    Statistic(
+        "attention_cosine",
+        "direction of attention",
+        f"mean over tokens of cos(a, h_l), a what attention adds; {_AT}",
+        (CSORDAS,),
+        per="step",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(-1, 1),
+        smallest=0.01,
+        trap=_ALONG + "The stream's common mean is part of it: a constant that every token gets, such as a bias, reads "
+        "as a direction.",
+        published=_PUBLISHED,
+    ),
+    Statistic(
+        "feed_forward_ratio",
+        "feed-forward over stream",
+        f"mean over tokens of ‖m‖ / ‖s‖, m of the feed-forward: {_ADDED}; {_STREAM}; {_AT}",
+        (CSORDAS,),
+        per="step",
+        interval=BOOTSTRAP,
+        bounds=(0, None),
+        smallest=0.01,
+        headline=True,
+        trap="A mean of ratios, not a ratio of means. One block may write a sink with hundreds of times the stream's "
+        "length: look at 'no-sinks'.",
+        published=_PUBLISHED,
+    ),
+    Statistic(
+        "feed_forward_cosine",
+        "direction of the feed-forward",
+        f"mean over tokens of cos(m, s), m what the feed-forward adds, {_STREAM}; {_AT}",
+        (CSORDAS,),
+        per="step",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(-1, 1),
+        smallest=0.01,
+        trap=_ALONG + "In a post-norm block s has just been normed, so that it is not what attention_cosine compares "
+        "with.",
+        published=_PUBLISHED,
+    ),
+    Statistic(
+        "block_cosine",
+        "direction of the block",
+        f"mean over tokens of cos(h_{{l+1}} − h_l, h_l), {_AT}. Floor: a step that is independent of the state",
+        (CSORDAS,),
+        per="step",
+        interval=BOOTSTRAP,
+        floor=True,
+        bounds=(-1, 1),
+        smallest=0.01,
+        trap="A block that ends in a norm (post-norm) keeps the length of a state, so that whatever it adds reads as "
+        "taking away: for equally long states this is −‖h_{l+1} − h_l‖ / 2‖h_l‖. Two independent states read −0.71.",
+        published=_PUBLISHED,
+    ),
+)
+
+_NO_TOKEN = "every token has a zero state or adds nothing here"
+
+
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield each number of a model minus that of its base, with intervals from paired replicates.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    from reporter.observables.contributions import Contributions
+
+    ends = dict.fromkeys((statistic.name for statistic in STATISTICS), min(a.layers, b.layers))
+    yield from changes_along(a, b, ends, Contributions, _NO_TOKEN)
+
+
+@metric(
+    name="contributions",
+    title="What attention and feed-forward add",
+    summary="How much attention and feed-forward of each block add to the residual stream, and whether they "
+    "strengthen what is there or take it away.",
+    statistics=STATISTICS,
+    needs=("contributions",),
+    cost="a few products per token and sublayer, taken while the model runs",
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
+)
+def contributions(seen: Observed, options: Options) -> Iterator[Value]:
+    """Yield the numbers of each block.
+
+    Args:
+        seen: observables of one checkpoint on one corpus under one view.
+        options: none.
+    """
+    from reporter.observables.contributions import Contributions
+
+    kept = seen.get(Contributions)
+    for statistic in STATISTICS:
+        for place in seen.path[:-1]:
+            average = kept.average(statistic.name, place, seen.view)
+            yield mean_with_interval(statistic.name, place, average, seen.texts, _NO_TOKEN)
+            if statistic.floor and average.n:
+                floor = noise.pair_cosine(average.n, seen.width(place), seen.seed)
+                yield Value(f"{statistic.name}_floor", place, floor, average.n)

@@ -1,0 +1,97 @@
+"""What sublayers add, against the published formula by plain hooks, and where it cannot be known."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from oracles.contributions import NAMES, contributions
+from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
+from oracles.families import FAMILIES, WORDS, build_family
+
+from reporter.metrics.base import Options
+from reporter.metrics.contributions import STATISTICS, compare
+from reporter.models.feed_forward import FeedForward
+from reporter.models.load import load
+from reporter.models.resolve import resolve
+from reporter.observables.contributions import Contributions
+from reporter.observables.observed import Observed
+from reporter.runs.passes import _unfed
+from reporter.spec.models import PathModel
+
+RNG = np.random.default_rng(4)
+TEXTS = FakeTexts(dict.fromkeys(" ".join(RNG.choice(WORDS, n)) for n in RNG.integers(1, 12, 30)))
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory):
+    """Return a function that loads a small random model of a family, and the same by its own class."""
+    import transformers
+
+    def get(name):
+        folder = build_family(name, tmp_path_factory.mktemp("family") / "model")
+        spec = PathModel(path=folder)
+        (found,) = resolve("m", spec, folder.parent, folder.parent / "cache", lambda text: None, offline=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
+        return load(found, "cpu", offline=True), own.get_encoder() if own.config.is_encoder_decoder else own
+
+    return get
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_published_formula(name, family, observe, values):
+    model, own = family(name)
+    observables, _ = observe(model, TEXTS, names=("moments", "contributions"), batch_tokens=60)
+    found = values(model, observables, len(TEXTS), "all", ["contributions"])
+    expected: dict[tuple[str, int], list[np.ndarray]] = {}
+    for text in TEXTS:
+        ids = torch.tensor([model.tokenizer(text)["input_ids"]])
+        for key, numbers in contributions(name, own, ids).items():
+            expected.setdefault(key, []).append(numbers)
+    assert len(expected) == 5 * model.anatomy.layers
+    for (quantity, block), parts in expected.items():
+        tokens = np.concatenate(parts)
+        value = found[f"contributions.{quantity}", block]
+        assert value.n == len(tokens)
+        assert value.value == pytest.approx(tokens.mean(), rel=2e-4, abs=1e-5), (quantity, block)
+        assert value.ci_low <= value.value <= value.ci_high
+
+
+@pytest.mark.parametrize("view", ["words", "no-sinks"])
+def test_views_leave_tokens_out(view, observe, values):
+    """The made-up model adds half of its step by attention, half by feed-forward."""
+    model, texts = FakeModel(role="decoder"), made_up_texts(40)
+    observables, _ = observe(model, texts)
+    found = values(model, observables, 40, view, ["contributions", "motion"])
+    for layer in range(3):
+        ratio = found["contributions.attention_ratio", layer]
+        assert ratio.value == pytest.approx(found["motion.update_ratio", layer].value / 2, rel=1e-5)
+        cosine, block = (found[f"contributions.{one}_cosine", layer] for one in ("attention", "block"))
+        assert cosine.value == pytest.approx(block.value, abs=1e-5)
+        assert cosine.n == block.n == ratio.n
+
+
+def test_against_a_base_the_same_texts_are_drawn(observe):
+    sides = []
+    for seed in (0, 1):
+        observables, _ = observe(FakeModel(seed=seed), made_up_texts(40))
+        sides.append(Observed(observables, observables["moments"].layout, 40, "words", 0))
+    found = list(compare(*sides, Options()))
+    assert len(found) == 5 * 3 and all(one.ci_low <= one.value <= one.ci_high for one in found)
+    assert all(one.value == one.ci_low == one.ci_high == 0 for one in compare(sides[0], sides[0], Options()))
+
+
+def test_a_model_whose_sublayers_were_not_found_says_so(family, observe, values):
+    model, _ = family("llama")
+    model = replace(model, _feed_forward=FeedForward("none", problem="it was not found"))
+    assert _unfed(model) == {"contributions": "it was not found"}
+    observables, _ = observe(model, TEXTS, names=("moments",))
+    # As a pass leaves it that could not feed it.
+    observables["contributions"] = Contributions(observables["moments"].layout, 0)
+    found = values(model, observables, len(TEXTS), "all", ["contributions"])
+    assert len(found) == len(STATISTICS) * 3 and all(one.value is None and one.reason for one in found.values())

@@ -1,0 +1,92 @@
+"""What attention and feed-forward add, by the published formula, from plain hooks on modules that are named here.
+
+Csordás, Manning & Potts 2025, arXiv:2505.13898: ‖a‖/‖h‖ and ‖m‖/‖h + a‖, and the cosines, means over tokens. Which
+module returns a and m, and in a post-norm block the stream, was read off each implementation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+# Attention, feed-forward, the norm between them in a post-norm block, and what the block multiplies both by.
+_BERT = ("encoder.layer.{}.attention.output.dense", "encoder.layer.{}.output.dense")
+NAMES: dict[str, tuple[str, str, str | None, float]] = {
+    **dict.fromkeys(("bert", "roberta", "deberta-v2"), (*_BERT, "encoder.layer.{}.attention.output.LayerNorm", 1.0)),
+    "distilbert": (
+        "transformer.layer.{}.attention.out_lin",
+        "transformer.layer.{}.ffn",
+        "transformer.layer.{}.sa_layer_norm",
+        1.0,
+    ),
+    "bart": ("layers.{}.self_attn.out_proj", "layers.{}.fc2", "layers.{}.self_attn_layer_norm", 1.0),
+    "gpt2": ("h.{}.attn.c_proj", "h.{}.mlp.c_proj", None, 1.0),
+    "llama": ("layers.{}.self_attn.o_proj", "layers.{}.mlp.down_proj", None, 1.0),
+    "neox, sequential": ("layers.{}.attention.dense", "layers.{}.mlp.dense_4h_to_h", None, 1.0),
+    "modernbert": ("layers.{}.attn.Wo", "layers.{}.mlp.Wo", None, 1.0),
+    "t5": ("block.{}.layer.0.SelfAttention.o", "block.{}.layer.1.DenseReluDense.wo", None, 1.0),
+    "gemma2": ("layers.{}.post_attention_layernorm", "layers.{}.post_feedforward_layernorm", None, 1.0),
+    "olmo2": ("layers.{}.post_attention_layernorm", "layers.{}.post_feedforward_layernorm", None, 1.0),
+    "granite": ("layers.{}.self_attn.o_proj", "layers.{}.mlp.down_proj", None, 0.3),
+    "gpt-j": ("h.{}.attn.out_proj", "h.{}.mlp.fc_out", None, 1.0),
+    "neox, parallel": ("layers.{}.attention.dense", "layers.{}.mlp.dense_4h_to_h", None, 1.0),
+    "falcon": ("h.{}.self_attention.dense", "h.{}.mlp.dense_4h_to_h", None, 1.0),
+}
+PARALLEL = {"gpt-j", "neox, parallel", "falcon"}
+
+
+def contributions(name: str, own: Any, ids: torch.Tensor) -> dict[tuple[str, int], np.ndarray]:
+    """Return each quantity of each token of a text, by name and block from 0, (tokens,) in float64.
+
+    Args:
+        name: the family.
+        own: its model, loaded apart and without our hooks.
+        ids: of one text, (1, tokens).
+    """
+    attention, feed_forward, norm, factor = NAMES[name]
+    path = attention.partition("{}")[0] + "{}"
+    modules = dict(own.named_modules())
+    kept: dict[tuple[str, int], torch.Tensor] = {}
+    hooks = []
+
+    def keep(what: str, block: int, module: str, entering: bool = False) -> None:
+        def tensor(x: Any) -> torch.Tensor:
+            return (x if isinstance(x, torch.Tensor) else x[0]).detach().clone().double().reshape(ids.shape[1], -1)
+
+        if entering:
+            hooks.append(
+                modules[module].register_forward_pre_hook(
+                    lambda m, args, kwargs: kept.__setitem__((what, block), tensor((*args, *kwargs.values())[0])),
+                    with_kwargs=True,
+                )
+            )
+        else:
+            hooks.append(
+                modules[module].register_forward_hook(lambda m, a, o: kept.__setitem__((what, block), tensor(o)))
+            )
+
+    layers = sum(1 for module in modules if module in {path.format(n) for n in range(99)})
+    for block in range(layers):
+        keep("h", block, path.format(block), entering=True)
+        keep("y", block, path.format(block))
+        keep("a", block, attention.format(block))
+        keep("m", block, feed_forward.format(block))
+        if norm is not None:
+            keep("s", block, norm.format(block))
+    with torch.no_grad():
+        own(input_ids=ids, attention_mask=torch.ones_like(ids))
+    for hook in hooks:
+        hook.remove()
+    found = {}
+    for block in range(layers):
+        h, y, a, m = (kept[what, block].numpy() for what in "hyam")
+        a, m = factor * a, factor * m
+        s = kept["s", block].numpy() if norm is not None else h if name in PARALLEL else h + a
+        for what, added, stream in (("attention", a, h), ("feed_forward", m, s), ("block", y - h, h)):
+            long, to = (np.linalg.norm(x, axis=1) for x in (added, stream))
+            if what != "block":
+                found[f"{what}_ratio", block] = long / to
+            found[f"{what}_cosine", block] = (added * stream).sum(axis=1) / (long * to)
+    return found

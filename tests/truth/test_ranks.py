@@ -1,0 +1,100 @@
+"""Effective rank, RankMe and power laws: what their authors prove of them, and spectra whose value is a formula.
+
+Roy & Vetterli 2007, "The effective rank: a measure of effective dimensionality", EUSIPCO: exp of the entropy of the
+singular values over their sum: ``effective_rank_singular`` about the mean, ``rankme`` of states as they are (Garrido et
+al. 2023, who add 1e-7 to each share). Ours of the eigenvalues, ``effective_rank``, is theirs of the covariance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reporter
+from reporter import geometry
+
+N, D = 600, 12
+
+
+def with_singular_values(values, n=N, seed=0):
+    """Centred states (n, d) with these singular values, in random directions."""
+    rng = np.random.default_rng(seed)
+    left = rng.standard_normal((n, len(values)))
+    left = np.linalg.qr(left - left.mean(axis=0))[0]
+    return (left * values) @ np.linalg.qr(rng.standard_normal((len(values), len(values))))[0].T
+
+
+RANKS = (geometry.effective_rank_singular, geometry.rankme)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_it_is_at_most_the_rank_and_that_where_all_are_equal(rank):
+    """Property 1 of Roy & Vetterli: 1 ≤ erank(A) ≤ rank(A)."""
+    for r in (1, 2, 5, D):
+        values = np.pad(np.ones(r), (0, D - r))
+        assert rank(with_singular_values(values)) == pytest.approx(r, rel=1e-6)
+        uneven = np.pad(np.geomspace(1, 0.3, r), (0, D - r))
+        assert 1 <= rank(with_singular_values(uneven)) <= r * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_neither_scale_nor_rotation_counts(rank):
+    """Properties 2 and 3."""
+    x = with_singular_values(np.geomspace(1, 0.01, D))
+    turned = x @ np.linalg.qr(np.random.default_rng(1).standard_normal((D, D)))[0]
+    assert rank(turned) == pytest.approx(rank(x), rel=1e-9)
+    assert rank(1e3 * x) == pytest.approx(rank(x), rel=1e-9)
+
+
+def test_of_two_covariances_the_sum_has_at_most_both():
+    """Property 4: erank(A + B) ≤ erank(A) + erank(B) for positive semi-definite A and B, here covariances.
+
+    States of two kinds, each varying in directions of its own or in the same ones, have the sum for their covariance.
+    """
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        a, b = (with_singular_values(rng.exponential(size=D) ** 3, seed=seed + k) for k in (10, 20))
+        left = np.linalg.qr(np.concatenate([np.ones((N, 1)), rng.standard_normal((N, 2 * D))], axis=1))[0][:, 1:]
+        both = [np.linalg.svd(x, full_matrices=False)[1:] for x in (a, b)]
+        mixed = left[:, :D] * both[0][0] @ both[0][1] + left[:, D:] * both[1][0] @ both[1][1]
+        np.testing.assert_allclose(mixed.T @ mixed, a.T @ a + b.T @ b, atol=1e-9)
+        assert geometry.effective_rank(mixed) <= geometry.effective_rank(a) + geometry.effective_rank(b)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.7, 0.9])
+def test_a_geometric_spectrum(q):
+    """σ_i = q^i: with r of them H = −Σ p log p is log((1 − q^r)/(1 − q)) − log(q)·Σ i·p_i, in closed form."""
+    r = D
+    values = q ** np.arange(r)
+    mean = q * (1 - r * q ** (r - 1) + (r - 1) * q**r) / ((1 - q) * (1 - q**r))  # Σ i·p_i
+    expected = np.exp(np.log((1 - q**r) / (1 - q)) - mean * np.log(q))
+    x = with_singular_values(values)
+    assert geometry.effective_rank_singular(x) == pytest.approx(expected, rel=1e-6)
+    assert geometry.rankme(x) == pytest.approx(expected, rel=1e-6)
+    # The eigenvalues are the squares: a geometric spectrum of q².
+    s = q**2
+    mean = s * (1 - r * s ** (r - 1) + (r - 1) * s**r) / ((1 - s) * (1 - s**r))
+    expected = np.exp(np.log((1 - s**r) / (1 - s)) - mean * np.log(s))
+    assert geometry.effective_rank(x) == pytest.approx(expected, rel=1e-6)
+
+
+def test_rankme_sees_the_mean_and_the_effective_rank_does_not():
+    x = with_singular_values(np.ones(D))
+    far = x + 100 * np.eye(D)[0]
+    assert geometry.effective_rank_singular(far) == pytest.approx(D, rel=1e-6)
+    assert geometry.rankme(far) < 1.1
+    singular = np.linalg.svd(far, compute_uv=False)
+    p = singular / singular.sum() + 1e-7  # as Garrido et al. 2023 have it, equation 1
+    assert geometry.rankme(far) == pytest.approx(np.exp(-(p * np.log(p)).sum()), rel=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.2])
+def test_a_power_law_reads_its_exponent_through_the_whole_program(alpha):
+    """αReQ (Agrawal et al. 2022): λ_i ∝ i^−α, fitted from rank 11 to 100."""
+    d, texts = 128, np.repeat(np.arange(40), 20)
+    x = with_singular_values(np.arange(1, d + 1) ** (-alpha / 2), len(texts))
+    states = 30 * np.stack([x, x + 1])
+    found = reporter.measure(states, ["spectrum"], texts=texts, view="all").layer_metrics
+    for name in ("alpha_req", "decay"):
+        read = found[found["statistic"] == name]["value"]
+        assert len(read) == 2 and read.to_numpy(float) == pytest.approx(alpha, abs=2e-3)

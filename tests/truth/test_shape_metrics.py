@@ -1,0 +1,135 @@
+"""How alike two layers are: the axioms of Williams et al. 2021, and brute force over rotations.
+
+Williams, Kunz, Kornblith & Linderman 2021, "Generalized Shape Metrics on Neural Representations", NeurIPS: a measure of
+how far apart two arrangements of the same rows are should be 0 for those that differ by what it is to be blind to,
+symmetric, and obey the triangle inequality. Our ``linearity.procrustes`` is arccos of a cosine and so their angular
+distance as it is. ``linearity.cka`` and ``linearity.cca`` are similarities: arccos of CKA is a metric, and so is arccos
+of the mean squared canonical correlation where both sides have as many directions. 1 − similarity is none.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import orthogonal_procrustes, subspace_angles
+from scipy.spatial import procrustes as disparity
+
+from reporter.geometry.linear import canonical, joint_of, procrustes, token_cka
+
+N = 60
+
+
+def similarity(measure, x, y):
+    of = joint_of(torch.from_numpy(x), torch.from_numpy(y))
+    found = measure(of)
+    return found if isinstance(found, float) else found.value
+
+
+def angle(measure, x, y):
+    """The angle of two arrangements; of the whole arrangement with itself it is 0 but for rounding."""
+    return float(np.arccos(np.clip(similarity(measure, x, y), -1, 1)))
+
+
+def rotation(rng, d):
+    return np.linalg.qr(rng.standard_normal((d, d)))[0]
+
+
+MEASURES = {"procrustes": procrustes, "cka": token_cka, "cca": canonical}
+BLIND = {  # what each measure does not see: a map of d × d
+    "procrustes": lambda rng, d: 3 * rotation(rng, d),
+    "cka": lambda rng, d: 0.2 * rotation(rng, d),
+    "cca": lambda rng, d: rng.standard_normal((d, d)) + 2 * np.eye(d),
+}
+
+
+def alike(rng, d=5):
+    """Three arrangements that share something: neither equal nor unrelated."""
+    common = rng.standard_normal((N, d))
+    scales = rng.exponential(size=(3, d)) + 0.1
+    return [
+        (w * common + rng.standard_normal((N, d))) * s @ rotation(rng, d)
+        for w, s in zip((0.3, 1, 3), scales, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_what_it_is_blind_to_is_no_distance(name):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((N, 5)) * [3, 2, 1, 1, 0.5]
+        y = x @ BLIND[name](rng, 5) + rng.standard_normal(5)
+        assert angle(MEASURES[name], x, y) == pytest.approx(0, abs=1e-5)
+        z = x + 0.3 * rng.standard_normal(x.shape)
+        assert angle(MEASURES[name], x, z) == pytest.approx(angle(MEASURES[name], y, z), abs=1e-6) != 0
+
+
+def test_only_cca_is_blind_to_any_linear_map():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((N, 5))
+    y = x @ BLIND["cca"](rng, 5)
+    assert angle(canonical, x, y) < 1e-5 < 0.1 < min(angle(procrustes, x, y), angle(token_cka, x, y))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_it_is_symmetric_and_has_no_short_cut(name):
+    for seed in range(40):
+        x, y, z = alike(np.random.default_rng(seed))
+        sides = {
+            pair: angle(MEASURES[name], *both)
+            for pair, both in zip(("xy", "yz", "xz"), ((x, y), (y, z), (x, z)), strict=True)
+        }
+        assert angle(MEASURES[name], y, x) == pytest.approx(sides["xy"], abs=1e-7)
+        for a, b, c in permutations(sides.values()):
+            assert a <= b + c + 1e-9
+
+
+@pytest.mark.parametrize("name", ["cka", "cca"])
+def test_one_minus_a_similarity_is_no_metric(name):
+    """The reason for the arccos: three arrangements on a line of which the middle one is a short cut."""
+    rng = np.random.default_rng(0)
+    a, b = np.linalg.qr(rng.standard_normal((N, 2)))[0].T
+    x, y, z = (np.stack([np.cos(t) * a + np.sin(t) * b], axis=1) for t in (0.0, 0.4, 0.8))
+    x, y, z = (side - side.mean(axis=0) for side in (x, y, z))
+    far, first, second = (1 - similarity(MEASURES[name], *both) for both in ((x, z), (x, y), (y, z)))
+    assert far > first + second
+    assert angle(MEASURES[name], x, z) <= angle(MEASURES[name], x, y) + angle(MEASURES[name], y, z) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_procrustes_is_the_best_of_all_rotations(seed):
+    """SciPy's own two, and every angle of the plane, reflected or not."""
+    rng = np.random.default_rng(seed)
+    x, y, _ = alike(rng, 2)
+    cosine = similarity(procrustes, x, y)
+    a, b = (side - side.mean(axis=0) for side in (x, y))
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    assert orthogonal_procrustes(a, b)[1] == pytest.approx(cosine, rel=1e-9)
+    assert disparity(x, y)[2] == pytest.approx(1 - cosine**2, rel=1e-9)  # scaled as well as turned
+    turns = [
+        np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) @ np.diag([1, sign])
+        for t in np.linspace(0, 2 * np.pi, 20_001)
+        for sign in (1, -1)
+    ]
+    assert max(float(((a @ turn) * b).sum()) for turn in turns) == pytest.approx(cosine, abs=1e-6)
+
+
+@pytest.mark.parametrize(("d", "e"), [(4, 4), (3, 6)])
+def test_cca_is_the_mean_squared_cosine_of_the_principal_angles(d, e):
+    """Björck & Golub 1973: canonical correlations are cosines of the angles of the two column spaces."""
+    rng = np.random.default_rng(d)
+    x, y = rng.standard_normal((N, d)), rng.standard_normal((N, e))
+    y[:, :2] += x[:, :2]
+    angles = subspace_angles(x - x.mean(axis=0), y - y.mean(axis=0))
+    assert similarity(canonical, x, y) == pytest.approx(np.square(np.cos(angles)).mean(), rel=1e-6)
+
+
+def test_cka_is_the_correlation_of_all_products_of_two_rows():
+    """Kornblith et al. 2019: vectorised Gram matrices of centred rows, their cosine."""
+    rng = np.random.default_rng(5)
+    x, y, _ = alike(rng)
+    grams = [(side - side.mean(axis=0)) @ (side - side.mean(axis=0)).T for side in (x, y)]
+    a, b = (gram.ravel() for gram in grams)
+    assert similarity(token_cka, x, y) == pytest.approx(a @ b / np.sqrt((a @ a) * (b @ b)), rel=1e-9)
