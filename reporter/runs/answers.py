@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reporter.answers import Answer, answered, decisions
-from reporter.errors import UsageError
+from reporter.errors import UsageError, describe
 from reporter.store import Store
 
+if TYPE_CHECKING:
+    from reporter.runs.progress import Progress
 
-def write_answers(store: Store, study: str) -> None:
-    """Answer every question and store the rows where they changed.
+
+def write_answers(store: Store, study: str, progress: Progress) -> None:
+    """Answer every question and store the rows where they changed; one that cannot be answered takes no other with it.
 
     Args:
         store: the database.
         study: id of the study.
+        progress: where it is said that a question could not be answered.
     """
-    for answer in _answers(store, study, [decision.name for decision in decisions()]):
+    for decision in decisions():
+        try:
+            (answer,) = _answers(store, study, [decision.name])
+        except Exception as error:  # what nobody asked for is no reason to lose the run's report
+            progress.note(f"{study}: {decision.name!r} could not be answered: {describe(error)}")
+            continue
         for name, rows in answer.tables.items():
             known = store.records(f"SELECT * FROM {name} WHERE study = $study", {"study": study})
             if _key(rows) != _key(known):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from reporter.errors import UsageError
 from reporter.locks import held_if_free
 from reporter.runs.plan import PRECISIONS, MetricCell, digest, passes_in
+from reporter.seals import DAMAGED, read_note
 
 if TYPE_CHECKING:
     from reporter.store import Store
@@ -63,7 +64,9 @@ def entries(out: Path, store: Store) -> list[Entry]:
     for kind, name in FOLDERS.items():
         for folder in _inside(out / "cache" / name):
             of, studies = known.get((kind, folder.name), ("", set()))
-            if kind == "pass":
+            if folder.name.startswith(DAMAGED):
+                of = "damaged"
+            elif kind == "pass":
                 said = (read_note(folder / "facts.json") or {}).get("said") or {}
                 of = of or (f"{said['model']} {said['checkpoint']} × {said['corpus']}" if said else "unfinished")
                 readers[said.get("tokens")].append((of.rpartition(" × ")[2], studies))
@@ -274,19 +277,3 @@ def bytes_in(folder: Path) -> int:
             with suppress(FileNotFoundError):
                 total += Path(inside, file).stat().st_size
     return total
-
-
-def read_note(path: Path) -> dict[str, Any] | None:
-    """Return what ``write_note`` wrote; None where there is nothing."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def write_note(path: Path, value: Mapping[str, Any]) -> None:
-    """Write JSON, at once or not at all."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=1), "utf-8")
-    part.replace(path)

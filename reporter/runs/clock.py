@@ -31,6 +31,11 @@ class Clock:
             self._note()
             self._within.pop()
 
+    @property
+    def doing(self) -> str:
+        """What the time goes into at this moment."""
+        return self._within[-1]
+
     def take(self, what: str, seconds: float) -> None:
         """Count some of the seconds since the innermost ``within`` began as ``what`` instead."""
         self._add(self._within[-1], -seconds)

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 # Fitted: how the whole compares with what is counted.
 FORWARD = 1.5  # over the products of the blocks: embedding, padding, finding sinks, copies
-TRAINING = 4.0  # a step over a forward pass of its tokens: backward, gradients, the optimiser
+TRAINING = 5.5  # a step over a forward pass of its tokens: backward, gradients, the optimiser
 ANALYSING = 1.2  # texts of an analysis are short
 
 # Small calls, in which the time of fixed work is said, so that it follows the machine.
-START = 90e6  # importing, planning, opening the database
+START = 45e6  # importing, planning, opening the database
 LOADING = 15e6  # reading a model and testing it, beside reading its weights
-REPORTING = 20e6  # a page
-CHARTING = 7e6  # the charts of a metric on a corpus
-STORING = 1.5e6  # a cell
+REPORTING = 15e6  # a page
+CHARTING = 3e6  # the charts of a metric on a corpus
+STORING = 0.3e6  # a cell
 STEP = 30e3  # a step of training, for each block
 PAGES = 2.0  # readings of the weights when a model is loaded and tested
 
@@ -306,8 +306,9 @@ class _Estimator:
                 _untrained(found, lacks)
         for other in self.analyses:
             _untrained(self.plan.checkpoints.get(other.checkpoint.model, ()), lacks)
-        seconds = memory = disk = 0.0
+        memory = disk = 0.0
         steps = 0
+        narrow, wide = [0.0], 0.0  # seconds of those that share the cores, one each, and of those that take all
         beside = min(torch.get_num_threads(), max(1, sum(trains_beside(found[-1]) for found in lacks.values())))
         for checkpoints in lacks.values():
             recipe = checkpoints[-1].recipe
@@ -327,11 +328,15 @@ class _Estimator:
             )
             each = TRAINING * tokens * (size.operations(recipe.context) + head) / rate
             alone = last * (each + STEP * size.layers * self.machine.step)
-            seconds += alone / beside if trains_beside(checkpoints[-1]) else alone
+            if trains_beside(checkpoints[-1]):
+                narrow.append(alone)
+            else:
+                wide += alone
             steps += last
             held = STATE * size.parameters
             memory = max(memory, beside * (4 * held + 40 * STATE * tokens * size.width * size.layers))
             disk += held * len(recipe.checkpoints)
+        seconds = wide + max(sum(narrow) / beside, *narrow)
         return Part("training", seconds, memory, disk, f"{steps:,} steps of {_count(len(lacks), 'model', 'models')}")
 
     def _reporting(self) -> Part:

@@ -16,8 +16,9 @@ from reporter.forward.strata import VIEWS
 from reporter.locks import held
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable, Setting
-from reporter.runs.cache import lock_of, read_note, write_note
+from reporter.runs.cache import lock_of
 from reporter.runs.plan import digest
+from reporter.seals import found_intact, is_damaged, read_note, seal, set_aside, sha256, write_note
 
 if TYPE_CHECKING:
     from reporter.spec.run import Keep
@@ -139,6 +140,17 @@ class Kept:
         facts = found["facts"]
         return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
+    def heal(self, wanted: Wanted) -> None:
+        """Set aside what is damaged, so that it is missing; only who holds the folder may."""
+        again = "it is computed again"
+        for note in (self.folder / f"{name}.json" for name in ("facts", *wanted)):
+            if is_damaged(note):
+                set_aside(note, again)
+                continue
+            said, file = read_note(note) or {}, note.with_suffix(".safetensors")
+            if "sha256" in said and file.exists() and sha256(file) != said["sha256"]:
+                set_aside(file, again)
+
     def missing(self, wanted: Wanted) -> dict[str, Want]:
         """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
@@ -183,7 +195,7 @@ class Kept:
         wanted: Wanted,
         facts: PassFacts,
         keep: Keep = "all",
-        said: Mapping[str, str] | None = None,
+        called: Mapping[str, str] | None = None,
     ) -> None:
         """Write finished observables in their compact form and forget unfinished work.
 
@@ -192,17 +204,15 @@ class Kept:
             wanted: how much of each.
             facts: what else is known of the pass.
             keep: how much of it stays once the cells of the study are computed.
-            said: what ``reporter cache`` says of the pass: model, checkpoint, corpus, and the folder of its tokens.
+            called: what ``reporter cache`` says of the pass: model, checkpoint, corpus, and the folder of its tokens.
         """
         for name, observable in observables.items():
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
-            observable.save(self.folder / f"{name}.safetensors", finished=True)
-            write_note(
-                self.folder / f"{name}.json",
-                {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)},
-            )
-        write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": said or {}})
+            observable.save(file := self.folder / f"{name}.safetensors", finished=True)
+            said = {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)}
+            write_note(self.folder / f"{name}.json", said | {"sha256": sha256(file)})
+        write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": called or {}})
         shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
 
     def _unfinished(self, wanted: Wanted) -> Path:
@@ -220,6 +230,7 @@ class Kept:
         for name, observable in observables.items():
             observable.save(part / f"{name}.safetensors")
         write_note(part / "progress.json", {"counts": asdict(counts), "next_shard": next_shard})
+        seal(part)
         part.rename(folder / f"shard-{next_shard:06}")
         for older in folder.iterdir():
             if older.name != f"shard-{next_shard:06}":
@@ -229,6 +240,8 @@ class Kept:
         """Return the work of a killed pass that fed the same observables, None if there is none."""
         found = sorted(self._unfinished(wanted).glob("shard-*"))
         if not found:
+            return None
+        if not found_intact(found[-1], "the pass begins anew"):
             return None
         progress = read_note(found[-1] / "progress.json")
         if progress is None:

@@ -15,6 +15,7 @@ from reporter.forward.measure import (
     Counts,
     OutOfMemoryError,
     Settings,
+    longest,
     measure,
     settle_precision,
     tokenised,
@@ -127,7 +128,9 @@ class Passes:
             of = of.settled(found)
         kept = self._kept(of)
         with kept.locked(str(of), self.progress.note):
-            missing = kept.missing(wanted)
+            with self.progress.clock.within("store"):
+                kept.heal(wanted)
+                missing = kept.missing(wanted)
             forward = Counts()
             if missing:
                 model = load()
@@ -174,6 +177,7 @@ class Passes:
             shuffled=of.shuffled,
             readout=readout,
             losses="losses" in wanted,
+            contributions="contributions" in wanted and "contributions" not in unfed,
             vocabulary=_vocabulary(model, wanted),
             sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
         )
@@ -207,6 +211,10 @@ class Passes:
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
+        if counts.cut_texts:
+            limit = longest(of.max_tokens, model)
+            share = f"{counts.cut_texts:,} of {counts.texts:,} texts ({counts.cut_texts / counts.texts:.0%})"
+            self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
         said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
         said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
         with clock.within("store"):
@@ -260,9 +268,10 @@ def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[s
 def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:
     """Return which observables cannot see anything of this model, and why: of some there are only states."""
     if not isinstance(model, SavedStates):
-        return {}
+        return {"contributions": model.contributions_problem} if model.contributions_problem else {}
     typed = {name: model.unfed for name, kind in KINDS.items() if kind.reads_types and model.unfed}
-    return typed | {name: NO_MODEL for name, kind in KINDS.items() if kind.reads_head or kind.reads_vocabulary}
+    inside = (name for name, kind in KINDS.items() if kind.reads_head or kind.reads_vocabulary or kind.reads_inside)
+    return typed | dict.fromkeys(inside, NO_MODEL)
 
 
 def _vocabulary(model: LoadedModel | SavedStates, wanted: Wanted) -> Vocabulary | None:

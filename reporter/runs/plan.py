@@ -311,15 +311,15 @@ class Plan:
         return [head, *body, *self._thinned(), *self.hints(), *self._to_train()]
 
     def hints(self) -> list[str]:
-        """Say what is left out of models of which only states are there.
+        """Say what is left out of models of which only states are there, and of a study that this one extends.
 
         And which claims compare corpora of different size on numbers that move with it, and what to write.
         """
         if not self.file.study.claims:
-            return self._left_out()
+            return [*self.file.notes, *self._left_out()]
         from reporter.claims.kind import foreseen
 
-        return [*self._left_out(), *foreseen(self.file.study, self._words())]
+        return [*self.file.notes, *self._left_out(), *foreseen(self.file.study, self._words())]
 
     def _left_out(self) -> list[str]:
         study, said = self.file.study, []

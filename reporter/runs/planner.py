@@ -50,7 +50,7 @@ def plan_study(
             kinds that is named names it.
 
     Raises:
-        UsageError: if ``only`` names nothing in the study.
+        UsageError: if ``only`` names something that is not in the study, or no cell is of all that it names.
     """
     study = file.study
     wanted = _Only(study, only)
@@ -75,7 +75,10 @@ def plan_study(
         force,
         out / "cache" / FOLDERS["pass"],
     )
-    cells = tuple(map(grid.judged, (*grid.single(), *grid.compared(models), *grid.analysed())))
+    planned = (*grid.single(), *grid.compared(models), *grid.analysed())
+    if only and not planned:
+        raise UsageError(wanted.nothing(study, only))
+    cells = tuple(map(grid.judged, planned))
     return Plan(file, grid.analyses, texts, checkpoints, grid.baselines, cells, partial=bool(only))
 
 
@@ -365,3 +368,10 @@ class _Only:
 
     def metric(self, name: str) -> bool:
         return name in self._kept[2]
+
+    def nothing(self, study: Study, names: Sequence[str]) -> str:
+        """Say that no cell is left."""
+        said = " ".join(f"--only {name}" for name in names)
+        if len(names) == 1:
+            return f"{said}: study {study.study!r} has no cell of it"
+        return f"{said}: no cell of study {study.study!r} is of all of these; run them one after the other"

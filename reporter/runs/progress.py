@@ -1,4 +1,7 @@
-"""Tells a person how far long work has come: a bar on a terminal, one plain line for each finished step elsewhere."""
+"""Tells a person how far long work has come: a bar on a terminal; elsewhere a plain line for each finished step.
+
+Where nothing was said for half a minute, a line says what is being done.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
 from typing import Protocol, TextIO
 
 from reporter.runs.clock import Clock
@@ -18,9 +23,26 @@ class Step(Protocol):
         """Say that ``amount`` more units are done."""
 
 
-class _Silent:
+QUIET = 30.0
+"""Seconds after which somebody who reads a log is told that work goes on."""
+
+
+@dataclass
+class _Doing:
+    """What is being done, how much of it there is and how much of it is done; ``total`` is 0 where nobody knows."""
+
+    name: str
+    unit: str
+    total: int
+    done: int
+
     def advance(self, amount: int) -> None:
-        pass
+        self.done += amount
+
+    def __str__(self) -> str:
+        if not self.total:
+            return self.name
+        return f"{self.name}: {self.done:,} of {self.total:,} {self.unit}".rstrip() + f" ({self.done / self.total:.0%})"
 
 
 class Progress:
@@ -33,10 +55,45 @@ class Progress:
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
         self.clock = Clock()
+        self._doing: _Doing | None = None
+        self._said = time.monotonic()
 
     def note(self, text: str) -> None:
         """Say one thing."""
         print(text, file=self.stream, flush=True)
+        self._said = time.monotonic()
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Say inside, where there is no bar to see, what is being done whenever nothing was said for half a minute."""
+        if self.stream.isatty():
+            yield
+            return
+        over = Event()
+
+        def remind() -> None:
+            wait = QUIET
+            while not over.wait(wait):
+                wait = self.remind(time.monotonic())
+
+        watch = Thread(target=remind, daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watch.join()
+
+    def remind(self, now: float) -> float:
+        """Say what is being done if nothing was said for half a minute; return after how many seconds to ask again.
+
+        Args:
+            now: the time, as ``time.monotonic`` has it.
+        """
+        if (left := self._said + QUIET - now) > 0:
+            return left
+        self.note(f"  … {self._doing or self.clock.doing}")
+        return QUIET
 
     @contextmanager
     def step(self, name: str, total: int, unit: str, done: int = 0) -> Iterator[Step]:
@@ -53,7 +110,8 @@ class Progress:
             with _bar(name, total, unit, done, self.stream) as bar:
                 yield bar
         else:
-            yield _Silent()
+            with self._now(_Doing(name, unit, total, done)) as doing:
+                yield doing
         seconds = time.perf_counter() - began
         self.note(f"  {name}: {total:,} {unit} in {seconds:.1f} s" + _speed(total - done, seconds))
 
@@ -68,8 +126,21 @@ class Progress:
             with _parts(name, self.stream) as tell:
                 yield tell
         else:
-            yield lambda what, done, total: None
+            with self._now(_Doing(name, "", 0, 0)) as doing:
+
+                def tell(what: str, done: int, total: int) -> None:
+                    doing.name, doing.done, doing.total = f"{name}: {what}", done, total
+
+                yield tell
         self.note(f"  {name}: {time.perf_counter() - began:.1f} s")
+
+    @contextmanager
+    def _now(self, doing: _Doing) -> Iterator[_Doing]:
+        before, self._doing = self._doing, doing
+        try:
+            yield doing
+        finally:
+            self._doing = before
 
 
 def _speed(amount: int, seconds: float) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from reporter import __version__
 from reporter.errors import describe
 from reporter.forward.strata import SinkRule
+from reporter.texts.draws import Draws
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from reporter.texts import Texts
 
 Record = dict[str, Any]
+
+FIRST_TEXTS = DRAWN_TEXTS = 5
+"""So many texts of each corpus are kept in the database for readers: the first, and as many from the others."""
+SHOWN_CHARACTERS = 200
 
 MODEL_KEY = ("study", "model", "checkpoint")
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "duckdb", "altair")
@@ -87,6 +92,25 @@ def corpus_row(study: str, name: str, texts: Texts | Exception) -> Record:
         "status": "done",
         "error": None,
     }
+
+
+def text_rows(name: str, texts: Texts, seed: int) -> list[Record]:
+    """Return the rows of ``corpus_texts`` for a corpus: its first texts, and some that the seed draws of the rest."""
+    first = min(FIRST_TEXTS, len(texts))
+    draws, drawn = Draws(seed), set[int]()
+    while len(drawn) < min(DRAWN_TEXTS, len(texts) - first):
+        drawn.add(draws.between(first, len(texts) - 1))
+    return [
+        {
+            "corpus": name,
+            "number": place + 1,
+            "drawn": place in drawn,
+            "text": texts[place][:SHOWN_CHARACTERS],
+            "characters": len(texts[place]),
+            "label": texts.label(place),
+        }
+        for place in (*range(first), *sorted(drawn))
+    ]
 
 
 def _label_counts(texts: Texts) -> str | None:

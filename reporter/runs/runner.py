@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reporter.build import build
 from reporter.claims.correlations import write_correlations
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from reporter.spec import StudyFile
 
 
+Strict = Literal["refuted", "inconclusive"]
+"""Which verdicts count in a strict run: refuted claims, or those that were not decided, too."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of a run.
@@ -39,7 +44,9 @@ class Outcome:
         pages: the report's pages that were written; empty if they were up to date.
         refuted: claims that were refuted.
         untested: claims that could not be tested.
-        strict: whether a claim that was refuted, or could not be tested, counts.
+        strict: whether a claim that was refuted, or could not be tested, counts; ``inconclusive``: one that was not
+            decided, too.
+        undecided: claims that were not decided.
     """
 
     computed: int
@@ -48,12 +55,13 @@ class Outcome:
     pages: tuple[Path, ...]
     refuted: int = 0
     untested: int = 0
-    strict: bool = False
+    strict: Strict | None = None
+    undecided: int = 0
 
     @property
     def exit_code(self) -> int:
         """0 if every cell is done, 1 if some failed; of a strict run 3 if a claim was refuted, 1 if one is untested."""
-        if self.strict and self.refuted:
+        if self.strict and (self.refuted or (self.strict == "inconclusive" and self.undecided)):
             return 3
         return 1 if self.failed or (self.strict and self.untested) else 0
 
@@ -65,7 +73,7 @@ def run_studies(
     only: Sequence[str] = (),
     force: bool = False,
     offline: bool = False,
-    strict: bool = False,
+    strict: Strict | None = None,
     ahead: bool = False,
     progress: Progress | None = None,
 ) -> Outcome:
@@ -77,36 +85,45 @@ def run_studies(
         only: names of models, corpora or metrics, to run a part of the studies.
         force: compute cells that are done, too.
         offline: never ask a hub.
-        strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested.
+        strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested; of
+            ``inconclusive`` 3 if one was not decided, too.
         ahead: begin with what a run needs that computes, several things at one time; starts a process for one of them.
         progress: where progress is shown; standard error by default.
 
     Raises:
-        UsageError: if ``only`` names nothing in a study.
+        UsageError: if ``only`` names what is not in a study, or leaves no cell of it.
         ReporterError: if results cannot be written.
     """
     progress = progress or Progress()
-    if ahead:
-        begin(files, out, progress, force)
-    with progress.clock.within("planning"):
-        plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
-    counts, words = [], []
-    for plan in plans:
-        counts.append(_run(plan, out, offline, progress))
-        store = Store(out / "results.duckdb", waiting=progress.note)
-        with progress.clock.within("claims"):
-            write_over_models(store, plan.file.study.study)
-            words += judge_claims(plan, store, progress)
-        with progress.clock.within("findings"):
-            write_findings(plan, store, progress)
-        with progress.clock.within("answers"):
-            write_answers(store, plan.file.study.study)
-    computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
-    with progress.clock.within("report"):
-        pages = _report(out, [plan.file.study.study for plan in plans], progress)
-    if computed:
-        progress.note(f"where the time went, of {progress.clock.line()}")
-    return Outcome(computed, cached, failed, pages, words.count("refuted"), words.count("failed"), strict)
+    with progress.awake():
+        if ahead:
+            begin(files, out, progress, force)
+        with progress.clock.within("planning"):
+            plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+        counts, words, pages = [], [], list[Path]()
+        for plan in plans:
+            name = plan.file.study.study
+            counts.append(_run(plan, out, offline, progress))
+            store = Store(out / "results.duckdb", waiting=progress.note)
+            with progress.clock.within("claims"):
+                write_over_models(store, name)
+                words += judge_claims(plan, store, progress)
+            with progress.clock.within("findings"):
+                write_findings(plan, store, progress)
+            with progress.clock.within("answers"):
+                write_answers(store, name, progress)
+            # as soon as a study is done: a run that is killed leaves the pages of those that were finished
+            with progress.clock.within("report"):
+                pages += _report(out, plan.file, progress)
+        computed, cached, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
+        for page in (out / "index.html", *(out / plan.file.study.study / "index.html" for plan in plans)):
+            if len(plans) > 1 and page.exists():
+                os.utime(page)  # later studies moved the database on, of which earlier pages show nothing
+        if computed:
+            progress.note(f"where the time went, of {progress.clock.line()}")
+        written = tuple(dict.fromkeys(pages))
+        refuted, untested, undecided = (words.count(word) for word in ("refuted", "failed", "inconclusive"))
+        return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
 
 
 def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int, int, int]:
@@ -141,20 +158,35 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     return computed, cached, failed
 
 
-def _report(out: Path, studies: list[str], progress: Progress) -> tuple[Path, ...]:
-    """Render the report where a page is older than the database, or by another build of reporter."""
-    database = out / "results.duckdb"
-    pages = [out / "index.html", *(out / study / "index.html" for study in studies)]
-    if all(_is_current(page, database) for page in pages):
+def _report(out: Path, file: StudyFile, progress: Progress) -> list[Path]:
+    """Render a study's pages where one is older than the database, by another build, or is to look otherwise."""
+    database, study = out / "results.duckdb", file.study.study
+    pages = [out / "index.html", out / study / "index.html"]
+    if not _looks_otherwise(file, out / study) and all(_is_current(page, database) for page in pages):
         progress.note(f"the report is up to date: {pages[-1]}")
-        return ()
+        return []
     began = time.perf_counter()
     with importing():
         from reporter.report import render
 
-        written = tuple(render(database, out, studies))
+        written = render(database, out, [study])
     progress.note(f"report: {pages[-1]} ({time.perf_counter() - began:.1f} s)")
     return written
+
+
+def _looks_otherwise(file: StudyFile, folder: Path) -> bool:
+    """Copy a study's own templates and stylesheet beside its pages; tell whether they are others than before."""
+    if not any(_look(file)) and not (folder / "look").exists():
+        return False  # most studies: nothing heavy is imported where nothing is to do
+    from reporter.report.look import keep_look
+
+    return keep_look(file.study.study, *_look(file), folder)
+
+
+def _look(file: StudyFile) -> tuple[Path | None, Path | None]:
+    """Return the folder of a study's own templates and its stylesheet; paths in a study start from its own folder."""
+    said = file.study.report
+    return tuple(path and file.folder / path for path in (said.templates, said.style))  # type: ignore[return-value]
 
 
 def _is_current(page: Path, database: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from reporter.claims.kind import claim_kinds
 from reporter.errors import UsageError
 from reporter.metrics.registry import METRICS, statistics
 from reporter.registry import forget_plugins, load_plugin
-from reporter.spec.load import load_studies, parse_study, plugins_of, read_text
+from reporter.spec.layers import Layers
+from reporter.spec.load import check_layers, layers_of, load_studies, plugins_of
 from reporter.spec.offer import Offer
 from reporter.spec.problems import Problem, SpecError
 from reporter.spec.study import StudyFile
@@ -40,18 +42,26 @@ def offer(plugins: Collection[Path] = ()) -> Offer:
     )
 
 
-def read_study(path: Path) -> StudyFile:
+def read_study(path: Path, changes: Sequence[str] = ()) -> StudyFile:
     """Read and check the study in a YAML file.
+
+    Args:
+        path: the file.
+        changes: what a call says otherwise, each as ``models.bert=./mine``.
 
     Raises:
         SpecError: it cannot be read, or something in it is wrong.
         UsageError: a plugin of it cannot be run.
     """
-    return read_studies([path])[0]
+    return read_studies([path], changes)[0]
 
 
-def read_studies(paths: Sequence[Path]) -> list[StudyFile]:
+def read_studies(paths: Sequence[Path], changes: Sequence[str] = ()) -> list[StudyFile]:
     """Read and check several studies, each with its own plugins; those of earlier calls are forgotten.
+
+    Args:
+        paths: the files.
+        changes: what a call says otherwise in each of them.
 
     Raises:
         SpecError: the problems of all of them; two studies with one id are a problem, too.
@@ -61,9 +71,22 @@ def read_studies(paths: Sequence[Path]) -> list[StudyFile]:
     loaded: set[Path] = set()
 
     def load(path: Path) -> StudyFile:
-        return _parse(read_text(path), path, loaded)
+        return _parse(layers_of(path, changes), loaded)
 
     return load_studies(paths, load)
+
+
+def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
+    """Return what a study that was just read names and this machine does not have, with the places in the file.
+
+    Args:
+        file: the study.
+        changes: what the call said otherwise.
+    """
+    from reporter.runs.presence import missing  # looks at models, texts and analyses
+
+    said = layers_of(file.path, changes)
+    return [said.problem(complaint) for complaint in missing(file)]
 
 
 def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
@@ -81,7 +104,10 @@ def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
         return read_study(Path(said))
     if isinstance(said, StudyFile):
         forget_plugins()
-        return _parse(said.text, said.path, set())  # again: whoever was read since then had other plugins
+        read = _parse(
+            layers_of(said.path, text=said.text), set()
+        )  # again: whoever was read since then had other plugins
+        return replace(read, notes=said.notes)
     if not isinstance(said, Mapping):
         raise UsageError(f"a study is a YAML file or a mapping, not {type(said).__name__}")
     try:
@@ -90,18 +116,18 @@ def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
         raise UsageError(f"a study that is a mapping holds text, numbers, lists and mappings: {error}") from None
     forget_plugins()
     try:
-        return _parse(text, _HANDED_OVER, set())
+        return _parse(layers_of(_HANDED_OVER, text=text), set())
     except SpecError as error:  # of a text that nobody wrote, lines and columns say nothing
         raise SpecError(Problem(p.file, 0, 0, p.where, p.message) for p in error.problems) from None
 
 
-def _parse(text: str, path: Path, loaded: set[Path]) -> StudyFile:
-    plugins = plugins_of(text, path)
+def _parse(said: Layers, loaded: set[Path]) -> StudyFile:
+    plugins = plugins_of(said)
     for plugin in plugins:
         if plugin.resolve() not in loaded:
             load_plugin(plugin)
             loaded.add(plugin.resolve())
-    return parse_study(text, path, offer(plugins))
+    return check_layers(said, offer(plugins))
 
 
 def _as_text(value: object) -> str:

@@ -1,13 +1,14 @@
-"""Does a plan's work: one model at a time, one checkpoint at a time; a cell is stored the moment it is finished."""
+"""Does a plan's work: one model at a time, one checkpoint at a time; what is finished is stored within two seconds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.errors import ReporterError, describe
 from reporter.imports import importing
@@ -15,6 +16,7 @@ from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare, prepare_together
 from reporter.models.states import SavedStates, load_states
 from reporter.runs.cells import NO_INTERVAL, Computed, analyse, compute
+from reporter.runs.clock import REST
 from reporter.runs.passes import Loading, Measured, Passes, wanted_by
 from reporter.runs.plan import FORCED, PRECISIONS, AnalysisCell, MetricCell, or_raise
 from reporter.runs.records import (
@@ -27,6 +29,7 @@ from reporter.runs.records import (
     measured_columns,
     model_row,
     pass_columns,
+    text_rows,
 )
 from reporter.threads import given
 
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Cell, Pass, Plan
     from reporter.runs.progress import Progress
-    from reporter.store import Store
+    from reporter.store import CellKey, Store
+
+AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
 
 
 def work(plan: Plan, out: Path, store: Store, offline: bool, progress: Progress) -> tuple[int, int]:
@@ -79,6 +84,7 @@ class _Worker:
     def do(self) -> tuple[int, int]:
         for name, texts in self.plan.texts.items():
             self.store.put("corpora", ["study", "corpus"], corpus_row(self.study.study, name, texts))
+        self._put_texts()
         lost = [cell for cell in self.plan.cells if cell.state == "failed"]
         for why, cells in groupby(lost, key=lambda cell: cell.why):
             self._fail(list(cells), why)
@@ -102,6 +108,15 @@ class _Worker:
                 f"  some intervals of {many} are not finite and were left out ({names}): see cells.reasons"
             )
         return self.computed, self.failed
+
+    def _put_texts(self) -> None:
+        """Store a few texts of each corpus, for readers of the report; those of corpora that are left out stay."""
+        stays = self.store.records("SELECT * FROM corpus_texts WHERE study = $study", {"study": self.study.study})
+        rows = [row for row in stays if row["corpus"] not in self.plan.texts]
+        for name, texts in self.plan.texts.items():
+            if not isinstance(texts, Exception):
+                rows += text_rows(name, texts, self.study.run.seed)
+        self.store.replace("corpus_texts", self.study.study, rows)
 
     def _relate(self) -> None:
         """Store what the study alone says of models, since it may change where no cell must run."""
@@ -154,12 +169,11 @@ class _Worker:
         def model() -> LoadedModel:
             return or_raise(loaded())
 
-        for cell in todo:
-            if isinstance(cell, AnalysisCell) and not self._taken_over(cell, checkpoint):
-                self._analyse(cell, checkpoint, model)
+        for cell in self._left([cell for cell in todo if isinstance(cell, AnalysisCell)], checkpoint):
+            self._analyse(cell, checkpoint, model)
         of_metrics = [cell for cell in todo if isinstance(cell, MetricCell)]
         for _, group in groupby(of_metrics, key=lambda cell: cell.key.corpus):
-            if cells := [cell for cell in group if not self._taken_over(cell, checkpoint)]:
+            if cells := self._left(list(group), checkpoint):
                 self._corpus(checkpoint, cells, model)
 
     def _corpus(self, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]) -> None:
@@ -172,8 +186,9 @@ class _Worker:
             self._fail(cells, describe(error))
             return
         self._put_model(checkpoint, measured_columns(side))
-        for place, cell in enumerate(cells):
-            self._compute(cell, [side], pass_columns(side, caused=place == 0))
+        with self._together():
+            for place, cell in enumerate(cells):
+                self._compute(cell, [side], pass_columns(side, caused=place == 0))
         if str(side.of) not in self.needed_later:
             self.passes.drop(side.of)
 
@@ -238,20 +253,32 @@ class _Worker:
         except Exception as error:  # a metric that fails must not take the others down
             self._fail([cell], describe(error), columns)
 
-    def _taken_over(self, cell: MetricCell | AnalysisCell, checkpoint: Checkpoint) -> bool:
-        """Copy a cell's numbers from another study that has them; tell whether there was one."""
+    def _left(self, cells: Sequence[AnyCell], checkpoint: Checkpoint) -> list[AnyCell]:
+        """Copy the numbers of cells that another study has; return the other cells."""
         with self.clock.within("store"):
-            return self._copied(cell, checkpoint)
+            ways = {cell.key: self._ways(cell) for cell in cells}
+            asked = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
+            found = self.store.find(*asked) if asked else {}
+            return [cell for cell in cells if not self._copied(cell, ways[cell.key], found, checkpoint)]
 
-    def _copied(self, cell: MetricCell | AnalysisCell, checkpoint: Checkpoint) -> bool:
+    def _ways(self, cell: MetricCell | AnalysisCell) -> dict[str, MetricCell | AnalysisCell]:
+        """Return a cell in every precision that would do, by fingerprint; none where it has to be computed."""
         paired = isinstance(cell, MetricCell) and any(s.per == "pair" for s in cell.metric.statistics)
         if cell.why.startswith(FORCED) or paired:  # rows that name both sides cannot be taken over
-            return False
-        here = (self.study.study, *cell.key)
+            return {}
         ways = [cell, *(cell.as_in({"precision": precision}) for precision in PRECISIONS)]
-        by_fingerprint = {way.fingerprint: way for way in ways}
-        found = self.store.find(*by_fingerprint)
-        for fingerprint, settled in by_fingerprint.items():
+        return {way.fingerprint: way for way in ways}
+
+    def _copied(
+        self,
+        cell: MetricCell | AnalysisCell,
+        ways: Mapping[str, MetricCell | AnalysisCell],
+        found: Mapping[str, CellKey],
+        checkpoint: Checkpoint,
+    ) -> bool:
+        """Copy a cell's numbers from another study that has them; tell whether there was one."""
+        here = (self.study.study, *cell.key)
+        for fingerprint, settled in ways.items():
             source = found.get(fingerprint)
             if source is None or tuple(source) == here:
                 continue
@@ -263,6 +290,12 @@ class _Worker:
             self.computed += 1
             return True
         return False
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Store the cells of the block a few at a time."""
+        with self.clock.within("store"), self.store.together(), self.clock.within(REST):
+            yield
 
     def _put_model(self, checkpoint: Checkpoint, columns: Mapping[str, Any]) -> None:
         with self.clock.within("store"):
@@ -284,8 +317,9 @@ class _Worker:
         self.failed += len(cells)
         more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
         self.progress.note(f"  failed: {cells[0].key}{more}: {error}")
-        for cell in cells:
-            self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
+        with self._together():
+            for cell in cells:
+                self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
 
 
 def pick_device(asked: str) -> str:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from reporter.store.database import Store
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, joined
-from reporter.store.sandbox import query, query_frame
+from reporter.store.sandbox import query, query_frame, stream
 
-__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "joined", "query", "query_frame"]
+__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "joined", "query", "query_frame", "stream"]

@@ -63,7 +63,8 @@ def opened(
         The connection.
 
     Raises:
-        ReporterError: The lock stayed taken, the file is no database, or the disk failed.
+        ReporterError: The lock stayed taken, the file is no database, it is damaged or was changed by hand, or the disk
+            failed.
     """
     import duckdb
 
@@ -72,8 +73,12 @@ def opened(
         with _started(path, read_only, config, *patience) if config else _attached(path, read_only, *patience) as found:
             try:
                 yield found
-            except duckdb.IOException as problem:
-                raise ReporterError(f"{path}: {_first_line(problem)}") from problem
+            except RuntimeError as problem:
+                if "Query interrupted" in str(problem):  # what DuckDB makes of Ctrl-C
+                    raise KeyboardInterrupt from problem
+                raise
+            except duckdb.Error as problem:
+                raise said_of(path, problem) from problem
 
 
 @contextmanager
@@ -183,6 +188,8 @@ def _patiently(
         except (duckdb.ConnectionException, duckdb.ResourceInUseException) as problem:
             message = f"{path} is open elsewhere in this process; close that connection first"
             raise ReporterError(message) from problem
+        except duckdb.Error as problem:
+            raise (said_of(path, problem) if is_torn(problem) else problem) from problem
         waited = time.monotonic() - start
         if waited >= wait_seconds:
             raise ReporterError(
@@ -204,13 +211,37 @@ def _holder(problem: Exception) -> str:
     return f" (PID {found[1]})" if found else ""
 
 
-def _explain(path: Path, problem: Exception) -> str:
+WAY_OUT = "restore it from a copy, or move it away and run the study again: what was measured is still in the cache"
+
+
+def said_of(path: Path, problem: duckdb.Error) -> Exception:
+    """Return the error to raise for what DuckDB says of one of reporter's own statements."""
+    import duckdb
+
+    said = _first_line(problem)
+    if isinstance(problem, duckdb.CatalogException | duckdb.BinderException):
+        return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({said}); {WAY_OUT}")
+    if is_torn(problem):
+        return ReporterError(f"{path} is damaged ({said}); {WAY_OUT}")
+    return ReporterError(f"{path}: {said}") if isinstance(problem, duckdb.IOException) else problem
+
+
+def is_torn(problem: Exception) -> bool:
+    """Tell whether DuckDB finds that a file does not hold what was written into it."""
+    import duckdb
+
+    if isinstance(problem, duckdb.InternalException | duckdb.FatalException | duckdb.SerializationException):
+        return True
+    return any(word in str(problem).lower() for word in ("corrupt", "checksum", "deserializ"))
+
+
+def _explain(path: Path, problem: duckdb.Error) -> str:
     """One sentence about a file that cannot be opened."""
     if "not a valid DuckDB database" in str(problem):
         return f"{path} is not a DuckDB database; move it away, or choose another folder for the results"
     if not os.access(path, os.R_OK):
         return f"{path} cannot be read: no permission"
-    return f"{path} cannot be opened: {_first_line(problem)}"
+    return str(said_of(path, problem)) if is_torn(problem) else f"{path} cannot be opened: {_first_line(problem)}"
 
 
 def _first_line(problem: Exception) -> str:

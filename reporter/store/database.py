@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
+_WAIT = 2.0  # seconds of work that may wait to be written
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
+
+Numbers = Mapping[str, Sequence[dict[str, Any]]]  # cleaned rows by table
 
 
 class Store:
@@ -41,6 +45,32 @@ class Store:
         """
         self.path = path
         self._file = DatabaseFile(path, wait_seconds, waiting)
+        self._together = False
+        self._since = 0.0  # when cells were written last
+        self._cells: dict[CellKey, tuple[dict[str, Any], Numbers]] = {}
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Writes the cells that are committed inside a few at a time: once they took two seconds, and at the end.
+
+        Opening the file, and rewriting the last part of each table, takes longer than the numbers of one cell. What
+        is read inside may lack them; a process that is killed loses two seconds of work with them.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            ReporterError: The file cannot be written.
+        """
+        before, self._together = self._together, True
+        if not before:
+            self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._together = before
+            if not before:
+                self._write_waiting()
 
     def commit_cell(
         self,
@@ -48,7 +78,7 @@ class Store:
         values: pd.DataFrame | Sequence[Mapping[str, Any]] = (),
         more: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     ) -> None:
-        """Stores a cell and its numbers, in place of what was known of that cell.
+        """Stores a cell and its numbers, in place of what was known of that cell; :meth:`together` may hold it back.
 
         Args:
             cell: A row of ``cells``; mappings and lists in it become JSON.
@@ -64,14 +94,32 @@ class Store:
         key = key_of(row)
         if row.get("status") not in {"done", "failed"}:
             raise ValueError(f"cell {tuple(key)} has status {row.get('status')!r}, not 'done' or 'failed'")
-        frames = {}
-        for name, rows in {"layer_metrics": values, **(more or {})}.items():
-            table = find_table(name)
-            if numbers := numbers_of(table, key, as_records(table, rows)):
-                frames[name] = as_frame(table, numbers)
+        numbers = {
+            name: numbers_of(table := find_table(name), key, as_records(table, rows))
+            for name, rows in {"layer_metrics": values, **(more or {})}.items()
+        }
+        if not self._together:
+            self._write({key: (row, numbers)})
+            return
+        self._cells[key] = row, numbers
+        if time.monotonic() - self._since >= _WAIT:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        if self._cells:
+            self._write(self._cells)
+            self._cells, self._since = {}, time.monotonic()
+
+    def _write(self, cells: Mapping[CellKey, tuple[dict[str, Any], Numbers]]) -> None:
+        """Writes cells in one transaction."""
+        rows: dict[str, list[dict[str, Any]]] = {Cell.table.name: [row for row, _ in cells.values()]}
+        for _, numbers in cells.values():
+            for name, of_cell in numbers.items():
+                rows.setdefault(name, []).extend(of_cell)
+        frames = {name: as_frame(find_table(name), found) for name, found in rows.items() if found}
         with self._file.writing() as connection:
-            _delete_cell(connection, key)
-            _insert(connection, "cells", row)
+            for key in cells:
+                _delete_cell(connection, key)
             for name, frame in frames.items():
                 connection.append(name, frame, by_name=True)
 
@@ -162,6 +210,7 @@ class Store:
                 *numbers,
                 "models WHERE (model, checkpoint) NOT IN (SELECT model, checkpoint FROM kept)",
                 "corpora WHERE corpus NOT IN (SELECT corpus FROM kept)",
+                "corpus_texts WHERE corpus NOT IN (SELECT corpus FROM kept)",
             ):
                 dropped = connection.execute(f"DELETE FROM {gone} AND study = ?", [study]).fetchall()
                 counts.append(int(dropped[0][0]))

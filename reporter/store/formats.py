@@ -1,19 +1,24 @@
-"""How a query's result is written: a table for eyes, CSV and JSON for programs."""
+"""How a query's result is written: a table for eyes, CSV and JSON for programs, Markdown and LaTeX for texts."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Literal
 
-Format = Literal["table", "csv", "json"]
+from reporter.store.latex import latex, number
+
+Format = Literal["table", "csv", "json", "markdown", "latex"]
 
 TABLE_ROWS = 1000
 _CELL_CHARACTERS = 60
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[-+](\d+\.?\d*|\.\d+)(e[-+]?\d+)?|-inf", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -36,16 +41,45 @@ def write(result: Result, form: Format) -> str:
 
     Args:
         result: The result.
-        form: ``table``, ``csv`` or ``json``.
+        form: ``table``, ``csv``, ``json``, ``markdown`` or ``latex`` (a ``tabular`` for the package booktabs).
 
     Returns:
         The text, without a line break at its end.
     """
+    if form in ("csv", "json"):
+        return "".join(pieces(result.columns, [result.rows], form))
+    return {"markdown": _markdown, "latex": _latex, "table": _table}[form](result)
+
+
+def pieces(columns: tuple[str, ...], chunks: Iterable[Sequence[tuple[Any, ...]]], form: Format) -> Iterator[str]:
+    """Writes rows as they come; CSV and JSON need no more memory than a chunk takes.
+
+    Args:
+        columns: Names of the columns.
+        chunks: Rows of plain Python values, some at a time.
+        form: As in :func:`write`; a table shows the first ``TABLE_ROWS`` alone.
+
+    Yields:
+        Text, in all without a line break at its end.
+    """
     if form == "csv":
-        return "\r\n".join(_csv_line(row) for row in [result.columns, *result.rows])
-    if form == "json":
-        return _json(result)
-    return _table(result)
+        yield _csv_line(columns)
+        for rows in chunks:
+            yield "".join("\r\n" + _csv_line(row) for row in rows)
+    elif form == "json":
+        names, before = _unique(columns), "[\n  "
+        for rows in chunks:
+            for row in rows:
+                yield before + _json_line(names, row)
+                before = ",\n  "
+        yield "[]" if before == "[\n  " else "\n]"
+    else:
+        kept: list[tuple[Any, ...]] = []
+        total = 0
+        for rows in chunks:
+            total += len(rows)
+            kept.extend(rows[: max(0, TABLE_ROWS - len(kept))] if form == "table" else rows)
+        yield write(Result(columns, kept, total), form)
 
 
 def _table(result: Result) -> str:
@@ -54,11 +88,7 @@ def _table(result: Result) -> str:
 
     head = [_visible(name) for name in result.columns]
     body = [[_shown(value) for value in row] for row in result.rows]
-    right = [
-        any(_is_number(row[i]) for row in result.rows)
-        and all(row[i] is None or _is_number(row[i]) for row in result.rows)
-        for i in range(len(head))
-    ]
+    right = _numeric(result)
     widths = [max(map(cell_len, column)) for column in zip(head, *body, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -70,6 +100,15 @@ def _table(result: Result) -> str:
 
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([line(head), rule, *map(line, body), _count(result)])
+
+
+def _numeric(result: Result) -> list[bool]:
+    """Whether each column holds numbers alone."""
+    return [
+        any(_is_number(row[i]) for row in result.rows)
+        and all(row[i] is None or _is_number(row[i]) for row in result.rows)
+        for i in range(len(result.columns))
+    ]
 
 
 def _count(result: Result) -> str:
@@ -99,8 +138,66 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
+def _markdown(result: Result) -> str:
+    """A table of GitHub's Markdown; numbers to the right with 6 significant digits, NULL a dash, nothing cut."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    rule = f"|{'|'.join('---:' if right else '---' for right in _numeric(result))}|"
+    rows = (line(_short(value) or _in_markdown(_text(value)) for value in row) for row in result.rows)
+    return "\n".join([line(map(_in_markdown, result.columns)), rule, *rows])
+
+
+def _latex(result: Result) -> str:
+    """The same for LaTeX, with the rules of booktabs."""
+
+    def line(cells: Iterable[str]) -> str:
+        return f"  {' & '.join(cells)} \\\\"
+
+    def cell(value: Any) -> str:
+        short = _short(value)
+        return latex(_text(value)) if short is None else number(short) if _is_number(value) else short
+
+    def guarded(cells: Iterable[str]) -> Iterable[str]:
+        # after \\ or a rule a bracket or a star would be taken for an argument
+        return ("{}" + one if one[:1] in ("[", "*", "(") else one for one in cells)
+
+    columns = "".join("r" if right else "l" for right in _numeric(result))
+    rows = (line(guarded(map(cell, row))) for row in result.rows)
+    head = line(guarded(map(latex, result.columns)))
+    rules = rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", r"  \midrule", r"  \bottomrule", r"\end{tabular}"
+    return "\n".join([*rules[:2], head, rules[2], *rows, *rules[3:]])
+
+
+def _short(value: Any) -> str | None:
+    """NULL, a flag or a number as a paper shows it; None for what is text."""
+    if value is None:
+        return "--"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float | Decimal):
+        return f"{value:.6g}" if math.isfinite(value) else None
+    return str(value) if isinstance(value, int) else None
+
+
+def _in_markdown(text: str) -> str:
+    """Text that neither ends its cell nor is taken for markup or HTML."""
+    text = _visible(" ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
+
+
+def inert(text: str) -> str:
+    """Return a text that a spreadsheet does not run: what begins like a formula gets an apostrophe before it.
+
+    Args:
+        text: a field of a CSV; digits with a sign are a number and stay.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+
+
 def _csv_line(row: Iterable[Any]) -> str:
-    """One record after RFC 4180. NULL is an empty field, an empty text is ``""``."""
+    """One record after RFC 4180. NULL is an empty field, an empty text is ``""``, a text is no formula."""
     fields = [_csv_field(value) for value in row]
     # A lone empty field would be an empty line, which readers skip.
     return '""' if fields == [""] else ",".join(fields)
@@ -110,24 +207,26 @@ def _csv_field(value: Any) -> str:
     if value is None:
         return ""
     text = _text(value)
+    text = inert(text) if isinstance(value, str) else text
     if text == "" or any(c in text for c in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
-def _json(result: Result) -> str:
-    """An array of objects, one per line; of two columns with one name the second gets a number."""
+def _unique(columns: Iterable[str]) -> list[str]:
+    """Names of which no two are the same: of two columns with one name the second gets a number."""
     names: list[str] = []
-    for name in result.columns:
+    for name in columns:
         unique, number = name, 1
         while unique in names:
             unique, number = f"{name}_{number}", number + 1
         names.append(unique)
-    objects = [
-        json.dumps(dict(zip(names, map(plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
-        for row in result.rows
-    ]
-    return "[\n  " + ",\n  ".join(objects) + "\n]" if objects else "[]"
+    return names
+
+
+def _json_line(names: Sequence[str], row: Sequence[Any]) -> str:
+    """One row as an object, without a line break."""
+    return json.dumps(dict(zip(names, map(plain, row), strict=True)), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

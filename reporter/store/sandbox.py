@@ -1,25 +1,35 @@
-"""Answering foreign SQL: it may read the results, and nothing else on this machine."""
+"""Asking with foreign SQL: it may read the results, and nothing else on this machine, and its time and memory end.
+
+DuckDB closes the doors, but not every function of it minds the clock or its own limit of memory. So a query runs in a
+process of its own, under the limits of the operating system, and whoever waits for it can end it at any moment. The
+process lives on for the next query; it ends with this one.
+"""
 
 from __future__ import annotations
 
-import re
+import atexit
+import json
+import os
+import pickle
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from select import select
+from threading import RLock
+from typing import IO, TYPE_CHECKING, cast
 
 from reporter.errors import ReporterError, UsageError
-from reporter.store.connection import opened
-from reporter.store.formats import TABLE_ROWS, Format, Result, write
+from reporter.store.answering import FRAME, HEADER, MEMORY, READY, TEXT, USAGE, WRONG
 
 if TYPE_CHECKING:
-    import duckdb
     import pandas as pd
 
-T = TypeVar("T")
-_MEMORY = "2GB"
-_READS = {"SELECT", "EXPLAIN", "MULTI"}  # DuckDB turns one PIVOT into several statements and calls it MULTI
-_CHUNK_ROWS = 10_000
+    from reporter.store.formats import Format
+
+_GRACE_SECONDS = 2.0  # beyond the limit, for what DuckDB stops by itself
 
 
 def query(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> str:
@@ -28,7 +38,8 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
     Args:
         path: The database file.
         sql: One statement: SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN.
-        format: ``table`` (at most 1,000 rows, 6 significant digits), ``csv`` or ``json`` (everything).
+        format: ``table`` (at most 1,000 rows, 6 significant digits), ``csv``, ``json``, ``markdown`` or ``latex``
+            (everything).
         limit_seconds: Time after which it is stopped.
 
     Returns:
@@ -38,102 +49,123 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
         UsageError: There are no results yet, or the statement is wrong or not allowed.
         ReporterError: It took too long or too much memory, or the file cannot be read.
     """
-    keep = None if format != "table" else TABLE_ROWS
-    return write(_asked(path, sql, limit_seconds, lambda cursor: _fetched(cursor, keep, limit_seconds)), format)
+    return "".join(stream(path, sql, format, limit_seconds))
+
+
+def stream(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> Iterator[str]:
+    """Runs one reading statement like :func:`query`, and yields the text piece by piece, as it comes."""
+    for _, data in _answers(path, sql, format, limit_seconds):
+        yield data.decode("utf-8", "replace")
 
 
 def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFrame:
     """Runs one reading statement like :func:`query` and returns the rows as a DataFrame, its types those of DuckDB."""
-    frame: pd.DataFrame = _asked(path, sql, limit_seconds, lambda cursor: cursor.df())
-    return frame
+    ((_, data),) = _answers(path, sql, "frame", limit_seconds)
+    return cast("pd.DataFrame", pickle.loads(data))  # of our own process
 
 
-def _asked(path: Path, sql: str, limit_seconds: float, fetch: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-    """Runs one statement in a connection that can read this file and nothing else, and fetches what it returns."""
+def _answers(path: Path, sql: str, form: str, limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what the process answers, and end it if it does not keep the limits or nobody reads on."""
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
-    settings = {
-        "enable_external_access": "false",
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "python_enable_replacements": "false",
-        "temp_directory": "",
-        "memory_limit": _MEMORY,
-        "max_execution_time": str(max(1, round(limit_seconds * 1000))),
-        "lock_configuration": "true",
-    }
-    import duckdb
-
-    with opened(path, read_only=True, config=settings) as connection:
+    with _one_at_a_time:
+        process = _process()
+        whole = False
         try:
-            return fetch(_run(connection, sql))
-        except duckdb.InterruptException as problem:
-            raise _too_slow(limit_seconds) from problem
-        except (duckdb.OutOfMemoryException, MemoryError) as problem:
-            raise ReporterError(f"the query needs more than {_MEMORY} of memory; narrow it down") from problem
-        except duckdb.PermissionException as problem:
-            message = f"not allowed, a query reads the results and nothing else: {one_line(problem, sql)}"
-            raise UsageError(message) from problem
-        except duckdb.Error as problem:
-            raise UsageError(one_line(problem, sql)) from problem
+            asked = {"path": str(path.absolute()), "sql": sql, "form": form, "seconds": limit_seconds, "memory": MEMORY}
+            yield from process.ask(asked, limit_seconds)
+            whole = True
+        except ReporterError:  # it has answered, unless it was ended
+            whole = process.lives
+            raise
+        finally:
+            if not whole:
+                _end()
 
 
-def one_line(problem: Exception, sql: str) -> str:
-    """Folds DuckDB's many-line message, which draws a caret below the statement, into one line.
-
-    Args:
-        problem: DuckDB's error.
-        sql: The statement.
-
-    Returns:
-        The message with its suggestions, and the place as ``(line 1, column 8)``.
-    """
-    message, _, drawing = str(problem).partition("\nLINE ")
-    text = " ".join(message.split())
-    found = re.match(r"(\d+): (.*)\n( *)\^", drawing)
-    if not found:
-        return text
-    line, excerpt, column = int(found[1]), found[2], len(found[3]) - len(f"LINE {found[1]}: ")
-    if excerpt.startswith("..."):  # a long line is drawn only around the place
-        lines = sql.splitlines()
-        core = excerpt.removeprefix("...").removesuffix("...")
-        start = lines[line - 1].find(core) if line <= len(lines) else -1
-        if start < 0:
-            return f"{text} (line {line})"
-        column += start - len("...")
-    return f"{text} (line {line}, column {column + 1})"
+_one_at_a_time = RLock()
+_running: dict[int, _Process] = {}  # by the process that started it: a fork has its own
 
 
-def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
-    """Runs the statement, if it is one that reads."""
-    statements = connection.extract_statements(sql)
-    if len(statements) != 1:
-        raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
-    kind = statements[0].type.name
-    if kind not in _READS:
-        raise UsageError(
-            f"{kind} is not allowed: a query reads the results "
-            "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
+class _Process:
+    """The process that runs queries, and the pipes to it."""
+
+    def __init__(self) -> None:
+        quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+        self._popen = subprocess.Popen(
+            [sys.executable, "-c", "from reporter.store.answering import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,  # Ctrl-C is ours to hear
         )
-    cursor = connection.execute(statements[0])
-    for name, type_name, *_ in cursor.description:
-        if "TIME ZONE" in str(type_name):
-            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
-    return cursor
+        self._in, self._out = cast("IO[bytes]", self._popen.stdin), cast("IO[bytes]", self._popen.stdout)
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can be asked once more."""
+        return self._popen.poll() is None
+
+    def ask(self, asked: dict[str, object], limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
+        """Send a question and yield the answers; the time that the reader takes between them does not count."""
+        left: float | None = None  # until the file is open, which may take a writer's time
+        with suppress(BrokenPipeError):
+            self._in.write(json.dumps(asked).encode() + b"\n")
+            self._in.flush()
+        while True:
+            began = time.monotonic()
+            kind, data = self._answer(None if left is None else began + left, limit_seconds)
+            if left is not None:
+                left -= time.monotonic() - began
+            if kind == READY:
+                left = limit_seconds + _GRACE_SECONDS
+            elif kind in (TEXT, FRAME):
+                yield kind, data
+            elif kind == USAGE:
+                raise UsageError(data.decode())
+            elif kind == WRONG:
+                raise ReporterError(data.decode())
+            else:
+                return
+
+    def _answer(self, deadline: float | None, limit_seconds: float) -> tuple[bytes, bytes]:
+        size = int.from_bytes((head := self._read(HEADER, deadline, limit_seconds))[1:], "little")
+        return head[:1], self._read(size, deadline, limit_seconds)
+
+    def _read(self, size: int, deadline: float | None, limit_seconds: float) -> bytes:
+        parts = []
+        while size:
+            wait = 1.0 if deadline is None else deadline - time.monotonic()
+            if wait <= 0:
+                self.end()
+                raise ReporterError(f"the query was stopped after {limit_seconds:g} s; narrow it down")
+            if not select([self._out], [], [], min(wait, 1.0))[0]:
+                continue
+            part = os.read(self._out.fileno(), min(size, 1 << 20))
+            if not part:  # the operating system ended it
+                self.end()
+                raise ReporterError(f"the query needs more than {MEMORY} of memory; narrow it down")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def end(self) -> None:
+        """Kill it."""
+        self._popen.kill()
+        for pipe in (self._in, self._out):
+            with suppress(OSError):
+                pipe.close()
+        self._popen.wait()
 
 
-def _fetched(cursor: duckdb.DuckDBPyConnection, keep: int | None, limit_seconds: float) -> Result:
-    """Fetches rows; DuckDB's own time limit does not count the time that Python takes to do so."""
-    deadline = time.monotonic() + limit_seconds
-    rows: list[tuple[Any, ...]] = []
-    total = 0
-    while chunk := cursor.fetchmany(_CHUNK_ROWS):
-        total += len(chunk)
-        rows.extend(chunk if keep is None else chunk[: max(0, keep - len(rows))])
-        if time.monotonic() > deadline:
-            raise _too_slow(limit_seconds)
-    return Result(tuple(column[0] for column in cursor.description), rows, total)
+def _process() -> _Process:
+    found = _running.get(os.getpid())
+    if found is None or not found.lives:
+        found = _running[os.getpid()] = _Process()
+    return found
 
 
-def _too_slow(limit_seconds: float) -> ReporterError:
-    return ReporterError(f"the query was stopped after {limit_seconds:g} s; narrow it down")
+@atexit.register
+def _end() -> None:
+    if found := _running.pop(os.getpid(), None):
+        found.end()

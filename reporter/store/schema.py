@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from reporter.errors import ReporterError
 from reporter.store.keys import CellName
-from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, Table, column, of_cell
+from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, column, of_cell
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -93,6 +93,8 @@ class Verdict(Row, table="claims"):
         the verdict that the claim would have without the correction for the number of claims; only where it differs.
     ``tested``
         how many claims of the study were tested (the size of the correction); not for readings after the first.
+    ``metrics``, ``models``, ``corpora``
+        what was tested: the statistics by full name, and which models and corpora, each as a list.
     ``evidence``
         a list with one object for each model on each corpus: ``model`` (or ``"mean of 6 models"``), ``corpus``,
         ``value``, ``ci_low``, ``ci_high`` (the number that decides for it alone), ``statistic`` and ``claimed`` (which
@@ -185,6 +187,16 @@ class Found(Row, table="findings"):
     ``sql``
         a query that shows the numbers behind it, in ``reporter sql``.
     """
+
+    compared = (
+        Comparable(
+            ("value",),
+            "corpus",
+            of="metric || '.' || statistic || ', ' || kind",
+            interval=True,
+            by=("kind", "metric", "statistic", "model", "corpus"),
+        ),
+    )
 
     study = OfModel.study
     rank: int = column("place among the findings of the study, from 1", key=True)
@@ -285,6 +297,18 @@ class Corpus(Row, table="corpora"):
     error: str | None = column("why it failed")
 
 
+class CorpusText(Row, table="corpus_texts"):
+    """A text of a corpus, as far as its beginning: the first few, and a few that a seed draws from the others."""
+
+    study = OfModel.study
+    corpus = CORPUS
+    number: int = column("place of the text in the corpus, from 1", "BIGINT", key=True)
+    drawn: bool = column("true where run.seed drew it; false for the first ones")
+    text: str = column("its first 200 characters, as they are; corpora.content_hash tells whether all are the same")
+    characters: int = column("characters of the whole text", "BIGINT")
+    label: str | None = column("its label; NULL without one")
+
+
 class Cell(Row, table="cells"):
     """One unit of work: a metric of a model checkpoint on a corpus; one that compares two sides names both, as in
     'bert | gpt2'.
@@ -358,7 +382,18 @@ class SchemaVersion(Row, table="schema_version"):
     reporter: str = column("version of reporter that shaped them")
 
 
-KEPT: tuple[type[Row], ...] = (Correlation, OverModels, Verdict, Found, Model, Corpus, Cell, Study, SchemaVersion)
+KEPT: tuple[type[Row], ...] = (
+    Correlation,
+    OverModels,
+    Verdict,
+    Found,
+    Model,
+    Corpus,
+    CorpusText,
+    Cell,
+    Study,
+    SchemaVersion,
+)
 
 
 def number_tables() -> dict[str, Table]:

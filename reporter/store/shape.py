@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
 from reporter.errors import ReporterError
-from reporter.store.connection import opened, transaction
-from reporter.store.schema import SCHEMA_VERSION, tables
+from reporter.store.connection import WAY_OUT, opened, transaction
+from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -63,13 +63,29 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     for table in tables().values():
         wanted[table.name, None] = table.comment
         wanted |= {(table.name, column.name): column.comment for column in table.columns}
-    if version == SCHEMA_VERSION and all(present.get(key) == comment for key, comment in wanted.items()):
-        return
+    if version == SCHEMA_VERSION:
+        if all(present.get(key) == comment for key, comment in wanted.items()):
+            return
+        _refuse_altered(present.keys(), wanted.keys(), path)
     with transaction(connection):
         for statement in _statements(present.keys()):
             connection.execute(statement)
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
+
+
+def _refuse_altered(
+    present: Collection[tuple[str, str | None]], wanted: Iterable[tuple[str, str | None]], path: Path
+) -> None:
+    """Refuse a file that lacks what its version has: what plug-ins bring may be new, these tables are not.
+
+    To add them once more would leave cells that count as done without their numbers.
+    """
+    ours = {"layer_metrics", *(row.table.name for row in KEPT)}
+    for table, column in wanted:
+        if table in ours and (table, column) not in present:
+            what = f"table {table}" if column is None else f"column {column} of table {table}"
+            raise ReporterError(f"{path} lacks the {what}, somebody changed it; {WAY_OUT}")
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:

@@ -8,16 +8,17 @@ any character.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from reporter.seals import found_intact, read_note
 
 BLOB, OFFSETS, LABELS, META = "texts.bin", "offsets.npy", "labels.npy", "meta.json"
 _AT_ONCE = 1024  # texts read in one go while iterating
@@ -111,13 +112,15 @@ class Texts:
 
 
 def open_texts(folder: Path, name: str, source: str, location: str) -> Texts | None:
-    """Open a finished folder of texts, or return None where there is none or it is damaged.
+    """Open a finished folder of texts, or return None where there is none; a damaged one is set aside.
 
     The files are mapped at once, so that the texts stay readable should the folder be removed from the cache
     meanwhile.
     """
+    if not found_intact(folder, "its texts are read once more"):
+        return None
     try:
-        meta: dict[str, Any] = json.loads((folder / META).read_text(encoding="utf-8"))
+        meta = read_note(folder / META) or {}
         labels = None if meta["labels"] is None else tuple(meta["labels"])
         texts = Texts(
             name,

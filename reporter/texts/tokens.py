@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.seals import found_intact, seal
 from reporter.texts.duplicates import originals
 
 if TYPE_CHECKING:
@@ -185,6 +186,7 @@ def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path 
                 starts, cut = _write(texts, tokenizer, max_tokens, ids_file, special_file)
             for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
                 np.save(part / f"{file}.npy", array)
+            seal(part)
             found = _opened(texts, part)
             if _opened(texts, folder) is None:  # nor did another process write it meanwhile
                 shutil.rmtree(folder, ignore_errors=True)
@@ -207,7 +209,9 @@ def _write(
 
 
 def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
-    """Map the tokens in a folder; None where there are none or they are damaged."""
+    """Map the tokens in a folder; None where there are none; damaged ones are set aside."""
+    if not found_intact(folder, "the corpus is tokenised once more"):
+        return None
     try:
         starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
         ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)

@@ -7,7 +7,6 @@ finished.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import tempfile
 from array import array
@@ -18,6 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from reporter.errors import ReporterError
+from reporter.seals import seal, write_note
 from reporter.texts.texts import BLOB, LABELS, META, OFFSETS
 
 MOST_LABELS = 10_000  # a label names a class; a column with more distinct values is something else
@@ -162,7 +162,8 @@ class TextsWriter:
             "thinned": thinned,
             "labels": None if self._labels is None else list(self._codes),
         }
-        (self._temporary / META).write_text(json.dumps(meta, indent=1, ensure_ascii=False), encoding="utf-8")
+        write_note(self._temporary / META, meta)
+        seal(self._temporary)
         self._temporary.chmod(0o755)  # mkdtemp's folders are closed to everybody else
         try:
             self._temporary.replace(self._folder)

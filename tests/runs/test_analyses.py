@@ -12,7 +12,7 @@ from reporter.analyses._encode import pooled
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Analysis, Context
 from reporter.analyses.journeys import JourneySpec
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, UsageError
 from reporter.metrics.base import Statistic, Value
 
 METRICS = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
@@ -98,6 +98,8 @@ def test_only_names_items_and_analyses_and_random_weights_are_looked_at(study, r
     outcome, _ = run(file, only=("j", "journeys", "dec"))
     assert (outcome.computed, outcome.failed) == (2, 0)
     assert set(store.frame("SELECT DISTINCT model FROM cells")["model"]) == {"dec", "dec (random-init)"}
+    with pytest.raises(UsageError, match=r"--only inline --only journeys: no cell of study '.*' is of all of these"):
+        run(file, only=("inline", "journeys"))  # a corpus and an analysis that looks at none: nothing is both
 
 
 def test_vocabulary_of_the_last_checkpoint(study, run, store):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from reporter.answers import decisions
 from reporter.answers.markdown import markdown
 from reporter.errors import UsageError
 from reporter.runs.answers import ask
@@ -40,6 +43,19 @@ def test_a_run_stores_what_the_database_answers(answered, store, out):
     text = markdown(list(asked.values()))
     assert text.startswith("## Which layer?") and "linear probe `count`" in text and "## When in training?" in text
     assert "Not answered here: no pairs and no groups of texts" in text
+
+
+def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, run, monkeypatch):
+    def broken(read):
+        raise KeyError("layer")
+
+    monkeypatch.setattr(
+        "reporter.runs.answers.decisions", lambda: (replace(decisions()[0], answer=broken), *decisions()[1:])
+    )
+    outcome, said = run(study(("metrics: [", "metrics: [outliers, ")))
+    assert outcome.exit_code == 0
+    assert f"'{decisions()[0].name}' could not be answered: KeyError: 'layer'" in said
+    assert said.count("could not be answered") == 1
 
 
 def test_one_question_alone_and_what_there_is_not(answered, out):

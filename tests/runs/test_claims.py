@@ -61,6 +61,8 @@ def test_claims_are_tested_said_and_stored_with_every_run(claiming, run, store):
     # A guard in continuous integration asks for its exit code.
     arguments = ["run", str(file.path), "--out", str(store.path.parent), "--offline"]
     assert CliRunner().invoke(app, [*arguments, "--strict"]).exit_code == 3
+    assert CliRunner().invoke(app, [*arguments, "--strict=inconclusive"]).exit_code == 3
+    assert CliRunner().invoke(app, [*arguments, "--strict=no-such-word"]).exit_code == 2
     assert CliRunner().invoke(app, arguments).exit_code == 0
     # Other claims on the same numbers need no measurement.
     changed, _ = run(claiming(("paper: 2, within: 0.1", "paper: 0, within: 5")))
@@ -81,20 +83,26 @@ def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
 
 
 @pytest.mark.parametrize(
-    ("failed", "refuted", "untested", "strict", "code"),
+    ("failed", "refuted", "untested", "undecided", "strict", "code"),
     [
-        (0, 0, 0, True, 0),
-        (0, 2, 1, False, 0),
-        (0, 1, 0, True, 3),
-        (0, 1, 1, True, 3),
-        (1, 1, 0, True, 3),
-        (0, 0, 1, True, 1),
-        (1, 0, 0, True, 1),
-        (1, 1, 0, False, 1),
+        (0, 0, 0, 0, "refuted", 0),
+        (0, 2, 1, 0, None, 0),
+        (0, 1, 0, 0, "refuted", 3),
+        (0, 1, 1, 0, "refuted", 3),
+        (1, 1, 0, 0, "refuted", 3),
+        (0, 0, 1, 0, "refuted", 1),
+        (1, 0, 0, 0, "refuted", 1),
+        (1, 1, 0, 0, None, 1),
+        (0, 0, 0, 2, None, 0),
+        (0, 0, 0, 2, "refuted", 0),
+        (0, 0, 0, 2, "inconclusive", 3),
+        (0, 1, 0, 0, "inconclusive", 3),
+        (0, 0, 1, 0, "inconclusive", 1),
+        (0, 0, 0, 0, "inconclusive", 0),
     ],
 )
-def test_exit_codes(failed, refuted, untested, strict, code):
-    assert Outcome(1, 0, failed, (), refuted, untested, strict).exit_code == code
+def test_exit_codes(failed, refuted, untested, undecided, strict, code):
+    assert Outcome(1, 0, failed, (), refuted, untested, strict, undecided).exit_code == code
 
 
 def test_a_view_under_which_a_claim_breaks_is_said():

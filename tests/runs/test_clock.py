@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 
 import pytest
 
@@ -83,3 +84,33 @@ def test_a_step_says_how_fast_it_was(now, monkeypatch):
     with Progress(said).step("m × texts", 1000, "tokens", done=200):
         now(4)
     assert said.getvalue() == "  m × texts: 1,000 tokens in 4.0 s, 200 a second\n"
+
+
+def test_a_log_is_told_every_half_minute_what_is_being_done():
+    said = io.StringIO()
+    progress = Progress(said)
+    last = progress._said
+    assert progress.remind(last + 29) == pytest.approx(1) and not said.getvalue()
+    with progress.clock.within("loading"):
+        assert progress.remind(last + 31) == 30
+    with progress.step("m × texts", 1000, "tokens", done=200) as step:
+        step.advance(50)
+        progress.remind(progress._said + 30)
+        with progress.telling("m × mouse") as tell:
+            tell("searching", 1, 4)
+            progress.remind(progress._said + 30)
+        progress.remind(progress._said + 30)
+    lines = [line for line in said.getvalue().splitlines() if "…" in line]
+    assert lines == [
+        "  … loading",
+        "  … m × texts: 250 of 1,000 tokens (25%)",
+        "  … m × mouse: searching: 1 of 4 (25%)",
+        "  … m × texts: 250 of 1,000 tokens (25%)",
+    ]
+
+
+def test_the_watch_ends_with_the_run():
+    progress = Progress(io.StringIO())
+    with progress.awake():
+        inside = threading.active_count()
+    assert threading.active_count() == inside - 1

@@ -86,6 +86,15 @@ def test_training_grows_with_its_steps(estimated):
     assert many.seconds == pytest.approx(100 * few.seconds)
 
 
+def test_trainings_side_by_side_take_as_long_as_the_longest(estimated, monkeypatch):
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    long = ("steps: 2, batch: 4", "steps: 300, batch: 4")
+    brief = ("steps: 2, checkpoints: [0, 2]", "steps: 3, checkpoints: [0, 3]")
+    alone, both = (part(estimated(*what), "training") for what in ((long,), (long, brief)))
+    assert both.said == "303 steps of 2 models"
+    assert both.seconds == pytest.approx(alone.seconds)
+
+
 def test_a_model_that_is_not_here_is_named(estimated, monkeypatch):
     known = estimates.size_of
     monkeypatch.setattr(estimates, "size_of", lambda of: None if of.model == "dec" else known(of))

@@ -12,9 +12,10 @@ from reporter.errors import UsageError, describe
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
-from reporter.runs import passes
+from reporter.runs import passes, runner
 from reporter.runs.plan import digest
 from reporter.store import CellKey
+from reporter.texts.grammar import grammar_texts
 
 NUMBERS = "SELECT * EXCLUDE (ci_low, ci_high), ci_low, ci_high FROM layer_metrics ORDER BY ALL"
 
@@ -61,6 +62,26 @@ def test_under_auto_cells_say_what_was_computed_and_take_what_is_there(study, ru
     monkeypatch.setattr(passes, "settle_precision", None)
     outcome, _ = run(study(auto))
     assert (outcome.computed, outcome.failed) == (len(cells), 0)
+
+
+@pytest.mark.report
+def test_a_run_that_is_killed_leaves_the_pages_of_the_studies_it_finished(study, out, monkeypatch):
+    first, second = study(), study(("study: tiny", "study: other"), name="other")
+    whole = runner._run
+
+    def run_one(plan, *rest):
+        if plan.file.study.study == "other":
+            raise KeyboardInterrupt
+        return whole(plan, *rest)
+
+    monkeypatch.setattr(runner, "_run", run_one)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run_studies([first, second], out, only=["enc", "nested"])
+    assert (out / "tiny" / "index.html").exists() and "tiny" in (out / "index.html").read_text("utf-8")
+    assert not (out / "other").exists()
+    monkeypatch.setattr(runner, "_run", whole)
+    assert out / "other" / "index.html" in runner.run_studies([first, second], out, only=["enc", "nested"]).pages
+    assert runner.run_studies([first, second], out, only=["enc", "nested"]).pages == ()
 
 
 @pytest.mark.report
@@ -120,6 +141,30 @@ def test_what_a_study_no_longer_has_is_dropped(study, run, store):
     run(study(('  inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}\n', "")))
     assert set(store.frame("SELECT DISTINCT corpus FROM layer_metrics")["corpus"]) == {"nested"}
     assert set(store.frame("SELECT corpus FROM corpora")["corpus"]) == {"nested"}
+
+
+def test_some_texts_of_each_corpus_are_kept(study, run, store):
+    run(study())
+    rows = store.frame("SELECT * FROM corpus_texts WHERE corpus = 'nested' ORDER BY number")
+    assert len(rows) == 10 and list(rows["number"][:5]) == [1, 2, 3, 4, 5] and rows["number"].is_unique
+    assert list(rows["drawn"]) == [False] * 5 + [True] * 5
+    texts = [record.text for record in grammar_texts(40, (5, 20), 0)]
+    assert list(rows["text"]) == [texts[number - 1][:200] for number in rows["number"]]
+    assert list(rows["characters"]) == [len(texts[number - 1]) for number in rows["number"]]
+    longer = "one two three " * 30
+    run(study(("one two three", longer)), only=["inline", "motion"])
+    frame = store.frame("SELECT * FROM corpus_texts ORDER BY corpus, number")
+    inline = frame[frame["corpus"] == "inline"]
+    assert list(inline["text"]) == [longer.strip()[:200], "the cat sleeps here", "a dog"] and not inline["drawn"].any()
+    assert frame[frame["corpus"] == "nested"].reset_index(drop=True).equals(rows.reset_index(drop=True)), "as it was"
+
+
+def test_a_pass_says_how_many_texts_it_cut(study, run, store):
+    _, said = run(study(("texts: 40, words: [5, 20]}", "texts: 40, words: [5, 20], max_tokens: 12}")), only=["dec"])
+    cut = store.frame("SELECT max(cut_texts) AS n FROM cells WHERE corpus = 'nested'")["n"][0]
+    assert 0 < cut < 40
+    assert f"dec final × nested: {cut} of 40 texts ({cut / 40:.0%}) are longer than 12 tokens and were cut" in said
+    assert "× inline: 0" not in said and said.count("were cut") == 1
 
 
 def test_only_runs_a_part_and_leaves_the_rest(study, run, store):
@@ -255,8 +300,8 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
         corpus[:] = [texts.name]
         return real_measure(model, texts, *args, **kwargs)
 
-    def broken(self, ids, mask, attention=False):
-        captured = real_run(self, ids, mask, attention)
+    def broken(self, ids, mask, *more):
+        captured = real_run(self, ids, mask, *more)
         if corpus == ["inline"]:
             captured.path[1][0, 0, 0] = torch.nan
         return captured

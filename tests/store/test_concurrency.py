@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.store import Store, connection
+from reporter.store import Store, connection, database
 
 COMMIT_LOOP = """
 import sys
@@ -157,10 +157,12 @@ def test_threads_of_one_process_take_turns(store, cell, numbers):
 def test_an_interrupted_commit_leaves_the_old_numbers(store, cell, numbers, monkeypatch):
     store.commit_cell(cell(), numbers())
 
-    def stop(*_):
+    def stop(*given):
+        delete(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reporter.store.database._insert", stop)
+    delete = database._delete_cell
+    monkeypatch.setattr(database, "_delete_cell", stop)
     with pytest.raises(KeyboardInterrupt):
         store.commit_cell(cell(fingerprint="f2"), numbers(layers=9))
     assert store.cells("s")[("bert", "final", "wiki", "motion")].fingerprint == "f1"

@@ -278,3 +278,37 @@ def test_two_files_are_told_apart(store, cell, tmp_path):
     other.commit_cell(cell(study="t", fingerprint="f2"))
     assert (list(store.cells("t")), len(other.cells("t"))) == ([], 1)
     assert {key: found.study for key, found in store.find("f1", "f2").items()} == {"f1": "s"}
+
+
+def test_cells_that_are_committed_together_are_written_in_one_transaction(store, cell, numbers, monkeypatch):
+    store.commit_cell(cell(), numbers(layers=9))
+    opened = []
+    writing = store._file.writing
+    monkeypatch.setattr(store._file, "writing", lambda: opened.append("writing") or writing())
+    with store.together():
+        store.commit_cell(cell(), numbers(layers=2))
+        with store.together():
+            store.commit_cell(cell(metric="anisotropy"), numbers(layers=3))
+        store.commit_cell(cell(metric="spectrum", status="failed", error="no"))
+        with pytest.raises(ValueError, match="could not be computed"):
+            store.commit_cell(cell(metric="broken"), numbers(value=float("nan")))
+        assert not opened
+    assert len(opened) == 1
+    counts = store.frame("SELECT metric, count(*) AS n FROM layer_metrics GROUP BY ALL ORDER BY ALL")
+    assert counts.values.tolist() == [["anisotropy", 4], ["motion", 3]]
+    assert {name.metric: record.status for name, record in store.cells("s").items()} == {
+        "motion": "done",
+        "anisotropy": "done",
+        "spectrum": "failed",
+    }
+
+
+def test_cells_that_wait_are_written_though_the_block_fails_and_once_they_took_long(store, cell, numbers, monkeypatch):
+    with pytest.raises(KeyboardInterrupt), store.together():
+        store.commit_cell(cell(), numbers())
+        raise KeyboardInterrupt
+    assert len(store.cells("s")) == 1
+    monkeypatch.setattr("reporter.store.database._WAIT", 0.0)
+    with store.together():
+        store.commit_cell(cell(metric="anisotropy"), numbers())
+        assert len(store.cells("s")) == 2

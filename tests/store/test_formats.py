@@ -3,13 +3,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reporter.store import query
-from reporter.store.formats import Result, write
+from reporter.store.formats import Result, inert, write
+from reporter.store.latex import latex
 
 
 @pytest.fixture
@@ -129,7 +131,7 @@ def test_csv_can_be_read_back(rows):
     def as_text(value):
         if value is None or isinstance(value, bool):
             return {None: "", True: "true", False: "false"}[value]
-        return value if isinstance(value, str) else repr(value)
+        return inert(value) if isinstance(value, str) else repr(value)  # a text is no formula
 
     _, *read = csv.reader(io.StringIO(write(result_of(rows), "csv"), newline=""))
     assert read == [[as_text(value) for value in row] for row in rows]
@@ -148,3 +150,67 @@ def test_a_table_has_one_line_for_each_row_whatever_is_in_it(rows):
     text = write(result_of(rows), "table")
     assert len(text.split("\n")) == len(rows) + 3
     assert all(c.isprintable() or c == "\n" for c in text)
+
+
+TOKENS = """SELECT * FROM (VALUES ('=1+1', 'a|b', -2.5e-9, NULL, true), ('@x', '50 % of $_{}', 3.0, 1, false))
+            AS t ("=head", "[t", value, n, flag)"""
+
+
+def test_markdown(ask):
+    assert ask(TOKENS, "markdown").splitlines() == [
+        r"| =head | \[t | value | n | flag |",
+        "|---|---|---:|---:|---|",
+        r"| =1+1 | a\|b | -2.5e-09 | -- | true |",
+        r"| @x | 50 % of \$\_\{\} | 3 | 1 | false |",
+    ]
+
+
+def test_latex(ask):
+    assert ask(TOKENS, "latex").splitlines() == [
+        r"\begin{tabular}{llrrl}",
+        r"  \toprule",
+        r"  =head & {}[t & value & n & flag \\",
+        r"  \midrule",
+        r"  =1+1 & a\textbar{}b & $-2.5 \times 10^{-9}$ & -- & true \\",
+        r"  @x & 50 \% of \$\_\textbraceleft{}\textbraceright{} & 3 & 1 & false \\",
+        r"  \bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_texts_for_papers_have_every_row(ask, form):
+    assert len(ask("SELECT range AS i FROM range(2500)", form).splitlines()) >= 2502
+
+
+def test_a_line_of_markdown_or_latex_is_one_row(ask):
+    for form, lines in (("markdown", 3), ("latex", 7)):
+        assert len(ask("SELECT 'a' || chr(10) || '| b \\\\' AS t", form).splitlines()) == lines
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1"])
+def test_a_text_of_a_csv_is_no_formula(text):
+    ((field,),) = list(csv.reader(io.StringIO(write(Result(("t",), [(text,)], 1), "csv"))))[1:]
+    assert field == "'" + text
+
+
+@pytest.mark.parametrize("text", ["-0.5", "+3", "-1e-7", "-inf", "a=1", "", "'"])
+def test_a_number_in_a_csv_stays_one(text):
+    ((field,),) = list(csv.reader(io.StringIO(write(Result(("t",), [(text,)], 1), "csv"))))[1:]
+    assert field == text
+
+
+@given(st.text())
+def test_latex_has_no_commands_of_a_text(text):
+    written = latex(text)
+    assert "\n" not in written
+    # what is left without our own commands has no letter that LaTeX acts upon
+    bare = re.sub(r"\\(text[a-z]+\{\}|[{}$&#%_]|ldots\{\})|\{\\ttfamily\\char34\}|\$[^$]+\$", "", written)
+    assert not set(bare) & set("\\{}$&#%_^")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"), [("α-ReQ", r"$\alpha$-ReQ"), ("λ", r"$\lambda$"), ("Ρ", "$P$"), ("1–2", "1--2")]
+)
+def test_latex_writes_greek_as_mathematics(text, written):
+    assert latex(text) == written

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from reporter.errors import ReporterError, UsageError
-from reporter.store import query
+from reporter.store import query, stream
 
 
 @pytest.fixture
@@ -112,11 +112,33 @@ def test_a_long_query_is_stopped(filled):
 
 
 def test_a_greedy_query_is_stopped(filled, monkeypatch):
-    monkeypatch.setattr("reporter.store.sandbox._MEMORY", "50MB")
+    monkeypatch.setattr("reporter.store.sandbox.MEMORY", "50MB")
     sql = "SELECT sum(n) FROM (SELECT range % 5000000 AS k, count(*) AS n FROM range(20000000) GROUP BY k)"
     with pytest.raises(ReporterError, match="more than 50MB of memory"):
         query(filled, sql)
     assert [file.name for file in filled.parent.iterdir()] == ["results.duckdb"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))",  # minds no clock
+        "SELECT repeat('x', 3000000000)",  # minds no limit of memory
+        "SELECT to_json(range(400000000))",
+    ],
+)
+def test_a_query_that_does_not_mind_duckdb_minds_the_operating_system(filled, sql):
+    with pytest.raises(ReporterError, match=r"stopped after 3 s|more than 2GB of memory"):
+        query(filled, sql, limit_seconds=3)
+    assert query(filled, "SELECT 1 AS one", "csv") == "one\r\n1"  # and the next one is answered
+
+
+def test_rows_come_as_they_are_found(filled):
+    text = stream(filled, "SELECT range AS n FROM range(100000)", "csv")
+    assert next(text) == "n"
+    assert next(text).startswith("\r\n0\r\n1\r\n")
+    text.close()
+    assert query(filled, "SELECT 1 AS one", "csv") == "one\r\n1"
 
 
 def test_a_file_left_by_a_killed_writer_can_be_queried(filled):

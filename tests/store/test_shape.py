@@ -50,14 +50,43 @@ def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, number
     assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]
 
 
-def test_a_write_adds_a_column_that_is_missing(store, cell, numbers):
+def test_a_write_adds_what_a_new_plug_in_brings(store, cell, numbers):
     store.commit_cell(cell(), numbers())
-    alter(store.path, "ALTER TABLE layer_metrics DROP COLUMN ci_low")
-    store.commit_cell(cell(study="t"), numbers(ci_low=-1.0))
-    assert store.frame("SELECT DISTINCT study, ci_low FROM layer_metrics ORDER BY 1").fillna(0).values.tolist() == [
-        ["s", 0],
-        ["t", -1.0],
-    ]
+    alter(store.path, "ALTER TABLE massive_activations DROP COLUMN value", "DROP TABLE outlier_dimensions")
+    store.commit_cell(cell(study="t"), numbers())
+    assert store.frame("SELECT value FROM massive_activations").empty
+    assert store.frame("FROM outlier_dimensions").empty
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("ALTER TABLE layer_metrics DROP COLUMN ci_low", "lacks the column ci_low of table layer_metrics"),
+        ("DROP TABLE claims", "lacks the table claims"),
+        ("ALTER TABLE cells DROP COLUMN status", "lacks the column status of table cells"),
+    ],
+)
+def test_a_file_that_somebody_changed_is_refused_in_one_line(store, cell, numbers, statement, said):
+    store.commit_cell(cell(), numbers())
+    alter(store.path, statement)
+    with pytest.raises(ReporterError, match=f"{said}, somebody changed it; restore it from a copy, or move it away"):
+        Store(store.path).commit_cell(cell(study="t"), numbers())
+    with pytest.raises(ReporterError, match="lacks what reporter wrote into it, somebody changed it"):
+        Store(store.path).frame("SELECT layer_metrics.ci_low FROM layer_metrics, cells, claims WHERE status = 'done'")
+
+
+@pytest.mark.parametrize("place", [0.02, 0.3, 0.6, 0.9])
+def test_a_flipped_byte_is_found_or_changes_nothing(store, cell, numbers, place):
+    store.commit_cell(cell(), numbers())
+    read = "SELECT * FROM layer_metrics ORDER BY ALL"
+    whole = store.frame(read)
+    data = bytearray(store.path.read_bytes())
+    data[int(place * len(data))] ^= 16
+    store.path.write_bytes(data)
+    try:
+        assert Store(store.path).frame(read).equals(whole)
+    except ReporterError as error:
+        assert "is damaged (" in str(error) and "move it away and run the study again" in str(error)
 
 
 def test_a_newer_file_is_refused(store, cell):

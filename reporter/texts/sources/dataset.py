@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from reporter.errors import ReporterError
 from reporter.spec.corpora import CorpusPart
-from reporter.spec.part import Text
+from reporter.spec.part import Elsewhere, Text
 from reporter.texts.columns import require_column
 from reporter.texts.origin import Around, Origin, corpus_source, digest, file_hash
 from reporter.texts.record import Record
@@ -22,10 +22,17 @@ from reporter.texts.record import Record
 _AT_ONCE = 1024  # rows
 
 
+def _from_here(value: Any) -> Any:
+    """Return what a study says, where it stands in another folder than the study, as a path if it is one at sight."""
+    return value.as_path() if isinstance(value, Elsewhere) and value.startswith(".") else value
+
+
 class DatasetCorpus(CorpusPart):
     """Texts from a dataset of a hub; needs the optional package ``datasets``."""
 
-    dataset: Text = Field(description="The dataset's id.")
+    dataset: Annotated[Text, BeforeValidator(_from_here, json_schema_input_type=str)] = Field(
+        description="The dataset's id."
+    )
     config: Text | None = Field(None, description="Its configuration, where there are several.")
     split: Text = Field("test", description="Its split.")
     revision: Text | None = Field(None, description="A branch, tag or commit.")

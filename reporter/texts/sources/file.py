@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from reporter.errors import ReporterError
+from reporter.paths import shared
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.part import AsPath, Text
 from reporter.texts.csv_file import read_csv
@@ -68,7 +69,7 @@ def file(said: FileCorpus, around: Around) -> Origin:
             return read_with_duckdb(path, kind, said.column, said.label)
         return read_csv(path, said.column, said.label, tabs=kind == "tsv")
 
-    return Origin(str(said.file), digest(map(file_hash, files)), read)
+    return Origin(shared(said.file, around.folder), digest(map(file_hash, files)), read)
 
 
 def _suffix(path: Path) -> str:

@@ -1,0 +1,199 @@
+"""The process that runs foreign SQL: it reads questions from its standard input and answers on its standard output.
+
+A question is one line of JSON: the database, the statement, the form of the answer, the limits. An answer is a letter,
+a length in eight bytes, and so many bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reporter.errors import ReporterError, UsageError, describe
+from reporter.store.connection import is_torn, opened, said_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY = "2GB"
+READY, TEXT, FRAME, USAGE, WRONG, END = b"r", b"t", b"f", b"u", b"w", b"."
+HEADER = 9
+
+_BESIDES = 3 * 2**30  # bytes of address space beyond what an idle process takes: DuckDB's limit, rows and libraries
+_READS = {"SELECT", "EXPLAIN", "MULTI"}  # DuckDB turns one PIVOT into several statements and calls it MULTI
+_CHUNK_ROWS = 10_000
+_THREADS = 4
+
+Answer = Callable[[bytes, bytes], None]
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+
+    def answer(kind: bytes, data: bytes = b"") -> None:
+        out.write(kind + len(data).to_bytes(HEADER - 1, "little") + data)
+        out.flush()
+
+    _limited()
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        _seconds(asked["seconds"])
+        try:
+            _run(asked, answer)
+            answer(END)
+        except UsageError as error:
+            answer(USAGE, str(error).encode("utf-8", "replace"))
+        except ReporterError as error:
+            answer(WRONG, str(error).encode("utf-8", "replace"))
+        except MemoryError:
+            answer(WRONG, _greedy(asked).encode())
+        except Exception as error:
+            answer(WRONG, f"the query failed: {describe(error)}".encode("utf-8", "replace"))
+
+
+def _limited() -> None:
+    """Have the operating system refuse more memory, where it can."""
+    import duckdb
+    import pandas  # noqa: F401  (before the limit, so that it does not count)
+
+    duckdb.connect(":memory:").close()
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * os.sysconf("SC_PAGE_SIZE") + _BESIDES
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _seconds(limit: float) -> None:
+    """Have the operating system end a process that nobody waits for any more."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        allowed = int(used.ru_utime + used.ru_stime + _THREADS * (limit + 10))
+        resource.setrlimit(resource.RLIMIT_CPU, (allowed, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def _run(asked: dict[str, Any], answer: Answer) -> None:
+    """Run one statement in a connection that can read this file and nothing else, and answer what it returns."""
+    import duckdb
+
+    settings = {
+        "enable_external_access": "false",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "temp_directory": "",
+        "memory_limit": asked["memory"],
+        "threads": str(min(_THREADS, os.cpu_count() or 1)),
+        "max_execution_time": str(max(1, round(asked["seconds"] * 1000))),
+        "lock_configuration": "true",
+    }
+    sql, seconds = asked["sql"], asked["seconds"]
+    with opened(Path(asked["path"]), read_only=True, config=settings) as connection:
+        answer(READY, b"")
+        try:
+            cursor = _executed(connection, sql)
+            if asked["form"] == "frame":
+                answer(FRAME, pickle.dumps(cursor.df(), protocol=5))
+                return
+            _written(cursor, asked["form"], seconds, answer)
+        except duckdb.InterruptException as problem:
+            raise _too_slow(seconds) from problem
+        except (duckdb.OutOfMemoryException, MemoryError) as problem:
+            raise ReporterError(_greedy(asked)) from problem
+        except duckdb.PermissionException as problem:
+            message = f"not allowed, a query reads the results and nothing else: {one_line(problem, sql)}"
+            raise UsageError(message) from problem
+        except duckdb.Error as problem:
+            if is_torn(problem):
+                raise said_of(Path(asked["path"]), problem) from problem
+            if "bad_alloc" in str(problem) or "llocation failure" in str(problem):
+                raise ReporterError(_greedy(asked)) from problem
+            raise UsageError(one_line(problem, sql)) from problem
+
+
+def one_line(problem: Exception, sql: str) -> str:
+    """Folds DuckDB's many-line message, which draws a caret below the statement, into one line.
+
+    Args:
+        problem: DuckDB's error.
+        sql: The statement.
+
+    Returns:
+        The message with its suggestions, and the place as ``(line 1, column 8)``.
+    """
+    message, _, drawing = str(problem).partition("\nLINE ")
+    text = " ".join(message.split())
+    found = re.match(r"(\d+): (.*)\n( *)\^", drawing)
+    if not found:
+        return text
+    line, excerpt, column = int(found[1]), found[2], len(found[3]) - len(f"LINE {found[1]}: ")
+    if excerpt.startswith("..."):  # a long line is drawn only around the place
+        lines = sql.splitlines()
+        core = excerpt.removeprefix("...").removesuffix("...")
+        start = lines[line - 1].find(core) if line <= len(lines) else -1
+        if start < 0:
+            return f"{text} (line {line})"
+        column += start - len("...")
+    return f"{text} (line {line}, column {column + 1})"
+
+
+def _executed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
+    """Run the statement, if it is one that reads."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
+    kind = statements[0].type.name
+    if kind not in _READS:
+        raise UsageError(
+            f"{kind} is not allowed: a query reads the results "
+            "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
+        )
+    cursor = connection.execute(statements[0])
+    for name, type_name, *_ in cursor.description:
+        if "TIME ZONE" in str(type_name):
+            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
+    return cursor
+
+
+def _written(cursor: duckdb.DuckDBPyConnection, form: Any, seconds: float, answer: Answer) -> None:
+    """Answer the rows as text, as they come; waiting for whoever reads does not count as time of the query."""
+    from reporter.store.formats import pieces
+
+    taken = 0.0
+
+    def chunks() -> Iterator[Sequence[tuple[Any, ...]]]:
+        # DuckDB's own time limit does not count the time that Python takes to fetch.
+        nonlocal taken
+        while True:
+            began = time.monotonic()
+            rows = cursor.fetchmany(_CHUNK_ROWS)
+            taken += time.monotonic() - began
+            if taken > seconds:
+                raise _too_slow(seconds)
+            if not rows:
+                return
+            yield rows
+
+    for text in pieces(tuple(column[0] for column in cursor.description), chunks(), form):
+        answer(TEXT, text.encode("utf-8", "replace"))
+
+
+def _too_slow(seconds: float) -> ReporterError:
+    return ReporterError(f"the query was stopped after {seconds:g} s; narrow it down")
+
+
+def _greedy(asked: dict[str, Any]) -> str:
+    return f"the query needs more than {asked['memory']} of memory; narrow it down"
