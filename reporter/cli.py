@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from reporter.errors import ReporterError, UsageError
 from reporter.imports import importing
@@ -32,9 +33,19 @@ class _Verbs(TyperGroup):
         except ReporterError as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
-            raise typer.Exit(130) from None
+        except (KeyboardInterrupt, _Terminated) as stop:
+            said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
+            typer.echo(f"{said}; what is finished is kept, and the same command goes on from there", err=True)
+            raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
+
+
+class _Terminated(BaseException):
+    """Somebody asks the process to end, as a scheduler does some seconds before it kills it."""
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # who asks twice gets the end at once
+    raise _Terminated
 
 
 app = typer.Typer(
@@ -49,8 +60,19 @@ app = typer.Typer(
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A study, as a YAML file.")]
 Specs = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")]
 Out = Annotated[Path, typer.Option(help="The folder of the database, the report and the cache.")]
-Form = Annotated[Literal["table", "csv", "json"], typer.Option("--format", help="How to print the rows.")]
+Form = Annotated[
+    Literal["table", "csv", "json", "markdown", "latex"],
+    typer.Option("--format", metavar="FORM", help="How to print the rows: table, csv, json, markdown or latex."),
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Say something otherwise than the study, such as models.bert=./mine; may be repeated.",
+    ),
+]
 
 
 def main() -> None:
@@ -58,6 +80,7 @@ def main() -> None:
     # Threads that wait for one another sleep: left to themselves they spin, and on a busy machine they keep those from
     # working that they wait for. It is read when torch is loaded, which no module does before this.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail
             stream.reconfigure(errors="backslashreplace")
@@ -105,20 +128,30 @@ def init(
 
 
 @app.command()
-def validate(specs: Specs) -> None:
+def validate(
+    specs: Specs,
+    set: Set = None,
+    paths: Annotated[
+        bool,
+        typer.Option("--paths", help="Look for what they name, too: folders, files, packages, the device."),
+    ] = False,
+) -> None:
     """Check studies; exit code 2 if anything is wrong."""
     from reporter.analyses.registry import analyses
-    from reporter.runs.studies import read_study
+    from reporter.runs.studies import absent, read_study
     from reporter.spec import SpecError
     from reporter.spec.problems import one_line
 
     problems: list[Problem] = []
     for path in specs:
         try:
-            study = read_study(path).study
+            file = read_study(path, set or ())
+            if paths and (lacks := absent(file, set or ())):
+                raise SpecError(lacks)
         except SpecError as error:
             problems += error.problems
             continue
+        study = file.study
         counts = [
             _count(len(study.models), "model", "models"),
             _count(len(study.corpora), "corpus", "corpora"),
@@ -131,46 +164,66 @@ def validate(specs: Specs) -> None:
             *([_count(len(study.claims), "claim", "claims")] if study.claims else []),
         ]
         typer.echo(f"{one_line(str(path))}: ok ({', '.join(counts)})")
+        for note in file.notes:
+            typer.echo(f"  {note}")
     if problems:
         raise SpecError(problems)
 
 
 @app.command()
-def plan(spec: Spec, out: Out = Path("results"), offline: Offline = False) -> None:
+def plan(spec: Spec, out: Out = Path("results"), set: Set = None, offline: Offline = False) -> None:
     """Show what would run, what is cached, and why."""
     from reporter.runs.estimate import estimate
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
-    found = plan_study(read_study(spec), out=out, offline=offline)
-    for line in (*found.lines(), *estimate(found, out / "cache").lines()):
+    found = plan_study(read_study(spec, set or ()), out=out, offline=offline)
+    for line in found.lines():
+        typer.echo(line)
+    for line in estimate(found, out / "cache").lines():  # which fails where the device is not there
         typer.echo(line)
 
 
-@app.command()
+class _Run(TyperCommand):
+    """Knows ``--strict`` alone, too, which is short for ``--strict=refuted``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--strict=refuted" if arg == "--strict" else arg for arg in args])
+
+
+@app.command(cls=_Run)
 def run(
     specs: Specs,
     out: Out = Path("results"),
+    set: Set = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this model, corpus, metric, analysis or item; may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help="Run only this model, corpus, metric, analysis or item; repeated, what all kinds that are named name.",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
     offline: Offline = False,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit with 3 if a claim was refuted, with 1 if one could not be tested."),
-    ] = False,
+        Literal["refuted", "inconclusive"] | None,
+        typer.Option(
+            "--strict",
+            metavar="[=WORD]",
+            help="Exit with 3 if a claim was refuted, with 1 if one could not be tested; --strict=inconclusive: with 3 "
+            "if one was not decided, too.",
+        ),
+    ] = None,
 ) -> None:
     """Measure, fill the database, test the claims and write the report.
 
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
-    was given.
+    was given, which with =inconclusive counts claims that were not decided, too.
     """
     with importing():
         from reporter.runs.studies import read_studies
 
-        files = read_studies(specs)
+        files = read_studies(specs, set or ())
 
         from reporter.runs.runner import run_studies
 
@@ -195,6 +248,94 @@ def report(
 
 
 @app.command()
+def publish(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A new or empty folder, or one that was published before.")
+    ],
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY...]", help="Ids of studies; all if left out.")
+    ] = None,
+    out: Out = Path("results"),
+) -> None:
+    """Write a folder that any static host serves: the pages of studies and what they need.
+
+    No database, no cache and no other study goes into it. What was published
+    into it before is replaced.
+    """
+    from reporter.report.publish import publish as write
+
+    pages = write(out / "results.duckdb", folder, studies or None)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    typer.echo(f"wrote {_count(len(pages), 'page', 'pages')} ({size / 1e6:.1f} MB); open {folder / 'index.html'}")
+
+
+@app.command()
+def export(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file, or its id.")],
+    out: Out = Path("results"),
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder to write; the study's folder export if left out.")
+    ] = None,
+    figures: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Figures by name or number, all of a metric, 'all', or 'headlines' (if left out); may be repeated.",
+        ),
+    ] = None,
+    format: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="Of pictures: svg, pdf, png; svg and pdf if left out.")
+    ] = None,
+    width: Annotated[float, typer.Option(metavar="MM", help="Width of a figure in millimetres.")] = 170,
+    font_size: Annotated[float, typer.Option(metavar="PT", help="Size of its labels in points.")] = 8,
+    choose: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="What the page's controls say: view, checkpoint, baselines, layer, or a figure's own.",
+        ),
+    ] = None,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Figures without title and caption, for a paper that sets its own.")
+    ] = False,
+    single_file: Annotated[
+        Path | None,
+        typer.Option("--single-file", metavar="FILE.html", help="Write instead the whole report as one HTML file."),
+    ] = None,
+) -> None:
+    """Write figures, tables, methods and references of a study, for a paper; or its report as one file, for a mail.
+
+    Whole figures with title, legend, corpora, tokens and caption, as they
+    stand on the page when it opens; figures.tex includes them in LaTeX.
+    Tables are written as CSV, Markdown and LaTeX (booktabs), the works that
+    the figures rest on as references.bib. Journeys are not among them: their
+    page saves them. No browser is needed, and nothing is computed.
+
+    With --single-file the report itself is written, every page of the study
+    with its data and its script in one HTML file that needs no network.
+    """
+    name = _id_of(study)
+    if single_file is not None:
+        from reporter.report.single_file import write_single_file
+
+        write_single_file(out / "results.duckdb", name, single_file)
+        typer.echo(f"wrote {single_file} ({single_file.stat().st_size / 1e6:.1f} MB)")
+        return
+
+    from reporter.export import Wanted
+    from reporter.export import export as write
+
+    said = {name: value for name, _, value in (one.partition("=") for one in choose or ())}
+    wanted = Wanted(_names(figures) or ("headlines",), _names(format) or ("svg", "pdf"), width, font_size, said, bare)
+    folder = to or out / name / "export"
+    written = write(name, out, folder, wanted)
+    typer.echo(f"wrote {_count(len(written), 'file', 'files')} into {folder}")
+    for path in written:
+        if path.name == "left-out.txt":
+            typer.echo(path.read_text(encoding="utf-8").rstrip())
+
+
+@app.command()
 def answer(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file, or its id.")],
     out: Out = Path("results"),
@@ -209,11 +350,8 @@ def answer(
     """
     from reporter.answers.markdown import markdown
     from reporter.runs.answers import ask
-    from reporter.runs.studies import read_study
 
-    name = read_study(Path(study)).study.study if Path(study).is_file() else study
-    names = [one.strip() for many in only or () for one in many.split(",") if one.strip()]
-    typer.echo(markdown(ask(name, out, names)))
+    typer.echo(markdown(ask(_id_of(study), out, _names(only))))
 
 
 @app.command()
@@ -223,9 +361,11 @@ def sql(
     format: Form = "table",
 ) -> None:
     """Ask the results: read-only SQL."""
-    from reporter.store import query as ask
+    from reporter.store import stream
 
-    typer.echo(ask(out / "results.duckdb", query, format).removesuffix("\n"))
+    for text in stream(out / "results.duckdb", query, format):
+        typer.echo(text, nl=False)
+    typer.echo()
 
 
 @app.command()
@@ -233,7 +373,14 @@ def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="STUDY, FOLDER:STUDY, or FOLDER: for its study of that id.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
     out: Out = Path("results"),
-    format: Form = "table",
+    format: Annotated[
+        Literal["table", "csv", "json", "html"],
+        typer.Option(
+            "--format",
+            metavar="FORM",
+            help="How to print it: table, csv, json, or html, a page with old and new profiles.",
+        ),
+    ] = "table",
     most: Annotated[int, typer.Option(min=1, help="Rows of each list in a table.")] = 20,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 1 if a number moved, came or went, or a verdict changed.")
@@ -361,6 +508,20 @@ def schema() -> None:
     from reporter.spec import study_schema
 
     typer.echo(json.dumps(study_schema(offer()), indent=2, ensure_ascii=False))
+
+
+def _id_of(study: str) -> str:
+    """Return the id of a study that is named by its YAML file or by its id."""
+    if not Path(study).is_file():
+        return study
+    from reporter.runs.studies import read_study
+
+    return read_study(Path(study)).study.study
+
+
+def _names(many: list[str] | None) -> list[str]:
+    """Return names that stand between commas, in options that may be repeated."""
+    return [one.strip() for some in many or () for one in some.split(",") if one.strip()]
 
 
 def _count(number: int, one: str, many: str) -> str:

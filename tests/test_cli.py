@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -52,12 +53,12 @@ def replace(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_help_names_every_verb(call: Call) -> None:
     result = call("--help")
     assert result.exit_code == 0
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "cache", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "export", "sql", "diff", "cache", "metrics", "schema"):
         assert f"\n  {verb} " in result.stdout
 
 
 def test_every_verb_and_option_is_described(call: Call) -> None:
-    for verb in ("init", "validate", "plan", "run", "report", "sql", "diff", "cache", "metrics", "schema"):
+    for verb in ("init", "validate", "plan", "run", "report", "export", "sql", "diff", "cache", "metrics", "schema"):
         result = call(verb, "--help")
         assert result.exit_code == 0
         options = [line.split() for line in result.stdout.splitlines() if line.startswith("  -")]
@@ -128,7 +129,7 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "only": ("m", "c"),
         "force": True,
         "offline": True,
-        "strict": False,
+        "strict": None,
         "ahead": True,
     }
     call("run", "good.yaml")
@@ -138,9 +139,42 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "only": (),
         "force": False,
         "offline": False,
-        "strict": False,
+        "strict": None,
         "ahead": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("said", "strict"), [("--strict", "refuted"), ("--strict=refuted", "refuted"), ("--strict=inconclusive",) * 2]
+)
+def test_strict_is_a_word_or_none(call: Call, replace: Callable[..., None], said: str, strict: str) -> None:
+    asked: dict[str, Any] = {}
+    replace("reporter.runs.runner", run_studies=lambda *_, **o: asked.update(o) or SimpleNamespace(exit_code=0))
+    assert call("run", said, "good.yaml").exit_code == 0
+    assert asked["strict"] == strict.rpartition("=")[2]
+
+
+def test_a_call_can_say_something_otherwise(call: Call, replace: Callable[..., None]) -> None:
+    files: list[Any] = []
+    replace("reporter.runs.runner", run_studies=lambda f, **_: files.extend(f) or SimpleNamespace(exit_code=0))
+    call("run", "good.yaml", "--set", "title=Mine", "--set", "run.seed=7")
+    (file,) = files
+    assert (file.study.title, file.study.run.seed) == ("Mine", 7)
+    assert "title: Mine" in file.text  # what is hashed and stored
+    result = call("validate", "good.yaml", "--set", "run.sed=7")
+    assert (result.exit_code, result.stderr) == (2, "--set run.sed=7: run.sed: unknown key; did you mean 'seed'?\n")
+
+
+def test_validate_can_look_for_what_a_study_names(call: Call) -> None:
+    text = "study: lost\nmodels:\n  m: {path: nowhere}\ncorpora:\n  c: {file: no.txt}\nrun: {device: 'cuda:99'}\n"
+    Path("lost.yaml").write_text(text)
+    assert call("validate", "lost.yaml").exit_code == 0
+    result = call("validate", "lost.yaml", "--paths")
+    assert result.exit_code == 2
+    model, corpus, device = result.stderr.splitlines()
+    assert model.startswith("lost.yaml:3:6: models.m: the folder ") and model.endswith("nowhere is not there")
+    assert corpus.startswith("lost.yaml:5:6: corpora.c: ") and "no.txt" in corpus
+    assert device.startswith("lost.yaml:6:") and "'cuda:99', which this machine does not have" in device
 
 
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
@@ -184,7 +218,7 @@ def test_report_renders_what_was_asked(call: Call, replace: Callable[..., None])
 
 
 def test_sql_prints_what_the_store_answers(call: Call, replace: Callable[..., None]) -> None:
-    replace("reporter.store", query=lambda path, sql, format: f"{path} {sql} {format}\n")
+    replace("reporter.store", stream=lambda path, sql, format: iter([f"{path} ", f"{sql} {format}"]))
     assert call("sql", "SELECT 1").stdout == "results/results.duckdb SELECT 1 table\n"
     assert call("sql", "SELECT 1", "--format", "json").stdout == "results/results.duckdb SELECT 1 json\n"
 
@@ -196,7 +230,7 @@ def test_expected_failures_are_one_sentence_on_stderr(
     def query(*_: Any) -> str:
         raise error
 
-    replace("reporter.store", query=query)
+    replace("reporter.store", stream=query)
     result = call("sql", "SELECT 1")
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{error}\n")
 
@@ -205,7 +239,7 @@ def test_a_bug_keeps_its_traceback(call: Call, replace: Callable[..., None]) -> 
     def query(*_: Any) -> str:
         raise ZeroDivisionError
 
-    replace("reporter.store", query=query)
+    replace("reporter.store", stream=query)
     assert isinstance(call("sql", "SELECT 1").exception, ZeroDivisionError)
 
 
@@ -309,9 +343,12 @@ def test_markup_and_control_characters_are_printed_as_they_are(tmp_path: Path) -
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "said"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_a_signal_ends_it_with_its_code_and_one_line(tmp_path: Path, sent: int, code: int, said: str) -> None:
     (tmp_path / "good.yaml").write_text(GOOD)
-    code = (
+    script = (
         # A shell that starts the tests in the background has them ignore SIGINT, and children inherit that.
         "import signal, sys, time, types\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -320,7 +357,7 @@ def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
         "from reporter.cli import main\nmain()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, "run", "good.yaml"],
+        [sys.executable, "-c", script, "run", "good.yaml"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -328,8 +365,32 @@ def test_ctrl_c_exits_with_130_and_one_line(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, errors = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert errors == f"{said}; what is finished is kept, and the same command goes on from there\n"
+
+
+def test_ctrl_c_ends_a_query_at_once(tmp_path: Path) -> None:
+    from reporter.store import Store
+
+    (tmp_path / "results").mkdir()
+    Store(tmp_path / "results" / "results.duckdb").put("studies", ["study"], {"study": "s"})
+    script = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nfrom reporter.cli import main\nmain()"
+    )
+    endless = "SELECT range FROM range(10) UNION ALL SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "sql", endless, "--format", "csv"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        time.sleep(5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert errors == "interrupted; what is finished is kept, and the same command goes on from there\n"
 

@@ -41,7 +41,7 @@ def change(own: Finding, word: Word, other: Finding, other_word: Word, view: str
         said.append(f"the profile{of} {told}")
         turned |= moved
     said.append(f"the verdict is {other_word} instead of {word}" if word != other_word else f"the verdict stays {word}")
-    return {"view": view, "says": f"under '{view}': {'; '.join(said)}", "turned": bool(turned)}
+    return {"view": view, "says": f"under the view '{view}': {'; '.join(said)}", "turned": bool(turned)}
 
 
 def _largest(own: Seen, other: Seen) -> tuple[float, str]:

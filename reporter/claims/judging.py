@@ -9,12 +9,13 @@ Source: Holm 1979, "A simple sequentially rejective multiple test procedure", Sc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.claims.changes import change
-from reporter.claims.finding import Finding
+from reporter.claims.finding import Finding, Shown
 from reporter.claims.kind import kind_of
 from reporter.claims.numbers import Missing, Numbers
 from reporter.claims.power import power
@@ -173,7 +174,7 @@ def _verdict(
         "paper": claim.paper,
     }
     if isinstance(finding, str):
-        return Verdict(**said, verdict="failed", detail={"reason": finding})
+        return Verdict(**said, verdict="failed", detail={"reason": finding, "metrics": list(statistics_of(claim))})
     p = finding.p
     final = p if adjusted is None else adjusted
     word, alone = finding.word(final), finding.word(p)
@@ -185,6 +186,7 @@ def _verdict(
     shown = finding.shown(word)
     wanted = shown.wanted
     detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", wanted.text)) if text}
+    detail |= {"metrics": list(statistics_of(claim))}
     detail["reason"] = _reason(finding, word, alone, final, tested)
     if word == "inconclusive":
         needed = (power(finding, 1 if adjusted is None else tested), finding.instead)
@@ -208,21 +210,40 @@ def _reason(finding: Finding, word: Word, alone: Word, p: float | None, tested: 
     if p is None:
         return f"not tested: {finding.why}" if word == "inconclusive" else finding.why
     if word != alone:
-        return (
-            f"alone it would be {alone}, but {tested} claims were tested together, and after the correction for "
-            f"that {_p(p)}"
-        )
-    bound = finding.shown(word).wanted.text
-    where = f" ({bound})" if bound else ""
+        return f"{alone} if tested on its own, but not once corrected for the {tested} claims tested together ({_p(p)})"
+    shown = finding.shown(word)
+    where = f" ({shown.wanted.text})" if shown.wanted.text else ""
     if word == "supported":
-        weakest = ""
         if finding.supported is not None and finding.part is not None:
-            weakest = f", of its least sure part: {finding.part.name} {finding.part.wanted.text}"
-        return f"the whole 95 % interval lies where the claim puts it{where}; {_p(p)}{weakest}"
+            weakest = f"{finding.part.name} {finding.part.wanted.text}"
+            return (
+                f"the 95 % interval lies entirely in the claimed range{where}; of all that the claim requires, the "
+                f"least certain is: {weakest} ({_p(p)})"
+            )
+        return f"the 95 % interval lies entirely in the claimed range{where}; {_p(p)}"
     if word == "refuted":
-        needs = f" (it holds if {bound})" if bound else ""
-        return f"the whole 95 % interval lies where the claim cannot hold{needs}; {_p(p)}"
-    return f"the data do not decide: the 95 % interval has values on both sides of what is claimed{where}; {_p(p)}"
+        return f"the 95 % interval lies entirely outside the claimed range{where}; {_p(p)}"
+    if (side := _side(shown)) is not None:
+        return (
+            f"the 95 % interval of this number alone lies {side} the claimed range{where}, but the claim as a whole is "
+            f"neither shown nor refuted: {_p(p)}, corrected for all comparisons that it makes"
+        )
+    return (
+        f"the data do not decide: the 95 % interval lies partly inside and partly outside the claimed range{where}; "
+        f"{_p(p)}"
+    )
+
+
+def _side(shown: Shown) -> str | None:
+    """Say where an interval lies that has all its values on one side; None where it has not, or is not known."""
+    wanted = shown.wanted
+    if shown.low is None or shown.high is None or not wanted.known:
+        return None
+    low, high = (-math.inf if wanted.low is None else wanted.low), (math.inf if wanted.high is None else wanted.high)
+    inside, beyond = low < shown.low and shown.high < high, shown.high < low or shown.low > high
+    if wanted.outside:
+        inside, beyond = beyond, inside
+    return "inside" if inside else "outside" if beyond else None
 
 
 def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:

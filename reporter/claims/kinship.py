@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reporter.spec.models import HubModel, RecipeModel
+from reporter.paths import SHORT
+from reporter.spec.models import HubModel, PathModel, RecipeModel
 from reporter.spec.recipes import Tuning
 
 if TYPE_CHECKING:
@@ -82,11 +83,14 @@ def _roots(model: str, numbers: Numbers) -> set[str]:
         if name in seen:
             continue
         seen.add(name)
-        if place := locations.get(name):
-            found.add(f"place {place}")
         spec = study.models.get(name)
         if isinstance(spec, HubModel):
             found.add(f"place hub {spec.hub}")
+        place = locations.get(name)
+        if place and SHORT in place and isinstance(spec, PathModel):  # folders of other places may have that name, too
+            place = f"path {spec.path}"
+        if place:
+            found.add(f"place {place}")
         origin = spec.recipe.continues if isinstance(spec, RecipeModel) and isinstance(spec.recipe, Tuning) else None
         known = (None if spec is None else spec.base, bases.get(name), origin)
         queue += [base for base in known if base is not None]

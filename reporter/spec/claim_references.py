@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
@@ -10,6 +11,7 @@ from reporter.spec.claims import GROUPS, TYPE_COLUMNS, Claim, Refers
 from reporter.spec.offer import Offer, Section
 from reporter.spec.part import Complaint, Part, join
 from reporter.spec.problems import Location, hint
+from reporter.spec.reading import NullBaseline
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
@@ -180,6 +182,8 @@ def _complaints(named: _Named, known: Known) -> Iterator[Complaint]:
             yield from _missing(value, at, known.views, "view", "views")
         case "site":
             yield from _missing(value, at, known.sites, "site", "sites")
+        case "query":
+            yield from _queried(value, at, known.models)
         case "baseline":
             yield from _missing(value, at, known.baselines, "baseline", "baselines")
         case "either" if isinstance(value, str | list | tuple):
@@ -196,6 +200,32 @@ def _missing(value: Any, at: Location, known: Collection[str], one: str, many: s
         if isinstance(name, str) and name not in known:
             ending = hint(name, list(known), f"{many} of this study") or f"; this study has no {many}"
             yield Complaint(f"no {one} '{name}'{ending}", (*at, index) if listed and len(value) > 1 else at)
+
+
+_TEXT = r"'((?:[^']|'')*)'"
+_EQUAL, _ONE_OF, _LIKE = (
+    re.compile(rf'\bmodel(?:_[ab])?"?\s*{said}', re.IGNORECASE)
+    for said in (rf"==?\s*{_TEXT}", rf"in\s*\(\s*({_TEXT}(?:\s*,\s*{_TEXT})*)\s*\)", rf"like\s*{_TEXT}")
+)
+"""``model = 'bert'``, ``a.model IN ('bert', 'gpt2')``, ``model_a LIKE 'pythia%'``; neither ``<>`` nor ``NOT LIKE``."""
+
+_BASELINES = tuple(f" ({kind})" for kind in get_args(NullBaseline))
+
+
+def _queried(value: Any, at: Location, models: Collection[str]) -> Iterator[Complaint]:
+    """Complain of a query that asks for models which the study does not have."""
+    query = value if isinstance(value, str) else ""
+    named = [found[1] for found in _EQUAL.finditer(query)]
+    named += [name for found in _ONE_OF.finditer(query) for name in re.findall(_TEXT, found[1])]
+    for both in dict.fromkeys(named):
+        for name in both.replace("''", "'").split(" | "):  # the two sides of a comparison
+            base = next((name.removesuffix(kind) for kind in _BASELINES if name.endswith(kind)), name)
+            yield from _missing(base, at, models, "model", "models")
+    there = [name + kind for name in models for kind in ("", *_BASELINES)]
+    for pattern in dict.fromkeys(found[1].replace("''", "'") for found in _LIKE.finditer(query)):
+        like = "".join({"%": ".*", "_": "."}.get(c, re.escape(c)) for c in pattern)
+        if not any(re.fullmatch(like, name, re.DOTALL) for name in there):
+            yield Complaint(f"no model is like '{pattern}'; models of this study: {', '.join(models)}", at)
 
 
 def _measured(value: Any, at: Location, known: Known) -> Iterator[Complaint]:

@@ -35,7 +35,7 @@ class Refers:
         needed: whether it must be said where there are several.
     """
 
-    to: Literal["statistic", "model", "models", "corpus", "either", "view", "site", "baseline"]
+    to: Literal["statistic", "model", "models", "corpus", "either", "view", "site", "baseline", "query"]
     needed: bool = False
 
 
@@ -158,7 +158,7 @@ class MetricNumber(Part):
 class SqlNumber(Part):
     """One number by SQL: the first row of a query."""
 
-    sql: Annotated[str, Field(min_length=1)] = Field(
+    sql: Annotated[str, Field(min_length=1), Refers("query")] = Field(
         description="A query whose first row has the number in a column 'value' (or in its only column), and may have "
         "its interval in 'ci_low' and 'ci_high'. It sees the rows of this study alone, those of the first view and "
         "corpus first."

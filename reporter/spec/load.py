@@ -3,80 +3,117 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from reporter.spec.claim_references import refused_claims
+from reporter.spec.layers import Layers, read_layers
 from reporter.spec.offer import Offer
-from reporter.spec.part import Complaint, complaints_of
-from reporter.spec.problems import Problem, SpecError, show, show_location
+from reporter.spec.part import Complaint, Elsewhere, complaints_of
+from reporter.spec.problems import Problem, SpecError, one_line, show
 from reporter.spec.references import contradictions
 from reporter.spec.study import Study, StudyFile, check_study
-from reporter.spec.yaml_reader import Document, read_yaml
 
 
-def load_study(path: Path, offer: Offer) -> StudyFile:
+def load_study(path: Path, offer: Offer, changes: Sequence[str] = ()) -> StudyFile:
     """Read and check a study.
 
     Args:
         path: the YAML file.
         offer: what it may ask for.
+        changes: what a call says otherwise, each as ``models.bert=./mine``.
 
     Raises:
         SpecError: the file cannot be read, or something in it is wrong. It holds every problem, in the order
             of the file.
     """
-    return parse_study(read_text(path), path, offer)
+    return check_layers(layers_of(path, changes), offer)
 
 
-def parse_study(text: str, path: Path, offer: Offer) -> StudyFile:
-    """Check a study like :func:`load_study`, whose text is at hand already.
+def layers_of(path: Path, changes: Sequence[str] = (), text: str | None = None) -> Layers:
+    """Read what a study says, with all that it extends, and check nothing.
 
     Args:
-        text: YAML.
-        path: where it comes from; relative paths start from its folder.
-        offer: what it may ask for.
+        path: the YAML file; relative paths start from its folder.
+        changes: what a call says otherwise.
+        text: what the file says, where that is at hand.
+
+    Raises:
+        SpecError: a file cannot be read.
+        UsageError: a change is none.
+    """
+    return read_layers(read_text(path) if text is None else text, path, read_text, changes)
+
+
+def check_layers(said: Layers, offer: Offer) -> StudyFile:
+    """Return the study that is said.
+
+    Claims of a study that is extended are left out where they speak of what its heir put something else in the place
+    of, and the study's notes say so.
 
     Raises:
         SpecError: something is wrong with it.
     """
-    document = read_yaml(text)
-    study, complaints = _check(document, offer)
+    problems = set(said.problems())
+    study, complaints = _check(said, offer, bool(problems))
+    notes: list[str] = []
+    while left := _of_others(said, complaints, offer):
+        claims = {name: claim for name, claim in said.data["claims"].items() if name not in left}
+        said = replace(said, data={**said.data, "claims": claims})
+        notes += [f"claim {one_line(name)} of the extended study is left out: {why}" for name, why in left.items()]
+        study, complaints = _check(said, offer, bool(problems))
     if study is not None:
-        return StudyFile(study, path, text)
-    problems = {Problem(str(path), *at, show_location(where), message) for at, where, message in document.problems}
-    broken = {(problem.line, problem.column) for problem in problems}
+        return StudyFile(study, said.path, said.text(), tuple(notes))
+    broken = {(problem.file, problem.line, problem.column) for problem in problems}
     for complaint in complaints:
-        (line, column), where = document.place(complaint)
+        problem = said.problem(complaint)
         # A value that YAML itself could not make sense of is not wrong a second time.
-        if (line, column) not in broken:
-            problems.add(Problem(str(path), line, column, where, complaint.message))
-    raise SpecError(sorted(problems, key=lambda p: (p.line, p.column, p.where, p.message)))
+        if (problem.file, problem.line, problem.column) not in broken:
+            problems.add(problem)
+    own = str(said.path)
+    raise SpecError(sorted(problems, key=lambda p: (p.file != own, p.file, p.line, p.column, p.where, p.message)))
 
 
-def plugins_of(text: str, path: Path) -> tuple[Path, ...]:
+def _of_others(said: Layers, complaints: Sequence[Complaint], offer: Offer) -> dict[str, str]:
+    """Return the claims of an extended study that are right there and wrong here, and what is wrong with each."""
+    if said.below is None or not said.inherits("claims"):
+        return {}
+    author = said.below
+    while author.below is not None and author.inherits("claims"):
+        author = author.below
+    found = _by_claim(complaints)
+    wrong_there = _by_claim(_check(author, offer, False)[1]) if found else {}
+    return {name: found[name] for name in said.data["claims"] if name in found and name not in wrong_there}
+
+
+def _by_claim(complaints: Sequence[Complaint]) -> dict[str, str]:
+    """Return by the names of claims the first complaint about each."""
+    about = [c for c in complaints if c.location[:1] == ("claims",) and len(c.location) > 1]
+    return {str(c.location[1]): c.message for c in reversed(about)}
+
+
+def plugins_of(said: Layers) -> tuple[Path, ...]:
     """Return the files that a study names under ``plugins``, before anything else in it is checked.
 
     Args:
-        text: the study, right or wrong.
-        path: where it comes from.
+        said: the study, right or wrong.
 
     Raises:
         SpecError: a file is not there.
     """
-    document = read_yaml(text)
-    named = document.data.get("plugins") if isinstance(document.data, dict) else None
+    named = said.data.get("plugins") if isinstance(said.data, dict) else None
     found: list[Path] = []
     problems: list[Problem] = []
     for index, name in enumerate(named if isinstance(named, list) else ()):
         if not isinstance(name, str):  # which the check of the whole study explains
             continue
-        file = path.resolve().parent / Path(name).expanduser()
+        written = name.as_path() if isinstance(name, Elsewhere) else name
+        file = said.path.resolve().parent / Path(written).expanduser()
         if not file.is_file():
-            (line, column), where = document.place(Complaint("", ("plugins", index)))
             message = f"there is no file '{name}'; it is looked for beside the study"
-            problems.append(Problem(str(path), line, column, where, message))
+            problems.append(said.problem(Complaint(message, ("plugins", index))))
         found.append(file)
     if problems:
         raise SpecError(problems)
@@ -105,26 +142,25 @@ def load_studies(paths: Sequence[Path], load: Callable[[Path], StudyFile]) -> li
         owner = owners.setdefault(file.study.study, file.path)
         if owner is not file.path:
             message = f"'{file.study.study}' is the id of {owner}, too; every study needs its own"
-            (line, column), where = read_yaml(file.text).place(Complaint("", ("study",)))
-            problems.append(Problem(str(file.path), line, column, where, message))
+            problems.append(layers_of(file.path).problem(Complaint(message, ("study",))))
     if problems:
         raise SpecError(problems)
     return files
 
 
-def _check(document: Document, offer: Offer) -> tuple[Study | None, list[Complaint]]:
-    if document.data is None and document.problems:
+def _check(said: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list[Complaint]]:
+    if said.data is None and broken:
         return None, []
-    if not isinstance(document.data, dict):
-        message = f"a study is a mapping that begins with 'study: <id>', got {show(document.data)}"
+    if not isinstance(said.data, dict):
+        message = f"a study is a mapping that begins with 'study: <id>', got {show(said.data)}"
         return None, [Complaint(message)]
     try:
-        study = check_study(document.data, offer)
+        study = check_study(said.data, offer)
     except ValidationError as error:
         # Pydantic looks at references only once all else is right; a reader wants everything at once.
-        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(document.data, offer)]))
+        return None, list(dict.fromkeys([*complaints_of(error), *contradictions(said.data, offer)]))
     complaints = list(refused_claims(study, offer))
-    return (None if document.problems or complaints else study), complaints
+    return (None if broken or complaints else study), complaints
 
 
 def read_text(path: Path) -> str:

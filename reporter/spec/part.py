@@ -160,11 +160,43 @@ def no_repeats(names: tuple[Any, ...]) -> tuple[Any, ...]:
     return names
 
 
+class Elsewhere(str):
+    """Text of a study that was not written in its own file: if it is read as a path, it starts from another folder.
+
+    Only the type of a field tells which text is a path, so that is found out when the study is checked.
+
+    Args:
+        text: what is written there.
+        way: from the study's folder to the one that relative paths start from.
+    """
+
+    way: str
+    read_as_path: bool
+
+    def __new__(cls, text: str, way: str) -> Elsewhere:
+        """Return the text, which remembers the way."""
+        made = super().__new__(cls, text)
+        made.way, made.read_as_path = way, False
+        return made
+
+    def as_path(self) -> str:
+        """Return the path as the study's own file would say it; from now on :meth:`here` does, too."""
+        self.read_as_path = True
+        return self.here()
+
+    def here(self) -> str:
+        """Return what the study's own file would say: the text itself, or the path from its folder."""
+        absolute = self.startswith("~") or not self.strip() or Path(self).is_absolute()
+        return str(self) if absolute or not self.read_as_path else str(Path(self.way, self))
+
+
 def _read_path(value: Any) -> Any:
     if isinstance(value, Path):
         return value
     if not isinstance(value, str):
         raise failure(Complaint(f"expected a path, as text, got {show(value)}"))
+    if isinstance(value, Elsewhere):
+        value = value.as_path()
     try:
         return Path(check_text(value)).expanduser()
     except RuntimeError:

@@ -29,6 +29,9 @@ def study_schema(offer: Offer) -> dict[str, Any]:
         "default": "all",
         "anyOf": [{"enum": ["all", "none"]}, {"type": "array", "minItems": 1, "items": _metric(options)}],
     }
+    # A study that extends another has its models from there.
+    schema["required"] = ["study"]
+    schema["anyOf"] = [{"required": ["models"]}, {"required": ["extends"]}]
     # What exists only in Python (the choice of a metric) leaves definitions that nobody refers to.
     text = json.dumps([schema, definitions])
     return {

@@ -18,6 +18,7 @@ from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, 
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
 from reporter.spec.references import contradictions
+from reporter.spec.report import ReportSpec
 from reporter.spec.run import RunSpec
 
 STUDY_ID = r"[a-z0-9][a-z0-9_-]{0,63}"
@@ -45,6 +46,11 @@ class Study(Part):
     study: Annotated[str, AfterValidator(_study_id)] = Field(
         description="The study's id; it becomes the report's folder.",
         json_schema_extra={"pattern": f"^{STUDY_ID}$"},
+    )
+    extends: str | None = Field(
+        None,
+        description="A study to start from: one that ships with reporter, such as eacl-anisotropy, or a path. Each key "
+        "that stands here takes the place of the same key there, as a whole; 'study' must stand here.",
     )
     title: str | None = Field(None, description="The report's heading.")
     question: str | None = Field(None, description="What the study is to find out; shown first in the report.")
@@ -94,6 +100,10 @@ class Study(Part):
     run: RunSpec = Field(
         default_factory=RunSpec,
         description="Device, precision, batches and seed; what is measured stays the same.",
+    )
+    report: ReportSpec = Field(
+        default_factory=ReportSpec,
+        description="Theme, templates and figures of the report; what is measured stays the same.",
     )
 
     @property
@@ -148,12 +158,15 @@ class StudyFile:
     Args:
         study: what the file says.
         path: the file, as the user named it.
-        text: the file's text, character for character.
+        text: the file's text, character for character; of a study that extends another, or of which a call says
+            something otherwise, what all of them say together, as a text that needs no other.
+        notes: what of a study that it extends it leaves out, and why.
     """
 
     study: Study
     path: Path
     text: str
+    notes: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:

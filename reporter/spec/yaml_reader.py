@@ -90,7 +90,7 @@ def syntax(error: MarkedYAMLError) -> tuple[Position, Location, str]:
 
 _EMPTY = "the file is empty; 'reporter init' writes a study to start from"
 _TAG = "tag:yaml.org,2002:"
-_CORE = (
+CORE = (
     (re.compile(r"null|Null|NULL|~|"), "null"),
     (re.compile(r"true|True|TRUE|false|False|FALSE"), "bool"),
     (re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), "int"),
@@ -168,7 +168,7 @@ class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
         if kind is not ScalarNode:
             return _TAG + ("map" if kind is MappingNode else "seq")
         if implicit[0]:
-            for pattern, name in _CORE:
+            for pattern, name in CORE:
                 if pattern.fullmatch(value):
                     return _TAG + name
         return _TAG + "str"
@@ -248,7 +248,7 @@ def _scalar(node: Node) -> Any:
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise ValueError("text contains half of a character (a lone surrogate)")
         return text
-    if not any(name == kind and pattern.fullmatch(text) for pattern, name in _CORE):
+    if not any(name == kind and pattern.fullmatch(text) for pattern, name in CORE):
         raise ValueError(f"{show(text)} does not fit the tag !!{kind}")
     if kind == "null":
         return None

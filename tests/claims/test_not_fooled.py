@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.claims.finding import Finding, Range, Shown
+from reporter.claims.judging import _reason, _side
+
 MEASURE = "metric: convergence.similarity"
 X = np.linspace(0, 1, 13)
 BELL = np.exp(-((X - 0.5) ** 2) / 0.08)
@@ -153,7 +156,7 @@ def test_a_clear_bell_shows_how_high_it_is_and_not_the_test_that_no_valley_cuts_
     assert found.p == pytest.approx(2 * parts.pop(found.detail["statistic"])["p_holds"])
     ((valley, part),) = parts.items()
     assert found.p_adjusted >= 2 * part["p_holds"] > found.p, "the claim is as sure as its least sure part"
-    assert f"of its least sure part: {valley}" in found.detail["reason"]
+    assert f"the least certain is: {valley}" in found.detail["reason"]
 
 
 def test_the_place_of_a_peak_has_an_interval_only_where_there_is_one(world, one):
@@ -216,3 +219,22 @@ def test_a_model_under_two_names_is_no_other_model(world):
     assert "warning: a and b have the same weights, so that they cannot differ" in found["copy"].detail["notes"]
     assert found["copy"].verdict == "inconclusive"
     assert not any("same weights" in note for note in found["other"].detail["notes"])
+
+
+@pytest.mark.parametrize(
+    ("ends", "wanted", "said"),
+    [
+        ((0.2, 0.4), Range("> 0.5", low=0.5), "outside"),
+        ((0.6, 0.8), Range("> 0.5", low=0.5), "inside"),
+        ((0.4, 0.6), Range("> 0.5", low=0.5), None),
+        ((-0.1, 0.1), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "outside"),
+        ((0.6, 0.8), Range("beyond ± 0.5", -0.5, 0.5, outside=True), "inside"),
+        ((None, None), Range("> 0.5", low=0.5), None),
+    ],
+)
+def test_an_undecided_claim_does_not_say_that_its_interval_has_both_sides_where_it_has_not(ends, wanted, said):
+    assert _side(Shown("a number", wanted, 0.5, *ends, p=0.2)) == said
+    finding = Finding(0.1, 0.9, 0.5, *ends, wanted)
+    reason = _reason(finding, "inconclusive", "inconclusive", 0.2, 1)
+    assert (f"lies {said} the claimed range" in reason) is bool(said)
+    assert ("partly inside and partly outside" in reason) is (said is None)

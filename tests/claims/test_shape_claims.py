@@ -255,7 +255,7 @@ def test_what_lacks_numbers_fails_with_the_reason(world, failed_model):
     sites = "sites: [embedding, block, attention]"
     for found, reason in zip(world.judge(claims, more=sites).values(), LACKING.values(), strict=True):
         assert (found.verdict, found.value, found.p) == ("failed", None, None)
-        assert found.detail == {"reason": reason}
+        assert found.detail["reason"] == reason and set(found.detail) == {"reason", "metrics"}
 
 
 def test_an_embedding_without_a_number_is_left_out_and_said(world, one):

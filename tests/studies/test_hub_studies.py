@@ -22,6 +22,7 @@ STUDIES = Path(__file__).parents[2] / "studies"
 WORKS = [
     "eacl-anisotropy",
     "encoders-vs-decoders",
+    "layer-by-layer",
     "lee-2024",
     "luisto-2024",
     "sinks-and-valleys",
@@ -35,22 +36,24 @@ NOTHING_TO_READ = {"gpt2-dimension", "gpt2-position", "gpt2-not-first"}
 
 
 class Paragraphs:
-    """A dataset of one column, as far as a corpus reads it."""
+    """A dataset of a column of texts and perhaps one of labels, as far as a corpus reads it."""
 
-    def __init__(self, column: str, texts: list[str]) -> None:
-        self.column_names = [column]
-        self.features: dict[str, object] = {column: None}
-        self._texts = texts
+    def __init__(self, spec: dataset.DatasetCorpus, texts: list[str]) -> None:
+        self._columns = {spec.column: texts}
+        if spec.label is not None:
+            self._columns[spec.label] = [f"class {i % 2}" for i in range(len(texts))]
+        self.column_names = list(self._columns)
+        self.features: dict[str, object] = dict.fromkeys(self._columns)
 
     def select_columns(self, columns: list[str]) -> Paragraphs:
         assert columns == self.column_names
         return self
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(next(iter(self._columns.values())))
 
     def __getitem__(self, rows: slice) -> dict[str, list[str]]:
-        return {self.column_names[0]: self._texts[rows]}
+        return {name: values[rows] for name, values in self._columns.items()}
 
 
 @pytest.fixture
@@ -106,13 +109,21 @@ def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
     assert "failed" not in set(verdicts["verdict"])  # a verdict about random weights says nothing, but there is one
 
 
-@pytest.mark.parametrize("name", ["sinks-and-valleys", "known/massive-activations", "known/effective-rank"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sinks-and-valleys",
+        pytest.param("layer-by-layer", marks=pytest.mark.slow),
+        "known/massive-activations",
+        "known/effective-rank",
+    ],
+)
 def test_a_study_of_published_numbers_runs_unchanged_on_tiny_models_and_made_up_paragraphs(
     name: str, hub: Path, read: Callable[[str], StudyFile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each claim is tested, so that the numbers that it names exist; its verdict is about random weights."""
     paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(24)]
-    monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec.column, paragraphs))
+    monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec, paragraphs))
     file = read(name)
     fill(hub, file.study.models.values(), tmp_path / "built", words_of(paragraphs))
     outcome = run_studies([file], tmp_path / "results", offline=True, progress=Progress(io.StringIO()))

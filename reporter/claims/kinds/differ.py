@@ -109,12 +109,13 @@ class DifferClaim(Claim):
     differ: Differ = Field(description="The two sets and the statistic.")
 
 
-_RULE = {
-    "above": "a exceeds b by more than {by:.3g}",
-    "below": "b exceeds a by more than {by:.3g}",
-    "different": "a and b differ by more than {by:.3g}",
-    "same": "a and b differ by less than {by:.3g}",
-}
+def _rule(is_: str, a: str, b: str, by: float) -> str:
+    """Return the rule in words, with the names of both sides."""
+    more = f" by more than {by:.3g}" if by else ""
+    if is_ in ("above", "below"):
+        high, low = (a, b) if is_ == "above" else (b, a)
+        return f"the mean of {high} exceeds the mean of {low}{more}"
+    return f"the means of {a} and of {b} differ" + (f" by less than {by:.3g}" if is_ == "same" else more)
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,9 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     bounds = (None, None) if statistic is None else statistic.bounds
     detail: dict[str, Any] = {
         "statistic": f"{claim.metric} ({where}): {a.name} minus {b.name}",
-        "definition": _RULE[claim.is_].format(by=least),
+        "definition": _rule(claim.is_, a.name, b.name, least),
+        "models": models,
+        "corpora": corpora,
         "effect": effect,
         "evidence": [*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
         "notes": notes,

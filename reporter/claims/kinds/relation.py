@@ -160,8 +160,9 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
+    sql = _sql(numbers, claim, view, models, corpora)
     return found.with_detail(
-        evidence=evidence, notes=notes, sql=_sql(numbers, claim, view, models, corpora), n=_points(evidence)
+        models=models, corpora=corpora, evidence=evidence, notes=notes, sql=sql, n=_points(evidence)
     )
 
 

@@ -167,7 +167,9 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes.append(f"p and interval are corrected for the choice among {found.part.scale:g} tests")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
     seen = {place: one for finding in units for place, one in finding.seen.items()}
-    return replace(found, seen=seen).with_detail(evidence=different_statistics(evidence), notes=notes, sql=sql)
+    return replace(found, seen=seen).with_detail(
+        models=models, corpora=corpora, evidence=different_statistics(evidence), notes=notes, sql=sql
+    )
 
 
 def _speaks_of(kin: Kinship, found: Finding) -> list[str]:

@@ -116,13 +116,18 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
         what = "its interval has no width" if value.known else "the number has no interval"
         why = f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
         notes.append(why)
+    own = claim.value
     detail = {
-        "statistic": claim.value.sql if isinstance(claim.value, SqlNumber) else claim.value.metric,
-        "definition": f"the 95 % interval of the number lies wholly where it is {shown}; wholly outside refutes it",
+        "statistic": own.sql if isinstance(own, SqlNumber) else own.metric,
+        "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
         "notes": notes,
         "sql": _sql(numbers, claim.value, view, baseline),
     }
-    statistic = None if isinstance(claim.value, SqlNumber) else numbers.statistic(claim.value.metric)
+    statistic = None
+    if isinstance(own, MetricNumber):
+        statistic = numbers.statistic(own.metric)
+        detail["models"] = [own.model]
+        detail["corpora"] = [numbers.corpus_of(own.metric, own.view or view, own.corpus)]
     least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
     if exact:
         word: Word = "supported" if inside else "refuted"

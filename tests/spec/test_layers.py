@@ -1,0 +1,300 @@
+"""Studies that extend others, and calls that say something otherwise, and where mistakes are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reporter.errors import UsageError
+from reporter.runs.studies import read_studies, read_study, study_of
+from reporter.spec import SpecError, StudyFile
+from reporter.spec.layers import _Dumper, shipped
+from reporter.spec.yaml_reader import read_yaml
+
+BASE = """\
+study: base
+title: Below
+models:
+  a: {path: checkpoints/a}
+  b: google-bert/bert-base-uncased
+corpora:
+  wiki: {file: texts/wiki.txt, unit: line, limit: 1000}
+  few: {texts: [wiki.txt is a text here]}
+metrics: [anisotropy, motion]
+claims:
+  of-a: {says: A., shape: {metric: anisotropy.top_variance_share, models: a, is: bell}}
+  of-decoders: {says: D., shape: {metric: anisotropy.top_variance_share, models: decoders, is: bell}}
+  turns: {says: T., shape: {metric: motion.step_cosine, models: all, is: increasing}}
+  by-sql: {says: S., value: {sql: "SELECT value FROM layer_metrics WHERE model = 'b'"}, below: 1}
+"""
+
+PLUGIN = """\
+import reporter
+
+NUMBER = reporter.Statistic("one", "one", "1", (reporter.Source("a", "b"),))
+
+
+@reporter.metric(name="plug", title="One", summary="One.", statistics=(NUMBER,), needs=("moments",))
+def plug(seen: reporter.Observed, options: reporter.Options):
+    yield from ()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "base.yaml").write_text(BASE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def child(text: str, *changes: str) -> StudyFile:
+    Path("mine/child.yaml").write_text(f"study: child\nextends: ../base.yaml\n{text}")
+    return read_study(Path("mine/child.yaml"), changes)
+
+
+def refused(text: str, *changes: str) -> list[str]:
+    with pytest.raises((SpecError, UsageError)) as caught:
+        child(text, *changes)
+    return str(caught.value).splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_key_takes_the_place_of_the_whole_key_below() -> None:
+    file = child("corpora:\n  wiki: {file: other.txt}\n")
+    assert file.study.study == "child" and file.study.title == "Below"
+    assert list(file.study.models) == ["a", "b"]
+    assert list(file.study.corpora) == ["wiki"] and file.study.corpora["wiki"].limit is None
+    assert file.study.extends is None and file.notes == ()
+
+
+@pytest.mark.usefixtures("folder")
+def test_paths_start_from_the_file_that_they_stand_in(folder: Path) -> None:
+    file = child("models:\n  m: {path: here}\n  n: {path: ~/there}\n  o: {path: /absolute}\n")
+    assert file.folder / file.study.models["m"].path == folder / "mine" / "here"
+    assert (file.folder / file.study.corpora["wiki"].file).resolve() == folder / "texts" / "wiki.txt"
+    assert "file: ../texts/wiki.txt" in file.text and "- wiki.txt is a text here" in file.text
+    assert file.study.models["o"].path == Path("/absolute") and str(folder) not in file.text
+
+
+@pytest.mark.usefixtures("folder")
+def test_so_do_lists_of_words_pairs_datasets_and_plugins() -> None:
+    Path("plug.py").write_text(PLUGIN)
+    Path("base.yaml").write_text(
+        BASE + "plugins: [plug.py]\nprobes: {p: {words: words.yaml}, q: {words: shipped}}\npairs: {r: {file: r.yaml}}\n"
+    )
+    text = BASE.replace("wiki: {", "data: {dataset: ./data}\n  hub: {dataset: owner/data}\n  wiki: {")
+    Path("deep.yaml").write_text(text.replace("study: base", "study: deep\nextends: base.yaml"))
+    Path("mine/own.yaml").write_text("study: own\nextends: ../deep.yaml\n")
+    said = read_yaml(read_study(Path("mine/own.yaml")).text).data
+    assert said["plugins"] == ["../plug.py"] and said["pairs"] == {"r": {"file": "../r.yaml"}}
+    assert said["probes"] == {"p": {"words": "../words.yaml"}, "q": {"words": "shipped"}}
+    assert [said["corpora"][name]["dataset"] for name in ("data", "hub")] == ["../data", "owner/data"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_stored_says_everything_by_itself() -> None:
+    file = child("models: {m: {path: here}}\n", "corpora.wiki.limit=200")
+    Path("mine/alone.yaml").write_text(file.text)
+    Path("base.yaml").unlink()
+    assert read_study(Path("mine/alone.yaml")).study.model_dump() == file.study.model_dump()
+    assert study_of(file).text == file.text  # as a program does that validates and then runs
+    assert file.study.corpora["wiki"].limit == 200
+
+
+@pytest.mark.usefixtures("folder")
+def test_claims_about_what_was_replaced_are_left_out_and_said() -> None:
+    file = child("models: {m: {path: here}}\nmetrics: [anisotropy]\n")
+    assert list(file.study.claims) == ["of-decoders"]
+    assert sorted(note.split(" of the extended study is left out: ")[0] for note in file.notes) == [
+        "claim by-sql",
+        "claim of-a",
+        "claim turns",
+    ]
+    assert all("of-a" not in line for line in file.text.splitlines())
+
+
+@pytest.mark.usefixtures("folder")
+def test_claims_that_are_wrong_themselves_are_not_left_out() -> None:
+    Path("base.yaml").write_text(BASE.replace("models: a,", "models: nobody,").replace("says: D.,", ""))
+    assert [line.split(": ")[0:2] for line in refused("models: {m: {path: here}}\n")] == [
+        ["base.yaml:11:75", "claims.of-a.shape.models"],
+        ["base.yaml:12:3", "claims.of-decoders.says"],
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_mistakes_are_shown_in_the_file_that_makes_them() -> None:
+    Path("base.yaml").write_text(BASE.replace("unit: line", "unit: lines").replace("title: Below", "title: !odd x"))
+    lines = refused("modles: {}\nviews: [wrds]\n", "run.seed=x")
+    assert [line.split(": ")[0] for line in lines] == [
+        "mine/child.yaml:3:1",
+        "mine/child.yaml:4:9",
+        "--set run.seed=x",
+        "base.yaml:2:8",
+        "base.yaml:7:38",
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("extends", "said"),
+    [
+        ("nowhere.yaml", "there is no such file"),
+        ("eacl-anisotrpy", "no study 'eacl-anisotrpy' ships with reporter; did you mean 'eacl-anisotropy'?"),
+        ("self.yaml", "goes in a circle"),
+        ("round.yaml", "goes in a circle"),
+        ("[a, b]", "expected the name of a study that ships with reporter, or a path, got a list"),
+    ],
+)
+def test_what_cannot_be_extended_is_one_line(extends: str, said: str) -> None:
+    Path("self.yaml").write_text(f"study: s\nextends: {extends}\nmodels: {{a: b}}\n")
+    Path("round.yaml").write_text("study: r\nextends: self.yaml\n")
+    with pytest.raises(SpecError) as caught:
+        read_study(Path("self.yaml"))
+    (problem,) = caught.value.problems
+    assert problem.where == "extends" and said in problem.message
+    assert (problem.line, problem.column) == (2, 10)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_study_has_an_id_of_its_own() -> None:
+    Path("nameless.yaml").write_text("extends: base.yaml\n")
+    with pytest.raises(SpecError, match=r"nameless.yaml:1:1: study: missing key"):
+        read_study(Path("nameless.yaml"))
+    Path("twice.yaml").write_text("extends: base.yaml\nstudy: base\n")
+    with pytest.raises(SpecError, match=r"twice.yaml:2:8: study: 'base' is the id of base.yaml, too"):
+        read_studies([Path("base.yaml"), Path("twice.yaml")])
+
+
+@pytest.mark.usefixtures("folder")
+def test_studies_build_on_studies_that_build_on_studies(folder: Path) -> None:
+    (folder / "mine" / "deep").mkdir()
+    child("models: {m: {path: here}}\nmetrics: [anisotropy]\n")
+    Path("mine/deep/grandchild.yaml").write_text("study: g\nextends: ../child.yaml\ntitle: Above\n")
+    file = read_study(Path("mine/deep/grandchild.yaml"))
+    assert file.study.title == "Above"
+    assert (file.folder / file.study.models["m"].path).resolve() == folder / "mine" / "here"
+    assert (file.folder / file.study.corpora["wiki"].file).resolve() == folder / "texts" / "wiki.txt"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("corpora.wiki.limt=2", "corpora.wiki.limt: unknown key; did you mean 'limit'?"),
+        ("corpora.wiki.limit=two", "corpora.wiki.limit: expected a whole number, got text 'two'"),
+        ("corpora.wki.limit=2", "there is no 'wki' under 'corpora'; did you mean 'wiki'?"),
+        ("modles.x=3", "modles: unknown key; did you mean 'models'?"),
+        ("metrics.x=3", "'metrics' is a list; set it as a whole, such as --set 'metrics=[…]'"),
+        ("title.x=3", "'title' is text 'Below', which has no keys; set it as a whole"),
+        ("nothing", "expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200"),
+        ("=3", "expected KEY=VALUE, such as models.bert=./mine or corpora.wiki.limit=200"),
+        ("run..seed=3", "a key is missing in 'run..seed'"),
+        ("title=[a", "'[' opens a list here, in which ',' or ']' is missing"),
+        ("extends=x", "what a study extends stands in its file"),
+    ],
+)
+def test_what_cannot_be_set_is_said_with_what_was_written(change: str, said: str) -> None:
+    assert refused("", change) == [f"--set {change}: {said}"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_set_wins_and_a_folder_is_a_model(folder: Path) -> None:
+    Path("mine/plain.yaml").write_text(BASE)
+    changes = ["models.a=./mine/tuned", "models.Qwen2.5=Qwen/Qwen2.5-0.5B", "models.Qwen2.5.dtype=bfloat16"]
+    with pytest.raises(UsageError, match=r"'models\.'Qwen2\.5'' is text"):
+        read_study(Path("mine/plain.yaml"), changes)
+    changes[1] = "models.Qwen2.5={hub: Qwen/Qwen2.5-0.5B}"
+    file = read_study(
+        Path("mine/plain.yaml"), [*changes, "run.device=cpu", "title='1e-3'", "metrics=none", "claims={}"]
+    )
+    models = file.study.models
+    assert (file.folder / models["a"].path).resolve() == folder / "mine" / "tuned"  # from where the call was made
+    assert (models["Qwen2.5"].hub, models["Qwen2.5"].dtype) == ("Qwen/Qwen2.5-0.5B", "bfloat16")
+    assert file.study.run.device == "cpu" and not file.study.metrics and not file.study.claims
+    assert read_study(Path("mine/plain.yaml")).text == BASE  # character for character where nothing is set
+
+
+def test_a_title_that_looks_like_a_number_stays_text(folder: Path) -> None:
+    assert child("title: '1e-3'\n").study.title == "1e-3" == read_yaml(child("title: '1e-3'\n").text).data["title"]
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if not name.startswith("known/")])
+def test_every_shipped_study_can_be_built_on_with_models_of_ones_own(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"study: mine\nextends: {name}\n")
+    whole = read_study(path)
+    below = read_study(shipped()[name]).study
+    assert whole.study.claims == below.claims and list(whole.study.models) == list(below.models) and not whole.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("eacl-anisotropy", 2),
+        ("encoders-vs-decoders", 13),
+        ("sinks-and-valleys", 6),
+        ("secretly-linear", 5),
+        ("ettin", 7),
+    ],
+)
+def test_claims_of_shipped_studies_that_speak_of_roles_stay(name: str, kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"study: mine\nextends: {name}\nmodels: {{one: {{path: one}}, two: {{path: two}}}}\n")
+    file = read_study(path)
+    assert len(file.study.claims) >= kept
+    assert len(file.study.claims) + len(file.notes) == len(read_study(shipped()[name]).study.claims)
+
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
+    | st.sampled_from(["1e-3", "no", "12:30", "010", "0o7", "~", "", ".5", "null", "*a", "a: b", "x #y", "1_0", "<<"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS.filter(lambda t: t != "<<"), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.dictionaries(st.sampled_from("abc"), VALUES, min_size=1))
+def test_what_is_written_is_read_as_it_was(data: dict[str, object]) -> None:
+    text = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    document = read_yaml(text)
+    assert not document.problems and document.data == data
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("model = 'bert'", None),
+        ("a.model='bert' AND b.model == 'gpt2'", None),
+        ("model = 'gpt2 (random-init)'", None),
+        ("model = 'bert | gpt2'", None),
+        ("model IN ('bert', 'gpt2')", None),
+        ("model LIKE 'b%' AND model NOT LIKE '%(%' AND model <> 'olmo'", None),
+        ("base_model = 'olmo' OR corpus = 'olmo'", None),
+        ("model = 'brt'", "no model 'brt'; did you mean 'bert'?"),
+        ("model_a = 'olmo'", "no model 'olmo'; models of this study: bert, gpt2"),
+        ("\"model\" in ('bert', 'olmo')", "no model 'olmo'; models of this study: bert, gpt2"),
+        ("x.model like 'pythia%'", "no model is like 'pythia%'; models of this study: bert, gpt2"),
+    ],
+)
+def test_a_query_about_a_model_that_is_not_there_is_found(condition: str, said: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    query = f"SELECT value FROM layer_metrics WHERE {condition}".replace('"', '\\"')
+    path.write_text(
+        "study: s\nmodels: {bert: bert-base, gpt2: gpt2}\ncorpora: {c: {texts: [a]}}\n"
+        f'claims: {{q: {{says: x, value: {{sql: "{query}"}}, below: 1}}}}\n'
+    )
+    if said is None:
+        assert read_study(path).study.claims
+        return
+    with pytest.raises(SpecError) as caught:
+        read_study(path)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.where, problem.message) == (4, "claims.q.value.sql", said)

@@ -1,0 +1,63 @@
+"""The exercises of the quickstart's guided reading: each changes one line, and its question has an answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reporter.runs.runner import run_studies
+from reporter.runs.studies import offer
+from reporter.spec import load_study
+from reporter.store import Store
+
+STUDIES = Path(__file__).parents[2] / "studies"
+STUDY, GUIDE = ((STUDIES / f"quickstart.{ending}").read_text("utf-8") for ending in ("yaml", "md"))
+EXERCISES = re.findall(
+    r"^### (\d)\. .*?^```diff\n-(.*?)\n\+(.*?)\n```.*?^```sql\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL
+)
+SMALLER = (
+    ("texts: 1000", "texts: 60"),
+    ("texts: 300, words", "texts: 40, words"),
+    ("width: 96", "width: 16"),
+    ("steps: 300, checkpoints: [0, 75, 150, 300]", "steps: 2, checkpoints: [0, 2]"),
+    ("steps: 160, checkpoints: [0, 30, 80, 160]", "steps: 2, checkpoints: [0, 2]"),
+    ("  - all\n", "  - entropy\n  - convergence\n"),
+)
+
+
+def small(text: str) -> str:
+    for old, new in SMALLER:
+        assert old in text
+        text = text.replace(old, new)
+    return text[: text.index("journeys:")] + text[text.index("claims:") :]
+
+
+def test_there_are_five_with_an_answer_each() -> None:
+    assert [number for number, *_ in EXERCISES] == ["1", "2", "3", "4", "5"]
+    assert re.findall(r"^(\d)\. ", GUIDE.partition("## Answers")[2], re.MULTILINE) == ["1", "2", "3", "4", "5"]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quickstart") / "results"
+
+
+@pytest.mark.parametrize(("number", "old", "new", "question"), EXERCISES)
+def test_an_exercise_changes_one_line_and_is_answered(
+    number: str, old: str, new: str, question: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())  # the page has tests of its own
+    assert STUDY.count(f"\n{old}\n") == 1
+    changed = STUDY.replace(f"\n{old}\n", f"\n{new}\n")
+    (tmp_path / "whole.yaml").write_text(changed, "utf-8")
+    assert load_study(tmp_path / "whole.yaml", offer()).study != load_study(STUDIES / "quickstart.yaml", offer()).study
+    (tmp_path / "small.yaml").write_text(small(changed), "utf-8")
+    run_studies([load_study(tmp_path / "small.yaml", offer())], out)
+    frame = Store(out / "results.duckdb").frame(question)
+    assert len(frame) >= (2 if number == "3" else 5)
+    if number == "1":
+        assert {"words", "all"} <= set(frame["view"])
+    if number == "3":
+        assert list(frame["view"]) == ["words", "no-sinks"] and (frame["verdict"] != "failed").all()
