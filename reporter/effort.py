@@ -8,7 +8,7 @@ from typing import Any
 
 STATE = 4  # bytes of a number in a state
 SAMPLE = 4096  # tokens that a metric reads states of
-STEPS = 10_000  # small calls for each place and view: rows are made, checked and written
+STEPS = 50_000  # small calls for each place and view: rows are made, checked and written
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def decomposing(scale: Scale, times: float) -> Effort:
 
 def little(scale: Scale, said: Any) -> Effort:
     """Return the work of what does little beyond going through a sample of states, and naming what it found."""
-    return scale.reading(4.0 * scale.views, min(scale.tokens, SAMPLE)) + Effort(
+    return scale.reading(float(scale.views), min(scale.tokens, SAMPLE)) + Effort(
         steps=STEPS * scale.places * scale.views
     )
 

@@ -6,6 +6,8 @@ import sysconfig
 import traceback
 from pathlib import Path
 
+from reporter.paths import shortened
+
 
 class ReporterError(Exception):
     """An expected failure. Its text is one sentence a user can act on; the command line prints it and exits 1."""
@@ -16,12 +18,12 @@ class UsageError(ReporterError):
 
 
 def describe(error: BaseException) -> str:
-    """Say in one line what went wrong; for an error nobody expected, where in the code."""
+    """Say in one line what went wrong, for the database; for an error nobody expected, where in the code."""
     if isinstance(error, ReporterError):
-        return str(error)
+        return shortened(str(error))
     frames = traceback.extract_tb(error.__traceback__)
     libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platlib", "purelib"))
     ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
     where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:500]}{where}"
+    return f"{type(error).__name__}: {shortened(text[:500])}{where}"

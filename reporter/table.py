@@ -76,13 +76,18 @@ class Comparable:
         values: columns of numbers.
         about: what a number is about, in the place of the corpus of a metric.
         statistic: what it is a number of; the column's name if left out.
-        interval: whether ``ci_low`` and ``ci_high`` are its interval.
+        interval: whether ``ci_low`` and ``ci_high`` are its interval, or the two columns that are.
+        of: where the column's name does not say all, what it is one of: ``norm`` of ``token the``.
+        by: columns that tell a row from others in both studies, where the table's key does not: a rank may be another
+            thing's there.
     """
 
     values: tuple[str, ...]
     about: str
     statistic: str = ""
-    interval: bool = False
+    interval: bool | tuple[str, str] = False
+    of: str = ""
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

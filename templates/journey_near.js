@@ -145,7 +145,7 @@ export function showHeat(slot, side, app, name) {
     if (token && place) pick(token, place);
   };
   const pick = (token, place) => app.choose({ token, layer: place.key }, name, key(token, place));
-  const heads = make("tr", {}, make("th", { class: "corner" }), places.map(place => make("th", { scope: "col", class: place.key === side.layer ? "on" : undefined, text: placeShort(place.key) })));
+  const heads = make("tr", {}, make("td", { class: "corner" }), places.map(place => make("th", { scope: "col", class: place.key === side.layer ? "on" : undefined, text: placeShort(place.key) })));
   const body = tokens.map((token, row) => make("tr", { class: `${token === side.token ? "on" : ""}${row && tokens[row - 1].text !== token.text ? " next" : ""}`.trim() || undefined },
     make("th", { scope: "row", class: token.special ? "special" : undefined, title: plain(token.token) }, tokenNode(token.token, 14)),
     places.map((place, i) => {
@@ -153,7 +153,7 @@ export function showHeat(slot, side, app, name) {
       const on = token === side.token && place.key === side.layer;
       const t = one === null ? 0 : Math.max(0, Math.min(1, strength(one)));
       return make("td", {}, tipped(make("button", {
-        type: "button", class: `cell${on ? " on" : ""}${t > 0.52 ? " strong" : ""}`, tabindex: on ? 0 : -1, "data-key": key(token, place), style: `--t:${t.toFixed(3)}`, text: text(one),
+        type: "button", class: `cell${on ? " on" : ""}${t > 0.85 ? " strong" : ""}`, tabindex: on ? 0 : -1, "data-key": key(token, place), style: `--t:${t.toFixed(3)}`, text: text(one),
         "aria-label": `${plain(token.token, 60)}, ${placeName(place.key)}: ${shared.heat === "rank" ? "rank" : shared.measure} ${one === null ? "none" : short(one)}`, "aria-pressed": String(on),
         onclick: () => pick(token, place), onkeydown: event => keys(event, row, i),
       }), () => {

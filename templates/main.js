@@ -1,11 +1,20 @@
 // @ts-check
 // Where the script of all pages begins: each page takes from it what it has the elements for.
 
+import "./behind.js";
+import "./carried.js";
 import "./controls.js";
+import "./cursor.js";
+import "./filter.js";
+import "./sort.js";
 import { find, make } from "./dom.js";
 import { explorer } from "./explorer.js";
+import "./figures.js";
 import { showJourneys } from "./journeys.js";
+import "./paper.js";
+import "./saving.js";
 import { showSlots } from "./slots.js";
+import "./toc.js";
 
 const show = explorer?.name === "journeys" ? showJourneys : explorer?.who ? showSlots : null;
 

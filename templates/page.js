@@ -23,7 +23,8 @@ export const page = pageElement ? JSON.parse(String(pageElement.textContent)) : 
 /** @param {string} colour @returns {string} */
 export const twin = colour => (drawTheme() === "dark" ? page.dark[colour] ?? colour : colour);
 
-// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else.
+// Parts are scripts of their own, which call reporterPart: a page opened as a file may load nothing else. A report in
+// one file has them packed in itself (single_file.js).
 /** @type {Map<string, Promise<any>>} */
 const parts = new Map();
 /** @type {Map<string, (value: any) => void>} */
@@ -37,7 +38,7 @@ window.reporterPart = (name, value) => awaited.get(name)?.(value);
 export function part(name) {
   const known = parts.get(name);
   if (known) return known;
-  const loading = new Promise((resolve, reject) => {
+  const loading = window.reporterPacked?.(name)?.then(text => JSON.parse(text)) ?? new Promise((resolve, reject) => {
     awaited.set(name, resolve);
     const script = Object.assign(document.createElement("script"), { src: `data/${name}.js` });
     script.addEventListener("error", () => { parts.delete(name); reject(new Error(`data/${name}.js is not beside this page.`)); });
@@ -57,20 +58,28 @@ const listeners = [];
  * @param {() => void} listener
  */
 export const onTheme = listener => listeners.push(listener);
-/** @param {"light" | "dark"} name */
+// A press goes on from the system's theme to the other one, to the same one said aloud, and back to the system's.
+function nextTheme() {
+  const system = systemDark.matches ? "dark" : "light";
+  return { undefined: system === "dark" ? "light" : "dark", [system]: "system" }[String(root.dataset.theme)] ?? system;
+}
+/** @param {string} name light, dark, or system */
 function setTheme(name) {
-  root.dataset.theme = name;
+  if (name === "system") delete root.dataset.theme;
+  else root.dataset.theme = name;
   try { localStorage.setItem("reporter-theme", name); } catch { /* storage may be forbidden */ }
   showTheme();
 }
 function showTheme() {
+  const now = root.dataset.theme ?? "system";
   for (const button of all("button.theme")) {
-    button.setAttribute("aria-label", `Switch to the ${theme() === "dark" ? "light" : "dark"} theme`);
-    find(".theme-name", button).textContent = theme() === "dark" ? "Light" : "Dark";
+    button.setAttribute("aria-label", `Theme: ${now}. Switch to ${nextTheme()}`);
+    button.title = `Theme: ${now}. Press for ${nextTheme()}.`;
+    find(".theme-name", button).textContent = `${now[0].toUpperCase()}${now.slice(1)}`;
   }
   for (const listener of listeners) listener();
 }
-for (const button of all("button.theme")) button.addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
+for (const button of all("button.theme")) button.addEventListener("click", () => setTheme(nextTheme()));
 systemDark.addEventListener("change", () => { if (!root.dataset.theme) showTheme(); });
 
 for (const button of all("button.copy")) {

@@ -2,23 +2,51 @@
 // Charts on a page: the data of each, its selectors, and its panels, small drawings that follow the controls. They hold no
 // rules about numbers: they pick the rows that the controls ask for, and look up axis and sentence.
 
+import { given, givenAll, givenUnder, keep } from "./address.js";
 import { labelChart, mountChart, unmountChart } from "./charts.js";
 import { columnsOf } from "./columns.js";
 import { all, element, find, make } from "./dom.js";
 import { isPrinting, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
+import { reachOf, roleMeans } from "./summaries.js";
 import { table } from "./table.js";
 import { isolated } from "./tokens.js";
 
-// What the controls of the page say.
+// What the controls of the page say, as the address has it at first. `hidden` are models that are not drawn, `names` what
+// the reader calls models, `means` draws the mean of each role in place of its models, `beside` is a control with another
+// of its values, whose drawings stand beside the others, `cursor` a relative depth, below 0 where there is none.
+const moments = page.moments ?? [];
+/** @param {string | null} label */
+export const momentOf = label => moments.findIndex(moment => moment.label === label);
+const momentGiven = momentOf(given("moment"));
+const models = new Set([...Object.keys(page.roles ?? {}), ...(page.baselines ?? [])]);
 export const chosen = {
-  view: page.views?.[0], site: "path", moment: (page.moments?.length ?? 0) - 1, baselines: "with", highlight: new Set(),
+  view: page.views?.includes(given("view")) ? given("view") : page.views?.[0],
+  site: given("site") === "attention" ? "attention" : "path",
+  moment: momentGiven < 0 ? moments.length - 1 : momentGiven,
+  baselines: given("baselines") === "without" ? "without" : "with",
+  highlight: new Set(givenAll("highlight").filter(name => models.has(name))),
+  hidden: new Set(givenAll("hide").filter(name => models.has(name))),
+  /** @type {Record<string, string>} */
+  names: Object.fromEntries(givenUnder("name.").filter(([name]) => models.has(name))),
+  means: given("means") === "yes" && !!Object.keys(page.means ?? {}).length,
+  /** @type {["view", string] | ["moment", number] | null} */
+  beside: null,
+  cursor: -1,
 };
+const besideView = given("beside.view");
+const besideMoment = momentOf(given("beside.moment"));
+if (besideView && page.views?.includes(besideView)) chosen.beside = ["view", besideView];
+else if (besideMoment >= 0) chosen.beside = ["moment", besideMoment];
+/** What a model is called. @param {string} model @returns {string} */
+export const nameOf = model => chosen.names[model] ?? model;
 
 // ---------------------------------------------------------------- charts
 
 // Which model stands in a row, and at which checkpoint; a row about two models has the last two pairs or one of them.
 const WHO = [["model", "checkpoint"], ["model_a", "checkpoint_a"], ["model_b", "checkpoint_b"]];
+
+/** @typedef {[Record<string, string>, number?, number?, string?, Record<string, [number, number, string]>?]} State */
 
 // One chart: what data/<id>.js says of it, and its rows, there or in a part for each model. `picks` is what its own
 // selectors say.
@@ -28,7 +56,7 @@ class Chart {
   kind = "";
   /** @type {Record<string, any>} Vega-Lite, by variant; none until it is loaded */
   specs = {};
-  /** @type {Record<string, [Record<string, string>, number?, number?, string?]>} sentences by panel and the axis, by state */
+  /** @type {Record<string, State>} sentences by panel, the axis, and the axes that can be chosen, by state */
   states = {};
   /** @type {string[]} */
   keys = [];
@@ -75,25 +103,43 @@ class Chart {
     return this.frames.get(name);
   }
 
-  /** @returns {[Record<string, string>, number?, number?, string?]} */
-  get state() {
-    return this.states[this.keys.map(key => this.picks[key] ?? chosen[key]).join("|")] ?? [{}, 0, 1, ""];
+  /** @returns {State} */
+  state(said = chosen) {
+    return this.states[this.keys.map(key => this.picks[key] ?? said[key]).join("|")] ?? [{}, 0, 1, "", {}];
   }
 
-  get spec() { return this.specs[this.picks.variant] ?? Object.values(this.specs)[0]; }
+  /**
+   * The reach of its value axis and a note on it: those of its state, or of what is left where models are hidden.
+   * @returns {[number, number, string]}
+   */
+  axis(columns, said = chosen) {
+    const [, ...first] = this.state(said);
+    const [low = 0, high = 1, note = ""] = first[3]?.[this.picks.axis] ?? first;
+    if (!said.hidden.size || !columns?.model || !first[3]) return [low, high, note];
+    const here = this.picks.axis === "close" ? said : { ...said, view: "", moment: -1 };
+    return [...reachOf(this.rows(columns, {}, this.picks, here), { low, high, log: this.picks.axis === "log" }), note];
+  }
+
+  // a logarithmic axis is another drawing, other reaches of a linear one are the same
+  get spec() {
+    const name = this.picks.axis ? (this.picks.axis === "log" ? "log" : "") : this.picks.variant;
+    return this.specs[name] ?? Object.values(this.specs)[0];
+  }
 
   // The rows of a panel: of its value of the facet, of its place where one place is shown, and as the controls say.
-  rows({ rows: count, ...columns }, { value, stop }, picks = this.picks) {
+  /** @param {any} columns @param {{ value?: string, stop?: any, said?: typeof chosen }} panel of all panels, if it names none */
+  rows({ rows: count, ...columns }, { value, stop, said: own }, picks = this.picks, said = own ?? chosen) {
     const names = Object.keys(columns);
     const asks = [];
-    if (this.facet) asks.push(i => String(columns[this.facet][i]) === value);
+    if (this.facet && value !== undefined) asks.push(i => String(columns[this.facet][i]) === value);
     if (this.byLayer && stop) asks.push(i => columns.site[i] === stop.site && columns.layer[i] === stop.layer);
-    if (columns.view && chosen.view) asks.push(i => columns.view[i] === chosen.view);
-    if (this.keys.includes("site")) asks.push(i => (columns.site[i] === "attention") === (chosen.site === "attention"));
-    const shown = page.moments?.[chosen.moment]?.shown ?? {};
+    if (columns.view && said.view) asks.push(i => columns.view[i] === said.view);
+    if (this.keys.includes("site")) asks.push(i => (columns.site[i] === "attention") === (said.site === "attention"));
+    const shown = page.moments?.[said.moment]?.shown ?? {};
     for (const [model, checkpoint] of WHO.filter(([model]) => columns[model])) {
-      if (this.keys.includes("moment") && columns[checkpoint]) asks.push(i => Object.hasOwn(shown, columns[model][i]) && shown[columns[model][i]] === columns[checkpoint][i]);
-      if (chosen.baselines === "without") asks.push(i => !page.baselines.includes(columns[model][i]));
+      if (this.keys.includes("moment") && columns[checkpoint] && said.moment >= 0) asks.push(i => Object.hasOwn(shown, columns[model][i]) && shown[columns[model][i]] === columns[checkpoint][i]);
+      if (said.hidden.size) asks.push(i => !said.hidden.has(columns[model][i]));
+      if (said.baselines === "without") asks.push(i => !page.baselines.includes(columns[model][i]));
     }
     for (const [name, wanted] of Object.entries(picks)) {
       const own = name.split("|");
@@ -115,12 +161,12 @@ class Chart {
     place.replaceChildren(...scale.domain.map((name, i) => [name, scale.range[i]]).filter(([name]) => present.has(name)).map(([name, colour]) => {
       const mark = element("i");
       mark.style.background = twin(colour);
-      return make("span", { class: "entry" }, mark, isolated(name));
+      return make("span", { class: "entry" }, mark, isolated(nameOf(name)));
     }));
   }
 }
 
-function findScale(spec, field) {
+export function findScale(spec, field) {
   if (!spec || typeof spec !== "object") return null;
   if (spec.field === field && spec.scale?.domain && spec.scale?.range) return spec.scale;
   for (const value of Object.values(spec)) {
@@ -141,12 +187,20 @@ export function chartOf(id) {
 
 // ---------------------------------------------------------------- panels
 
+// Rows of a panel, and of all panels of a chart, that are drawn as elements, which can be printed at any size and read one
+// by one; more of them are drawn as one picture, and read in the table behind it.
+const MOST_ELEMENTS = [600, 4000];
+
 // One panel is one small drawing of one chart. It draws when it comes near the window, and follows the controls while it
 // is there; a panel that is out of sight catches up when it returns.
 export class Panel {
-  /** @param {Chart} chart @param {any} place its element */
-  constructor(chart, place) {
+  /** @param {Chart} chart @param {any} place its element @param {Panel | null} of */
+  constructor(chart, place, of = null) {
     this.chart = chart;
+    /** @type {Panel | null} the panel beside which it stands, if it shows the same under another view */
+    this.of = of;
+    /** @type {Panel | null} */
+    this.twin = null;
     this.element = place;
     this.stale = true;
     this.near = false;
@@ -156,6 +210,8 @@ export class Panel {
     /** @type {Record<string, any>[]} */
     this.rows = [];
     this.plot = find(".plot", place);
+    this.kind = this.plot.className;
+    this.name = String(place.querySelector(".panel-name")?.textContent);
     this.sentence = find(".reading", place);
     this.wide = !!place.closest(".wide");
     /** @type {string[]} */
@@ -164,6 +220,7 @@ export class Panel {
     panels.add(this);
     place.panel = this;
     watcher.observe(place);
+    closer.observe(place);
   }
 
   /** @returns {string} */
@@ -173,7 +230,34 @@ export class Panel {
   get file() { return `${this.chart.id}-${this.value}`; }
   /** @returns {any} the place of the slider; null where there is none */
   get stop() { return null; }
-  head() {}
+  get said() { return this.of && chosen.beside ? { ...chosen, [chosen.beside[0]]: chosen.beside[1] } : chosen; }
+
+  head() {
+    const names = this.models.map(nameOf);
+    const own = names.length === 2 && names[0] !== names[1] ? `${names[0]} ↑ ${names[1]} →` : names[0] ?? this.name;
+    const { view, moment } = this.said;
+    const which = this.of || this.twin ? (chosen.beside?.[0] === "view" ? view : moments[moment]?.label) : "";
+    this.element.querySelector(".panel-name").textContent = [own, which].filter(Boolean).join(" · ");
+  }
+
+  // The same once more, under another view or at another checkpoint, where the reader wants both side by side.
+  pair() {
+    if (this.of) return;
+    const [key = "", value = ""] = chosen.beside ?? [];
+    if (!this.chart.keys.includes(key) || chosen[key] === value) {
+      this.twin?.drop();
+      this.twin = null;
+      return;
+    }
+    if (!this.twin) {
+      const { chart, value: facet, models: about, corpus } = this.element.dataset;
+      const place = make("div", { class: "panel twin", "data-chart": chart, "data-value": facet, "data-models": about, "data-corpus": corpus },
+        make("p", { class: "panel-name", text: this.name }), make("div", { class: this.kind, style: this.plot.getAttribute("style") }), make("p", { class: "reading" }));
+      this.element.after(place);
+      this.twin = new Panel(this.chart, place, this);
+    }
+    this.twin.refresh();
+  }
 
   async refresh() {
     this.stale = true;
@@ -194,8 +278,9 @@ export class Panel {
   }
 
   async show() {
-    const { chart } = this;
+    const { chart, said } = this;
     await chart.load();
+    this.pair();
     this.head();
     const columns = await chart.columns(this.value);
     let rows = columns ? chart.rows(columns, this) : [];
@@ -203,15 +288,19 @@ export class Panel {
       const { column, values } = chart.options.instead;
       rows = chart.rows(columns, this, { ...chart.picks, [column]: values[chart.picks[column]] });
     }
+    const averaged = chosen.means && chart.kind === "profile";
+    if (averaged) rows = roleMeans(rows, page.roles, role => page.means[role]);
     this.rows = rows;
-    const [readings, low, high, note] = chart.state;
+    const [readings] = chart.state(said);
+    const [low, high, note] = chart.axis(columns, said);
     const reading = readings[this.value] ?? "";
     const valued = columns?.[chart.value];
     const empty = valued ? !rows.some(row => row[chart.value] !== null && !(chart.positive && row[chart.value] <= 0)) : rows.length === 0;
     this.plot.classList.toggle("void", empty);
-    this.plot.dataset.void = columns === null ? "this model has no such numbers" : chosen.site === "attention" && chart.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
-    this.sentence.replaceChildren(...reading.split(" · ").map(part => element("span", "", part)));
-    const label = `${[chart.title, this.label, chosen.view].filter(Boolean).join(", ")}. ${reading}`;
+    this.plot.dataset.void = columns === null ? "this model has no such numbers" : said.site === "attention" && chart.keys.includes("site") ? "not measured after attention" : "no numbers for this choice";
+    const about = reading && (chosen.hidden.size || averaged) && chart.kind === "profile" ? `all models: ${reading}` : reading;
+    this.sentence.replaceChildren(...about.split(" · ").map(part => element("span", "", part)));
+    const label = `${[chart.title, this.label, said.view].filter(Boolean).join(", ")}. ${reading}`;
     if (empty) return labelChart(this.plot, `${label} No numbers.`);  // a chart of nothing has no axes: what was drawn before waits under the note
     if (chart.kind === "points") (this.cloud ??= new Points(this.plot, chart)).set(rows);
     else if (chart.kind === "table") this.plot.replaceChildren(table(rows, chart));
@@ -220,18 +309,44 @@ export class Panel {
       await mountChart(this.plot, chart.spec, rows, {
         label,
         file: this.file,
-        signals: { low, high, note, highlight: [...chosen.highlight], at: this.stop?.layer ?? 0, ...own },
+        signals: {
+          low, high, note: [note, averaged && "bands: lowest to highest model"].filter(Boolean).join(" · "),
+          highlight: highlighted(averaged), cursor: chosen.cursor, at: this.stop?.layer ?? 0, ...own,
+        },
         dark: page.dark,
-        height: this.wide && chart.tall ? 230 : undefined,
-        renderer: this.stop !== null && rows.length > 1500 ? "canvas" : "svg",
+        names: Object.keys(chosen.names).length ? chosen.names : undefined,
+        height: this.height,
+        renderer: rows.length > MOST_ELEMENTS[0] || rows.length * chart.panels.size > MOST_ELEMENTS[1] ? "canvas" : "svg",
         press: (datum, mark) => { if (datum.model && mark !== "area") this.element.dispatchEvent(new CustomEvent("press-model", { bubbles: true, detail: datum.model })); },
       });
     }
     chart.showKey();
+    this.element.dispatchEvent(new CustomEvent("panel-shown", { bubbles: true }));
+  }
+
+  // taller where there is room: in a figure that fills the window, or has its width
+  get height() {
+    const figure = this.element.closest(".figure.full");
+    if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && this.chart.tall ? 230 : undefined;
+    const shown = all(".panel", figure).filter(panel => !panel.hidden).length;
+    return Math.max(230, Math.round((innerHeight - 260) / (shown > 2 ? 2 : 1)) - 60);
+  }
+
+  // Far from the window a drawing is taken down and leaves its place as high as it was: on a page of many models all that
+  // were seen would hold hundreds of megabytes. What a reader turned or searched, points, stays.
+  close() {
+    if (isPrinting() || this.busy || this.cloud || !this.plot.firstElementChild) return;
+    if (this.plot.offsetHeight) this.plot.style.minHeight = `${this.plot.offsetHeight}px`;
+    unmountChart(this.plot);
+    this.plot.replaceChildren();
+    this.rows = [];
+    this.stale = true;
+    if (![...this.chart.panels].some(panel => panel.near)) this.chart.frames.clear();
   }
 
   drop() {
     watcher.unobserve(this.element);
+    closer.unobserve(this.element);
     this.chart.panels.delete(this);
     panels.delete(this);
     unmountChart(this.plot);
@@ -239,8 +354,14 @@ export class Panel {
   }
 }
 
+// The models to bring out; where means are drawn, those of their roles.
+function highlighted(averaged) {
+  if (!averaged) return [...chosen.highlight].map(nameOf);
+  return [...chosen.highlight].flatMap(model => [nameOf(model), page.means[page.roles[model]]].filter(Boolean));
+}
+
 /** @type {Set<Panel>} */
-const panels = new Set();
+export const panels = new Set();
 const watcher = new IntersectionObserver(entries => {
   for (const { target, isIntersecting } of entries) {
     const { panel } = /** @type {any} */ (target);
@@ -248,6 +369,9 @@ const watcher = new IntersectionObserver(entries => {
     if (panel.near && panel.stale) panel.refresh();
   }
 }, { rootMargin: "500px 0px" });
+const closer = new IntersectionObserver(entries => {
+  for (const { target, isIntersecting } of entries) if (!isIntersecting) /** @type {any} */ (target).panel.close();
+}, { rootMargin: "1500px 0px" });
 
 // Draws again what is near the window: all panels, or those that are wanted.
 /** @param {(panel: Panel) => unknown} wanted */
@@ -258,7 +382,7 @@ export function hidePanels() {
   const shows = new Map(all("select[data-shows]").map(select => [select.dataset.chart, JSON.parse(select.dataset.shows ?? "{}")[select.value]]));
   for (const panel of panels) {
     const wanted = shows.get(panel.chart.id)?.includes(panel.value) ?? true;
-    panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model)));
+    panel.element.hidden = !wanted || (chosen.baselines === "without" && panel.models.some(model => page.baselines.includes(model))) || panel.models.some(model => chosen.hidden.has(model));
     if (!panel.element.hidden && panel.near && panel.stale) panel.refresh();
   }
 }
@@ -266,10 +390,16 @@ export function hidePanels() {
 // A selector chooses rows by a column, a drawing (variant), a value for it ($…), or (with data-shows) the panels.
 for (const select of all("select[data-chart]")) {
   const chart = chartOf(select.dataset.chart);
-  const take = () => { chart.picks[String(select.dataset.pick)] = select.value; };
+  const name = String(select.dataset.pick);
+  const address = `${select.dataset.chart}:${name}`;
+  const first = select.value;
+  const asked = given(address);
+  if (asked !== null && [...select.options].some(option => option.value === asked)) select.value = asked;
+  const take = () => { chart.picks[name] = select.value; };
   take();
   select.addEventListener("change", () => {
     take();
+    keep(address, select.value === first ? null : select.value);
     if (select.dataset.shows) hidePanels();
     for (const panel of chart.panels) panel.refresh();
   });
@@ -279,13 +409,22 @@ for (const place of all(".panel[data-chart]")) new Panel(chartOf(place.dataset.c
 hidePanels();
 onTheme(() => refreshAll());
 
-// Paper shows every chart; what waits under a lid is opened for it.
-const opened = [];
-addEventListener("beforeprint", () => {
-  for (const lid of all("details.more:not([open])")) { lid.open = true; opened.push(lid); }
-  refreshAll();
-});
-addEventListener("afterprint", () => {
-  for (const lid of opened.splice(0)) lid.open = false;
-  refreshAll();
-});
+// A page of many models would fetch tens of megabytes that nobody asked for: what is left waits until it is scrolled to.
+const MOST_FETCHED = 200000;  // rows
+/**
+ * Fetches what the panels show, one after the other while the browser is idle: it waits for no data before it prints.
+ */
+export async function fetchAll() {
+  document.documentElement.classList.remove("all-data");
+  const rows = new Map();
+  for (const panel of [...panels]) {
+    if ([...rows.values()].reduce((sum, own) => sum + own, 0) > MOST_FETCHED) break;
+    await idle();
+    await panel.chart.load().then(() => part(panel.chart.parts?.[panel.value] ?? panel.chart.id)).catch(() => {});
+    rows.set(panel.chart, panel.chart.data?.rows ?? 0);
+  }
+  document.documentElement.classList.add("all-data");
+}
+const idle = () => new Promise(done => ("requestIdleCallback" in window ? requestIdleCallback(done, { timeout: 2000 }) : setTimeout(done, 50)));
+if (document.readyState === "complete") fetchAll();
+else addEventListener("load", fetchAll);

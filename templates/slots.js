@@ -1,10 +1,11 @@
 // @ts-check
 // The pages of charts on which a reader chooses one model or two, and a layer.
 
+import { given, keep } from "./address.js";
 import { unmountChart } from "./charts.js";
 import { all, element, find } from "./dom.js";
 import { page } from "./page.js";
-import { Panel, chartOf, chosen, refreshAll } from "./panels.js";
+import { Panel, chartOf, chosen, fetchAll, refreshAll } from "./panels.js";
 
 // Which model stands in each slot, and which stop of the slider is chosen.
 /** @type {(number | null)[]} */
@@ -96,25 +97,39 @@ const follows = ({ chart }) => chart.byLayer || chart.spec?.params?.some(param =
 function chooseStop(stop) {
   at = stop;
   setSlider();
+  keepStop();
   return refreshAll(panel => !panel.chart.specs || follows(panel));
 }
 
+const middle = () => Math.floor((stops(slots[0]).length - 1) / 2);
+const keepStop = () => keep("layer", stops(slots[0]).length && at !== middle() ? at : null);
+
 export function showSlots() {
-  at = Math.floor((stops(0).length - 1) / 2);
+  for (const [slot, name] of [[0, "model"], [1, "beside"]]) {
+    const who = page.who.findIndex(({ key }) => key === given(String(name)));
+    if (who >= 0) slots[slot] = who;
+  }
+  const layer = given("layer");
+  at = layer !== null && /^\d+$/.test(layer) ? Math.min(Number(layer), stops(slots[0]).length - 1) : middle();
   for (const slot of [0, 1]) {
     /** @type {any} */
     const select = document.getElementById(`slot-${slot}`);
+    if (select && slots[slot] !== null) select.value = String(slots[slot]);
     select?.addEventListener("change", () => {
       const depth = at / Math.max(1, stops(slots[0]).length - 1);
       slots[slot] = select.value === "" ? null : Number(select.value);
       if (slot === 0) at = Math.round(depth * Math.max(0, stops(slots[0]).length - 1));
+      keep(slot ? "beside" : "model", select.value === (slot ? "" : "0") ? null : page.who[Number(select.value)].key);
+      keepStop();
       setSlider();
       arrange();
       refreshAll();
+      fetchAll();
     });
   }
   for (const radio of all("input[name=stop-site]")) {
-    radio.addEventListener("change", () => { chosen.site = radio.value; setSlider(); refreshAll(); });
+    radio.checked = radio.value === chosen.site;
+    radio.addEventListener("change", () => { chosen.site = radio.value; keep("site", radio.value === "path" ? null : radio.value); setSlider(); refreshAll(); });
   }
   const slider = theSlider();
   slider?.addEventListener("input", () => chooseStop(Number(slider.value)));

@@ -60,8 +60,10 @@ def observe(monkeypatch):
         counts = Counts()
         settings = Settings(batch_tokens, seed, "float32", layout, counted.frequent)
         if isinstance(model, FakeModel):
-            settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True)
+            settings = replace(settings, readout=Readout(model, FakeHead(model)), losses=True, contributions=True)
             settings = replace(settings, vocabulary=fake_vocabulary(model))
+        elif not getattr(model, "contributions_problem", "unknown"):
+            settings = replace(settings, contributions=True)
         steps = measure(model, corpus, list(observables.values()), settings, first_shard)
         for done, (_, more) in enumerate(steps, 1):
             counts = counts + more

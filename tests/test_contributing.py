@@ -93,7 +93,7 @@ def test_a_chart_is_added(tmp_path, place):
     page = (folder / "index.html").read_text("utf-8")
     figure = page[page.index('id="figure-push.bars"') :].partition("</article>")[0]
     assert "distance of the mean from the origin, layer by layer" in figure and "could not be made" not in figure
-    assert 'data-value="nested"' in figure and "norm of the mean: ‖μ‖" in figure and "own units" in figure
+    assert 'data-value="nested"' in figure and "norm of the mean: ‖<var>μ</var>‖" in figure and "own units" in figure
     said = (folder / "data" / "push.bars.js").read_text("utf-8")
     assert '"type":"bar"' in said and '"rows":3' in said
     assert len((folder / "data" / "push.bars.csv").read_text("utf-8").splitlines()) == 1 + 3
@@ -134,5 +134,6 @@ def test_a_kind_of_claim_is_added(tmp_path, place):
 def test_every_observable_is_described():
     from reporter.observables.kinds import KINDS
 
-    rows = "".join(re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE))
+    table = PAGE[PAGE.index("| observable | holds") :].partition("\n\n")[0]
+    rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
     assert set(re.findall(r"`(\w+)`", rows)) == set(KINDS)

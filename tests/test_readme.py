@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_studies_are_valid(tmp_path):
     studies = blocks("yaml")
-    assert len(studies) == 2
+    assert len(studies) == 3
     for text in studies:
         path = tmp_path / "study.yaml"
         path.write_text(text, "utf-8")

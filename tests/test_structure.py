@@ -20,6 +20,7 @@ FLOW = [
     "geometry",
     "build",
     "locks",
+    "seals",
     "spec",
     "texts",
     "models",
@@ -35,9 +36,10 @@ EVERYWHERE = {
     "effort",
     "errors",
     "imports",
+    "paths",
     "registry",
     "threads",
-}  # what people are told, what imports take, where plug-ins register, how cores are shared
+}  # what people are told, and where that is, what imports take, where plug-ins register, how cores are shared
 MAY_IMPORT = (
     {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
@@ -45,6 +47,7 @@ MAY_IMPORT = (
         "registry": set(),
         "threads": set(),
         "imports": set(),
+        "paths": set(),  # how they are written for others
         "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses
@@ -58,7 +61,7 @@ MAY_IMPORT = (
         },  # it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "findings": {"claims", "metrics", "spec", "store"},  # the same tests, asked of everything
+        "findings": {"claims", "geometry", "metrics", "spec", "store"},  # the same tests, asked of everything
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],
@@ -76,12 +79,14 @@ MAY_IMPORT = (
             "answers",
             "table",
         },  # definitions alone: it computes nothing, it needs no model
+        # after report, whose contents it writes for papers
+        "export": {"errors", "spec", "charts", "metrics", "analyses", "store", "report"},
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
         "runs": {*FLOW, "analyses", "answers", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "runs", "texts"},
-        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "verify"},
+        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "export", "verify"},
         "door": {*FLOW, "runs"},
         "__main__": {"cli"},
         "__init__": {

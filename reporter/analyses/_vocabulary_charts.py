@@ -27,7 +27,10 @@ DISTRIBUTIONS_CHAPTER = Chapter(
 )
 PICTURE_CHAPTER = Chapter(VOCABULARY, "picture", "The picture", "Vectors in two or three dimensions.")
 ENDS_CHAPTER = Chapter(
-    VOCABULARY, "ends", "Ends of the scale", "The most and the least alike, nearest to and farthest from the mean."
+    VOCABULARY,
+    "ends",
+    "Extremes",
+    "The most and the least similar pairs, and the vectors nearest to and farthest from the mean.",
 )
 POSITIONS_CHAPTER = Chapter(VOCABULARY, "positions", "Positions", "The vectors that are added for places.")
 BLUE, ORANGE = list(CATEGORIES)[:2]
@@ -296,10 +299,10 @@ ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 
     options={
         "split": "end_of_scale",
         "columns": [
-            ["rank", "", "whole"],
+            ["rank", "rank", "whole"],
             ["token", "Token", "token"],
             ["other", "and", "token"],
-            ["value", "", "number"],
+            ["value", "value", "number"],
         ],
         "ids": {"token": "token_id", "other": "other_id"},
         "valueName": "measure",
@@ -309,7 +312,7 @@ ORDER BY model, checkpoint, what, measure, among DESC, end_of_scale IN ('most', 
 
 OUTLIERS = Chart(
     "static.outliers",
-    "Tokens that point where a position points",
+    "Tokens along the direction of a position",
     Query(
         "vocabulary_outliers",
         """
@@ -320,14 +323,15 @@ ORDER BY model, checkpoint, rank
 """,
     ),
     "table",
-    lead="Token and position vectors are added before the first block. A token in the direction of a position is hard "
-    "to tell from that place.",
+    lead="Pairs of a token and a position whose cosine is largest in size; at a negative one they point opposite ways. "
+    "Both vectors are added before the first block, so a token along the direction of a position is hard to tell from "
+    "that place.",
     table="vocabulary_extremes",
     columns=("what", "value"),
     chapter=ENDS_CHAPTER,
     options={
         "columns": [
-            ["rank", "", "whole"],
+            ["rank", "rank", "whole"],
             ["token", "Token", "token"],
             ["position", "Position", "whole"],
             ["cosine", "Cosine", "number"],

@@ -26,7 +26,7 @@ from reporter.geometry.intervals import normal_interval
 from reporter.metrics.base import Source, Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import Name, Part
-from reporter.table import OfModel, Row, at_place, column, of_cell
+from reporter.table import Comparable, OfModel, Row, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +66,8 @@ class AttentionSpec(Part):
 class AttentionHead(OfModel, table="attention_heads", metric="attention"):
     """A head of a block: how it attends, as means over the texts."""
 
+    compared = (Comparable(("first_token", "sink_rate", "entropy", "distance"), "item", of="'head ' || head"),)
+
     item = of_cell("name of the reading in the study", part="corpus")
     place: Place = at_place()
     head: int = column("number of the head, from 0", key=True)
@@ -104,6 +106,7 @@ STATISTICS = (
         (XIAO, GU),
         interval=_INTERVAL,
         floor=True,
+        noise="equal attention",
         bounds=(0, 1),
         smallest=0.01,
         trap="A mean over heads: one head that does nothing else and nine that never do read as 0.1. The table "
@@ -129,6 +132,7 @@ STATISTICS = (
         (CLARK,),
         interval=_INTERVAL,
         floor=True,
+        noise="equal attention",
         bounds=(0, None),
         trap="A head that parks its weight on the first token reads as one that looks far back: read it beside "
         "`first_token`.",

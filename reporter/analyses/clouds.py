@@ -82,6 +82,7 @@ STATISTICS = (
         (LUISTO, WILSON),
         interval=WILSON_SAID,
         floor=True,
+        noise="chance",
         bounds=(0, 1),
         smallest=0.01,
         headline=True,

@@ -142,6 +142,7 @@ STATISTICS = (
         "has fewer distinct pairs and reads lower); none for fewer than 5 pairs. It covers 93 to 98 % of "
         "made-up concepts of 10 to 40 pairs, and says nothing of other concepts.",
         floor=True,
+        noise="chance",
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
@@ -151,7 +152,7 @@ STATISTICS = (
     ),
     Statistic(
         "aligned",
-        "cosine between concepts, without sign",
+        "absolute cosine between concepts",
         "the mean over every two concepts of |cos(δ̄_a, δ̄_b)|, δ̄ the mean difference of a concept. Each cosine with its "
         "sign is in direction_cosines, with the probability of |mean_i δ_ai · δ̄_b/‖δ̄_b‖| = ‖δ̄_a‖·|cos| at least as "
         "large if the pairs of a were turned round at random, (k + 1)/10000 from 9,999 turns, or the same with a and b "
@@ -159,6 +160,7 @@ STATISTICS = (
         f"n = pairs of concepts. {_RANDOM}",
         (LUISTO, FISHER),
         floor=True,
+        noise="chance",
         bounds=(0, 1),
         smallest=0.01,
         headline=True,
@@ -173,6 +175,7 @@ STATISTICS = (
         f"set; that of each is in pair_directions. {_RANDOM}",
         (LUISTO,),
         floor=True,
+        noise="chance",
         bounds=(0, 2),
         trap="The norm of a pooled vector is mostly what all texts have in common (see anisotropy): a small share may "
         "still be a clear direction.",

@@ -42,7 +42,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import jackknife_interval, wilson
 from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Reference, Section
-from reporter.spec.part import AsTuple, Complaint, Name, Part, Prose, complaints_of, failure, one_of
+from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
 from reporter.table import OfModel, Row, at_place, column, of_cell
 from reporter.threads import spread
@@ -75,7 +75,9 @@ def _classes(value: Any) -> Any:
             raise failure(Complaint("needs two or more classes, each with its words"))
         return value
     if isinstance(value, str):
-        return Path(value) if value != "shipped" else value
+        if value == "shipped":
+            return value
+        return Path(value.as_path() if isinstance(value, Elsewhere) else value)
     if isinstance(value, Path):
         return value
     raise failure(
@@ -136,6 +138,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             (LUISTO, WILSON),
             interval=WILSON_SAID,
             floor=True,
+            noise="chance",
             bounds=(0, 1),
             smallest=0.01,
             headline=headline,
@@ -198,6 +201,7 @@ STATISTICS = (
         "anew among the rest, on the scale of Fisher's z with Student's t; it covers 96 to 100 % of Gaussian classes "
         "in simulation",
         floor=True,
+        noise="chance",
         bounds=(0, 1),
         smallest=0.01,
         trap="No classifier, so nothing is learned, but a class that stands on few directions is not seen where others "

@@ -16,10 +16,11 @@ from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import percentile_interval
 from reporter.metrics._intervals import BOOTSTRAP
-from reporter.metrics.base import Source, Statistic, Value
+from reporter.metrics._sources import MEN
+from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Name, Part, failure, no_repeats
-from reporter.table import OfModel, column, of_cell
+from reporter.table import Comparable, OfModel, column, of_cell
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
     from reporter.models.load import LoadedModel
     from reporter.texts.tokens import TokenBatch
 
-MEN = Source(
-    "Men et al. 2024",
-    "Men, Xu, Zhang, Yuan, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More "
-    "Redundant Than You Expect', arXiv:2403.03853",
-)
-GROMOV = Source(
-    "Gromov et al. 2024",
-    "Gromov, Tirumala, Shapourian, Glorioso & Roberts 2024, 'The Unreasonable Ineffectiveness of the Deeper Layers', "
-    "arXiv:2403.17887",
-)
 PROPOSALS = 3  # sets of blocks that are tried for each number of them
 
 
@@ -63,7 +54,7 @@ STATISTICS = (
         "influence",
         "block influence",
         "1 − mean over tokens of cos(h_l, h_{l+1}), what block l + 1 turns, stored at layer l = 0…L−1; all tokens of a "
-        "text itself",
+        "text itself, but those with a zero state",
         (MEN,),
         per="step",
         interval=BOOTSTRAP,
@@ -89,6 +80,16 @@ STATISTICS = (
 
 class SkippedBlocks(OfModel, table="skipped_blocks", metric="skip"):
     """A set of blocks that was left out of a model, and what its loss was then."""
+
+    compared = (
+        Comparable(
+            ("change",),
+            "item",
+            of="'proposal ' || proposal || ' to leave out ' || many",
+            interval=("change_low", "change_high"),
+        ),
+        Comparable(("loss",), "item", of="'proposal ' || proposal || ' to leave out ' || many"),
+    )
 
     item = of_cell("name of the trial in the study", part="corpus")
     many: int = column("how many blocks were left out", key=True)
@@ -138,6 +139,7 @@ class Proposal:
     ),
     cost="a forward pass over the sample, and three more for each number of blocks; an encoder's twice as many",
     rounds=10,
+    version=2,
     tables=(SkippedBlocks,),
 )
 def skip(item: Skip, context: Context) -> Iterator[Value | SkippedBlocks]:
@@ -274,6 +276,8 @@ def _whole(
     """Return, of the whole model, cosines and angles between all layers by text, and the losses."""
     import torch
 
+    from reporter.observables.layer_angles import cosines_of_layers
+
     places = model.anatomy.layers + 1
     cosines, angles = (np.zeros((texts, places, places)) for _ in range(2))
     counts = np.zeros(texts)
@@ -284,12 +288,11 @@ def _whole(
             at = torch.from_numpy(np.flatnonzero(own[row])).to(path[0].device)
             if not len(at):
                 continue
-            x = torch.stack([state[row].index_select(0, at) for state in path], dim=1).double()
-            x = torch.nn.functional.normalize(x, dim=-1)
-            between = (x @ x.mT).clamp(-1, 1)
+            between = cosines_of_layers([state[row].index_select(0, at) for state in path])
+            between = between[between.isfinite().all(dim=2).all(dim=1)]
             cosines[text] = between.sum(dim=0).cpu().numpy()
             angles[text] = (between.arccos().sum(dim=0) / torch.pi).cpu().numpy()
-            counts[text] = len(at)
+            counts[text] = len(between)
 
     losses = _losses(model, readout, cut, texts, context, look)
     return _Sums(cosines, counts), _Sums(angles, counts), losses

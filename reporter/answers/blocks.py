@@ -7,7 +7,7 @@ from itertools import groupby
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
-from reporter.table import OfModel, Row, column
+from reporter.table import Comparable, OfModel, Row, column
 
 # Baselines are no models that anybody prunes; of a series of checkpoints the last one is read.
 _TRIED = """
@@ -34,6 +34,8 @@ WHERE study = $study AND metric = 'skip' AND statistic = 'loss' AND value IS NUL
 
 class BlockAnswer(Row, table="block_answers"):
     """The blocks that a model loses least by leaving out, of so many: the best of the sets that were run."""
+
+    compared = (Comparable(("change",), "item", of="'the best ' || many || ' to leave out'", interval=True),)
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)

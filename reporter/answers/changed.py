@@ -12,7 +12,7 @@ from reporter.answers.decision import Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
 from reporter.geometry.intervals import quantile, standard_error
 from reporter.metrics.registry import catalogue
-from reporter.table import OfModel, Row, column
+from reporter.table import Comparable, OfModel, Row, column
 
 # Of a corpus the words are read where there are several views, and of a series of checkpoints the last one.
 _LAST = """
@@ -58,6 +58,12 @@ MOST_TOKENS = 8
 class ChangeAnswer(Row, table="change_answers"):
     """What changed in a model against its base, on a corpus."""
 
+    compared = (
+        Comparable(("changed", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
+        Comparable(("last_distance",), "corpus", interval=("last_low", "last_high")),
+        Comparable(("loss",), "corpus", interval=("loss_low", "loss_high")),
+    )
+
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint, the last one measured", key=True)
@@ -88,6 +94,11 @@ class ChangeAnswer(Row, table="change_answers"):
 
 class ChangedNumber(Row, table="changed_numbers"):
     """A headline number of a model minus that of its base, at the layer where the two are told apart best."""
+
+    compared = (
+        Comparable(("value",), "corpus", of="number", interval=True),
+        Comparable(("beyond",), "corpus", of="number"),
+    )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)

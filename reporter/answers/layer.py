@@ -20,7 +20,7 @@ import numpy as np
 from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
 from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
-from reporter.table import OfModel, Row, column
+from reporter.table import Comparable, OfModel, Row, column
 
 Kind = Literal["labels", "neighbours", "pairs", "groups", "no labels"]
 End = Literal["high", "low"]
@@ -73,6 +73,11 @@ ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 
 class LayerAnswer(Row, table="layer_answers"):
     """A layer of a model by one criterion: how good it is, and what it loses against the best layer."""
+
+    compared = (
+        Comparable(("loss",), "item", of="criterion", interval=("loss_low", "loss_high")),
+        Comparable(("best",), "item", of="criterion"),
+    )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)
@@ -455,8 +460,10 @@ def _number(row: Record) -> str:
 
 
 def _range(value: float, low: float | None, high: float | None) -> str:
-    known = low is not None and (low, high) != (value, value)
-    return f"{short(value, 2)} ({short(low, 2)} to {short(high, 2)})" if known else short(value, 2)
+    if low is None or (low, high) == (value, value):
+        return short(value, 2)
+    digits = next((n for n in range(2, 5) if short(low, n) != short(high, n)), 5)  # as many as tell the ends apart
+    return f"{short(value, digits)} ({short(low, digits)} to {short(high, digits)})"
 
 
 def _place(row: Record) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
 from reporter.charts.numbers import short
-from reporter.table import OfModel, Row, column
+from reporter.table import Comparable, OfModel, Row, column
 
 _SINKS = """
 SELECT s.*, c.texts AS measured
@@ -31,6 +31,15 @@ MOST_ROWS = 12
 
 class SinkAnswer(Row, table="sink_answers"):
     """What is a sink in a model on a corpus: a token, or whatever stands at position 0 of a text."""
+
+    compared = (
+        Comparable(
+            ("texts", "count", "layer_first", "layer_last", "norm_ratio"),
+            "corpus",
+            of="coalesce('token ' || token, 'whatever') || if(position_last = 0, ' at position 0', '')",
+            by=("model", "checkpoint", "corpus", "token", "own", "position_first"),
+        ),
+    )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)

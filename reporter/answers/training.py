@@ -14,7 +14,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import quantile
 from reporter.geometry.turning import LEVEL, Change, half_way, rests, turn
 from reporter.metrics.base import Statistic
-from reporter.table import CORPUS, METRIC, OfModel, Row, column
+from reporter.table import CORPUS, METRIC, Comparable, OfModel, Row, column
 
 FEWEST = 3
 """Checkpoints, for a change to lie between two of them."""
@@ -34,6 +34,15 @@ SELECT coalesce(max(steps), 0) AS steps FROM (
 
 class TrainingAnswer(Row, table="training_answers"):
     """Where in training a headline number of a model changes: its mean over layers, or the model's own."""
+
+    compared = (
+        Comparable(
+            ("step",), "corpus", of="metric || '.' || statistic || ', ' || kind", interval=("step_low", "step_high")
+        ),
+        Comparable(
+            ("size",), "corpus", of="metric || '.' || statistic || ', ' || kind", interval=("size_low", "size_high")
+        ),
+    )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)
@@ -194,14 +203,16 @@ def _said(changed: Mapping[tuple[str, str], Mapping[str, Record]], titles: Mappi
     if not changed:
         return f"Nothing beyond noise changes between the checkpoints, in {looked} headline numbers."
     passed = [(name, of["half-way"]) for name, of in changed.items() if "half-way" in of]
-    said = [f"Of {looked} headline numbers {len(changed)} {'changes' if len(changed) == 1 else 'change'} beyond noise."]
+    many = f"All {looked}" if len(changed) == looked > 1 else f"{len(changed)} of {looked}"
+    said = [f"{many} headline numbers {'changes' if len(changed) == 1 else 'change'} beyond noise."]
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda one: one[1]["step"])
-        said.append(f"First is {titles[first]}: half of its change is done {_between(early)}.")
+        said.append(f"The first is {titles[first]}, half of whose change happens {_between(early)}.")
         if late["step"] > early["step"]:
-            said.append(f"Last is {titles[latest]}, {_between(late)}.")
+            said.append(f"The last is {titles[latest]}, {_between(late)}.")
     turned = [titles[name] for name, of in changed.items() if "turn" in of]
-    said += [f"Turns on the way: {', '.join(turned)}."] if turned else []
+    if turned:
+        said.append(f"{'This one turns' if len(turned) == 1 else 'These turn'} on the way: {', '.join(turned)}.")
     return " ".join(said)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from reporter.charts.axes import LOG
 from reporter.charts.columns import pack
 from reporter.charts.layout import Panel, Pick, panels_of
 from reporter.charts.numbers import whole
@@ -149,6 +150,7 @@ class Chart:
         unit: empty for a pure number.
         interval: how its intervals are made.
         headline: shown among the first charts of a report.
+        within_role: whether it has different numbers of encoders and of decoders, so that nothing compares them.
         table: the table of the database that it rests on; its comment is the definition.
         columns: the columns of that table whose comments belong to the definition.
         terms: what is shown and what that is, by name; the report fills it from statistics and columns.
@@ -185,6 +187,7 @@ class Chart:
     unit: str = ""
     interval: str = ""
     headline: bool = False
+    within_role: bool = False
     table: str = ""
     columns: tuple[str, ...] = ()
     terms: tuple[tuple[str, str], ...] = ()
@@ -217,6 +220,7 @@ class Drawn:
         picks: its own selectors.
         open: whether it is seen at once; others wait under *more statistics*.
         error: what went wrong; it then shows nothing else.
+        still: where a picture of it is that needs no script, relative to the page; empty where there is none.
     """
 
     chart: Chart
@@ -228,6 +232,7 @@ class Drawn:
     picks: Sequence[Pick] = ()
     open: bool = True
     error: str = ""
+    still: str = ""
 
     @property
     def id(self) -> str:
@@ -274,6 +279,13 @@ class Drawn:
         return 0 if self.frame is None or "model" not in self.frame else int(self.frame["model"].nunique())
 
     @property
+    def closing(self) -> bool:
+        """Whether its profile has hollow marks, of states after the closing norm."""
+        if self.chart.kind != "profile" or self.frame is None:
+            return False
+        return bool((self.frame["site"] == "final").any())
+
+    @property
     def who(self) -> list[tuple[str, str]]:
         """The models and checkpoints that it has rows of."""
         if self.frame is None or self.frame.empty:
@@ -304,9 +316,17 @@ class Drawn:
             "key": chart.key,
             "together": chart.together,
             "byLayer": chart.by_layer,
-            "options": self._options(),
+            "options": self.options,
             "states": {
-                key: [state.readings, *([state.axis.low, state.axis.high, state.axis.note] if state.axis else [])]
+                key: [
+                    state.readings,
+                    *([state.axis.low, state.axis.high, state.axis.note] if state.axis else [0, 1, ""]),
+                    *(
+                        [{name: [own.low, own.high, own.note] for name, own in state.axes.items()}]
+                        if state.axes
+                        else []
+                    ),
+                ]
                 for key, state in self.states.items()
             },
         }
@@ -316,7 +336,8 @@ class Drawn:
         rows_of = {name: pack(groups[who]) for who, name in self.parts.items()}
         return {self.id: own | {"parts": self.parts}, **rows_of}
 
-    def _options(self) -> dict[str, Any]:
+    @property
+    def options(self) -> dict[str, Any]:
         """Its options; ``values`` is the order, and so the colours, of what is told apart, the same for every model."""
         options = dict(self.chart.options)
         if self.chart.draw == "points" and self.frame is not None:
@@ -363,10 +384,17 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         states, picks = chart.say(frame, scene), chart.picks(frame, scene)
         panels = [] if chart.chapter else panels_of(frame, chart.facet, scene)
         with unvalidated():
-            specs = {name: bare_spec(make(frame, scene.styles)) for name, make in chart.drawings.items()}
+            specs = {name: bare_spec(make(frame, scene.styles)) for name, make in _wanted(chart, picks)}
     except Exception as error:  # one broken chart must not take the page down
         return replace(drawn, error=_told(error))
     return replace(drawn, specs=specs, states=states, panels=panels, picks=picks)
+
+
+def _wanted(chart: Chart, picks: Sequence[Pick]) -> list[tuple[str, Draw]]:
+    """Return the drawings that can be chosen, the one first that is chosen at first: few numbers need a logarithm."""
+    axes = next((list(pick.choices) for pick in picks if pick.name == "axis"), None)
+    drawings = [(name, make) for name, make in chart.drawings.items() if axes is None or name != LOG or name in axes]
+    return sorted(drawings, key=lambda drawing: axes is not None and (drawing[0] == LOG) != (axes[0] == LOG))
 
 
 def _told(error: Exception) -> str:

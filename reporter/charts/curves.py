@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
+from reporter.charts.axes import axis
 from reporter.charts.layout import Pick, choices, corpora
 from reporter.charts.numbers import short, span
-from reporter.charts.readings import Shown, axis, by_model, groups
+from reporter.charts.readings import Shown, by_model, groups
 from reporter.charts.scene import Scene
 from reporter.charts.styles import FLOOR_GREY, RAMP, Styles
 from reporter.charts.vega import alt
@@ -146,7 +147,7 @@ def of_scales(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
         ends = sorted({own["scale"].min(), own["scale"].max()})
         parts = [f"at scale {n}: {span(own.loc[own['scale'] == n, 'value'].tolist())}" for n in ends]
         floor = rows[rows["kind"] == "floor"].dropna(subset=["value"])
-        return " · ".join([*parts, *([f"floor {span(floor['value'].tolist())}"] if len(floor) else [])])
+        return " · ".join([*parts, *([f"isotropic noise {span(floor['value'].tolist())}"] if len(floor) else [])])
 
     states = by_model(frame, scene, read)
     measured = frame[frame["kind"] == "measured"]

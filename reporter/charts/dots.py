@@ -40,27 +40,27 @@ ROW = 24
 """Height of one model, in pixels."""
 
 
-def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
-    """Draw one number for each model."""
+def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
+    """Draw one number for each model, on a linear axis or on a logarithmic one."""
     # the rows of a comparison are of the statistic that the page's selector names
     own = alt.Chart() if "comparison" in frame else alt.Chart().transform_filter(parts.is_statistic(of.name))
     present = set(frame["model"])
     order = [name for name in styles.names if name in present]
-    x = alt.X("value:Q", title=None, scale=parts.value_scale(), axis=alt.Axis(grid=True, tickCount=5))
+    x = alt.X("value:Q", title=None, scale=parts.value_scale(log), axis=parts.ticks(log))
     y = alt.Y(
         "model:N",
         title=None,
         scale=alt.Scale(domain=order),
         axis=alt.Axis(labelLimit=130, grid=True, domain=False),
     )
-    layers = [parts.rule(x=0)]
+    layers = [] if log else [parts.rule(x=0)]
     if bool((frame["statistic"] == f"{of.name}_floor").any()):
         floor = alt.Chart().transform_filter(parts.is_statistic(f"{of.name}_floor"))
         layers.append(floor.mark_tick(color=FLOOR_GREY, thickness=1.5, clip=True).encode(x=x, y=y))
     if parts.has(frame, "ci_low"):
         layers.append(
             own.mark_rule(strokeWidth=2.5, strokeCap="round", clip=True).encode(
-                x=alt.X("ci_low:Q", title=None, scale=parts.value_scale()),
+                x=alt.X("ci_low:Q", title=None, scale=parts.value_scale(log)),
                 x2=alt.X2("ci_high:Q"),
                 y=y,
                 color=parts.color(styles),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 
@@ -28,10 +30,44 @@ def short(value: Any, digits: int = 3) -> str:
     return text.replace("-", "−", 1) if number < 0 else text
 
 
-def span(values: list[float]) -> str:
-    """Write what values lie between, with two significant digits: ``0.12`` or ``0.12–0.31``."""
-    low, high = short(min(values), 2), short(max(values), 2)
-    return low if low == high else f"{low}–{high}" if not high.startswith("−") else f"{low} to {high}"
+MOST_DIGITS = 4
+ROUNDING = 1e-6
+"""Of the largest of some numbers: what is smaller than that is 0 but for rounding."""
+
+
+def digits_of(values: Sequence[float]) -> int:
+    """Return how many significant digits tell numbers apart, two at least and four at most.
+
+    Numbers that differ by less than a thousandth of the largest need not be told apart. What is less than 1 in size
+    is not rounded up to it: a correlation of −0.998 is not perfect.
+    """
+    size = max(map(abs, values), default=0.0)
+    clear = sorted(value for value in values if abs(value) > ROUNDING * size)
+    pairs = [(a, b) for a, b in pairwise(clear) if b - a > size / 1000]
+    for digits in range(2, MOST_DIGITS):
+        apart = all(short(a, digits) != short(b, digits) for a, b in pairs)
+        if apart and not any(abs(value) < 1 and short(value, digits) in ("1", "−1") for value in clear):
+            return digits
+    return MOST_DIGITS
+
+
+def near(value: float, digits: int, size: float) -> str:
+    """Write a number beside others of which the largest has a ``size``: what is 0 but for rounding is ``≈ 0``."""
+    return "≈ 0" if 0 < abs(value) <= ROUNDING * size else short(value, digits)
+
+
+def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:
+    """Write what values lie between, with as many digits as it takes: ``0.12``, ``0.12–0.31``, ``−0.06 to 0.1``.
+
+    Args:
+        values: the values.
+        digits: significant digits; 0 for as many as tell both ends apart.
+        size: the size of the largest number that stands beside them.
+    """
+    ends = min(values), max(values)
+    own = max(size, *map(abs, ends))
+    low, high = (near(end, digits or digits_of(ends), own) for end in ends)
+    return low if low == high else f"{low} to {high}" if "−" in low + high or "≈" in low + high else f"{low}–{high}"
 
 
 def whole(value: Any) -> str:

@@ -36,6 +36,10 @@ class Subject(Protocol):
     def per(self) -> str:
         """``layer``, ``step`` or ``model``."""
 
+    @property
+    def noise(self) -> str:
+        """What its floor is called."""
+
 
 def params() -> list[Any]:
     """What the page sets: the models to highlight, the reach of the value axis, a note on the floor."""
@@ -62,31 +66,45 @@ def depth_axis(title: str = "relative depth") -> Any:
     )
 
 
-def value_scale() -> Any:
-    """Scale of the value axis, between the parameters ``low`` and ``high``."""
-    return alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False)
+def value_scale(log: bool = False) -> Any:
+    """Scale of the value axis, between the parameters ``low`` and ``high``; below a logarithmic one is its edge."""
+    domain = [alt.ExprRef("low"), alt.ExprRef("high")]
+    if log:
+        return alt.Scale(type="log", domain=domain, nice=False, clamp=True, padding=5)
+    return alt.Scale(domain=domain, nice=True, zero=False)
 
 
-def value_axis(field: str = "value:Q") -> Any:
+def value_axis(field: str = "value:Q", log: bool = False) -> Any:
     """Upright value axis with a faint grid."""
-    return alt.Y(field, title=None, scale=value_scale(), axis=alt.Axis(grid=True, tickCount=5))
+    return alt.Y(field, title=None, scale=value_scale(log), axis=ticks(log))
+
+
+def ticks(log: bool = False) -> Any:
+    """About five ticks on a value axis; on a logarithmic one as many as do not touch."""
+    if log:
+        return alt.Axis(grid=True, tickCount=4, format="~g", labelOverlap="greedy")
+    return alt.Axis(grid=True, tickCount=5)
+
+
+def _names(styles: Styles) -> list[str]:
+    return [style.model for style in styles.drawn]
 
 
 def color(styles: Styles) -> Any:
     """Each model's own colour. The page draws the legend, one for all charts."""
-    scale = alt.Scale(domain=styles.names, range=[style.light for style in styles.models])
+    scale = alt.Scale(domain=_names(styles), range=[style.light for style in styles.drawn])
     return alt.Color("model:N", scale=scale, legend=None)
 
 
 def shape(styles: Styles) -> Any:
     """Each model's own mark."""
-    scale = alt.Scale(domain=styles.names, range=[style.shape for style in styles.models])
+    scale = alt.Scale(domain=_names(styles), range=[style.shape for style in styles.drawn])
     return alt.Shape("model:N", scale=scale, legend=None)
 
 
 def dash(styles: Styles) -> Any:
     """Each model's own dash."""
-    scale = alt.Scale(domain=styles.names, range=[list(style.dash) for style in styles.models])
+    scale = alt.Scale(domain=_names(styles), range=[list(style.dash) for style in styles.drawn])
     return alt.StrokeDash("model:N", scale=scale, legend=None)
 
 
@@ -205,6 +223,19 @@ def here() -> Any:
     """A line at the layer of the page's slider."""
     rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=7, opacity=0.22)
     return rule.encode(x=alt.XDatum(alt.ExprRef("at"), type="quantitative"))
+
+
+@cache
+def cursor() -> Any:
+    """A line at the depth that a reader points at, the same in all charts of the page; none below 0."""
+    rule = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=FLOOR_GREY, strokeWidth=1.5, clip=True)
+    place = alt.XDatum(alt.ExprRef("max(cursor, 0)"), type="quantitative")
+    return rule.encode(x=place, opacity=alt.OpacityValue(alt.ExprRef("cursor < 0 ? 0 : 0.9")))
+
+
+def cursor_params() -> list[Any]:
+    """What the page sets: relative depth of the cursor, below 0 where there is none."""
+    return [alt.param(name="cursor", value=-1)]
 
 
 def at_params(**values: Any) -> list[Any]:

@@ -38,18 +38,18 @@ ORDER BY kind DESC, comparison, statistic, view, model, checkpoint, layer
 )
 
 FINAL = "final"
-TITLES = {"layer": "relative depth", "step": "relative depth at the start of the step"}
+TITLES = {"layer": "relative depth", "step": "depth before the step"}
 
 
-def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
-    """Draw a statistic over depth."""
+def profile(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = False) -> Any:
+    """Draw a statistic over depth, on a linear axis or on a logarithmic one."""
     of_it = alt.Chart().transform_filter(parts.is_statistic(of.name))
     own = of_it
     layers: list[Any] = []
     if "site" in frame and bool((frame["site"] == FINAL).any()):
         own = of_it.transform_filter(f"datum.site !== '{FINAL}'")
-        layers.append(_final(of_it, frame, styles, of))
-    return _over_depth(own, frame, styles, of, layers, _has_floor(frame, of))
+        layers.append(_final(of_it, frame, styles, of, log))
+    return _over_depth(own, frame, styles, of, layers, _has_floor(frame, of), log)
 
 
 def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
@@ -57,21 +57,29 @@ def difference(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
     return _over_depth(alt.Chart(), frame, styles, of, [], floor=False)
 
 
-def _over_depth(own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, above: list[Any], floor: bool) -> Any:
-    x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis()
-    zero = parts.rule(y=0)
+def _over_depth(
+    own: Any,
+    frame: pd.DataFrame,
+    styles: Styles,
+    of: parts.Subject,
+    above: list[Any],
+    floor: bool,
+    log: bool = False,
+) -> Any:
+    x, y = parts.depth_axis(TITLES.get(of.per, "relative depth")), parts.value_axis(log=log)
     # Parameters go to one layer before there are many: each change of a layered chart copies all of them several times.
-    layers = [zero.add_params(*parts.params())]
+    cursor = parts.cursor().add_params(*parts.params(), *parts.cursor_params())
+    layers = [] if log else [parts.rule(y=0)]
     if floor:
-        layers += _floor(of, x, y)
-    if parts.has(frame, "ci_low"):
+        layers += _floor(of, x, y, log)
+    if parts.has(frame, "ci_low") or styles.means:
         # bands of null baselines would bury the others; their intervals are in the tooltips
         layers.append(
             parts.without_baselines(own, styles)
             .mark_area(clip=True)
             .encode(
                 x=x,
-                y=parts.value_axis("ci_low:Q"),
+                y=parts.value_axis("ci_low:Q", log),
                 y2=alt.Y2("ci_high:Q"),
                 color=parts.color(styles),
                 opacity=parts.lit(0.16, 0.02),
@@ -94,11 +102,18 @@ def _over_depth(own: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject
         opacity=parts.lit(1, 0.1),
         tooltip=_tooltip(frame, of),
     )
-    every = (*layers, line, points, *above, parts.floor_note())
+    every = (
+        *layers,
+        cursor,
+        line,
+        points,
+        *above,
+        parts.floor_note(),
+    )  # the cursor must not lie over what is pointed at
     return alt.layer(*every, data=frame, width="container", height=160)
 
 
-def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
+def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool) -> Any:
     """A hollow mark for the state after the closing norm, a little to the right of the last block's."""
     return (
         of_it.transform_filter(f"datum.site === '{FINAL}'")
@@ -106,7 +121,7 @@ def _final(of_it: Any, frame: pd.DataFrame, styles: Styles, of: parts.Subject) -
         .mark_point(filled=False, size=46, strokeWidth=1.6, xOffset=9)
         .encode(
             x=parts.depth_axis(),
-            y=parts.value_axis(),
+            y=parts.value_axis(log=log),
             color=parts.color(styles),
             shape=parts.shape(styles),
             opacity=parts.lit(1, 0.1),
@@ -119,7 +134,7 @@ def _has_floor(frame: pd.DataFrame, of: parts.Subject) -> bool:
     return bool((frame["statistic"] == f"{of.name}_floor").any())
 
 
-def _floor(of: parts.Subject, x: Any, y: Any) -> list[Any]:
+def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     """One thin dashed line for each model (floors depend on its width) and a single label."""
     floor = (
         alt.Chart()
@@ -134,8 +149,12 @@ def _floor(of: parts.Subject, x: Any, y: Any) -> list[Any]:
     label = (
         floor.transform_aggregate(deepest="argmax(depth)")
         .transform_calculate(depth="datum.deepest.depth", value="datum.deepest.value")
-        .transform_filter("abs(datum.value - (low + high) / 2) <= (high - low) * 0.501")
-        .mark_text(text="floor", align="right", baseline="bottom", dy=-3, fontSize=10.5, color=FLOOR_GREY)
+        .transform_filter(
+            "datum.value >= low * 0.999 && datum.value <= high * 1.001"
+            if log
+            else "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
+        )
+        .mark_text(text=of.noise, align="right", baseline="bottom", dy=-3, fontSize=10.5, color=FLOOR_GREY)
         .encode(x=x, y=y)
     )
     return [line, label]

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.numbers import short, span, whole
+from reporter.charts.axes import (
+    CLOSE,
+    FIXED,
+    LOG,
+    Axis,
+    Bounds,
+    axis,
+    fixed,
+    least_of,
+    logarithmic,
+    of_view,
+    offered,
+    shared,
+)
+from reporter.charts.numbers import ROUNDING, digits_of, span, whole
 from reporter.charts.scene import ATTENTION, PATH, WITHOUT, Scene
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Bounds = tuple[float | None, float | None]
 MEAN = "mean"
 """The choice of layer in a training chart that averages over all layers; on the page it stands for NULL."""
 VALUES = ["value", "ci_low", "ci_high"]
@@ -28,36 +41,23 @@ FEW = 4
 
 
 @dataclass(frozen=True)
-class Axis:
-    """The reach of a value axis.
-
-    Args:
-        low: lower end, before rounding to a tick.
-        high: upper end.
-        note: where the floor is, if it lies off the axis; else empty.
-    """
-
-    low: float
-    high: float
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Shown:
     """One state of a chart.
 
     Args:
         readings: a sentence for each panel, by its value.
         axis: reach of the value axis, the same for all panels; None where the chart chooses it.
+        axes: its reach by each choice of the reader (:mod:`reporter.charts.axes`); ``axis`` is that of the first one.
     """
 
     readings: dict[str, str]
     axis: Axis | None = None
+    axes: Mapping[str, Axis] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Course:
-    """One line over depth (or over training steps): where it starts, ends and is highest."""
+    """One line over depth (or over training steps): where it starts, ends and is highest and lowest."""
 
     model: str
     role: str
@@ -67,6 +67,18 @@ class Course:
     last: float
     top_at: float
     top: float
+    bottom_at: float
+    bottom: float
+
+    @property
+    def flat(self) -> bool:
+        """Whether it is one number from end to end, but for rounding."""
+        return self.top - self.bottom <= ROUNDING * max(abs(self.top), abs(self.bottom))
+
+    @property
+    def below(self) -> bool:
+        """Whether it lies further below 0 than above it, so that its lowest point is its extreme."""
+        return -self.bottom > self.top
 
 
 @dataclass(frozen=True)
@@ -78,54 +90,31 @@ class Point:
     value: float
 
 
-def axis(values: Iterable[float], floors: Iterable[float] = (), bounds: Bounds = (None, None)) -> Axis:
-    """Choose the axis for some values.
-
-    The axis of a bounded statistic starts at 0, unless its values huddle far from it, and ends at its upper
-    bound where they come near. The floor is drawn as long as that does not squeeze the values to less than
-    half of the height; otherwise ``note`` says where it is.
-
-    Args:
-        values: everything that must be seen: values and the ends of their intervals; NaN is passed over.
-        floors: values of the null floor.
-        bounds: the range that the statistic can take.
-    """
-    seen = [value for value in values if math.isfinite(value)]
-    null = [value for value in floors if math.isfinite(value)]
-    if not seen:
-        return Axis(0.0, 1.0)
-    low, high = min(seen), max(seen)
-    if low == high:
-        pad = abs(low) * 0.1 or 0.5
-        low, high = low - pad, high + pad
-    if bounds[0] is not None and 0 <= low <= 1.5 * (high - low):
-        low = 0.0
-    if bounds[1] is not None and bounds[1] - 0.25 * (high - low) <= high <= bounds[1]:
-        high = bounds[1]
-    if not null:
-        return Axis(low, high)
-    with_floor = min(low, *null), max(high, *null)
-    if with_floor[1] - with_floor[0] <= 2 * (high - low):
-        return Axis(*with_floor)
-    where = "above" if max(null) > high else "below"
-    ends = short(min(null)) if short(min(null)) == short(max(null)) else f"{short(min(null))} to {short(max(null))}"
-    return Axis(low, high, f"floor {ends}, {where} this axis")
-
-
-def over_moments(frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds) -> dict[str, Shown]:
+def over_moments(
+    frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds, noise: str = "floor"
+) -> dict[str, Shown]:
     """Return a profile's state for each ``site|view|moment|baselines``; a dot plot's has no site."""
     lines = _lines(frame, name, scene)
     sites = scene.sites if "site" in frame else [PATH]
+    choices = offered(frame, name, bounds, scene)
+    least = least_of(frame, name, scene)
     states = {}
-    for site in sites:
-        for view in scene.views:
-            for number, moment in enumerate(scene.moments):
-                keys = [(site, view, *pair) for pair in moment.shown.items()]
-                found = [line for key in keys for line in lines.get(key, [])]
-                for choice in scene.baselines:
-                    own = [line for line in found if choice != WITHOUT or line.role != BASELINE]
+    for choice in scene.baselines:
+        kept = {key: [line for line in own if choice != WITHOUT or line.role != BASELINE] for key, own in lines.items()}
+        values, floors = _numbers([line for own in kept.values() for line in own])
+        reach = {FIXED: fixed(values, floors, bounds), LOG: logarithmic(values, floors, least)}
+        for site in sites:
+            for view in scene.views:
+                for number, moment in enumerate(scene.moments):
+                    own = [line for pair in moment.shown.items() for line in kept.get((site, view, *pair), [])]
+                    state = _state(own, bounds)
+                    assert state.axis is not None
+                    axes: dict[str, Axis] = {**reach, CLOSE: of_view(state.axis)}
+                    axes = {one: replace(of, note=of.note.replace("floor", noise)) for one, of in axes.items()}
                     key = [site] if "site" in frame else []
-                    states["|".join([*key, view, str(number), choice])] = _state(own, bounds)
+                    states["|".join([*key, view, str(number), choice])] = Shown(
+                        state.readings, axes[choices[0]], {choice: axes[choice] for choice in choices}
+                    )
     return states
 
 
@@ -139,6 +128,12 @@ def over_layers(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> dict[str, 
         line = lines.setdefault((view, layer), {}).setdefault((corpus, roles.get(model, str(role)), model), [])
         line.append((step, value))
     states = {}
+    every: dict[tuple[str, str], list[float]] = {}  # of all views
+    for (_, layer), own in lines.items():
+        for (_, role, _), points in own.items():
+            for choice in scene.baselines:
+                if choice != WITHOUT or role != BASELINE:
+                    every.setdefault((layer, choice), []).extend(value for _, value in points)
     for (view, layer), own in lines.items():
         for choice in scene.baselines:
             kept = {key: points for key, points in own.items() if choice != WITHOUT or key[1] != BASELINE}
@@ -148,7 +143,9 @@ def over_layers(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> dict[str, 
                     found.setdefault(corpus, []).append(summary)
             reach = axis([value for points in kept.values() for _, value in points], (), bounds)
             readings = {corpus: read_training(courses) for corpus, courses in found.items()}
-            states[f"{view}|{layer}|{choice}"] = Shown(readings, reach)
+            states[f"{view}|{layer}|{choice}"] = Shown(
+                readings, shared(reach, axis(every.get((layer, choice), ()), (), bounds))
+            )
     return states
 
 
@@ -176,7 +173,16 @@ def over_comparisons(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
             for choice in scene.baselines:
                 if choice != WITHOUT or roles.get(model) != BASELINE:
                     states.get(f"{view}|{number}|{name}|{choice}", []).extend(by_panel.values())
-    return {key: _state(lines, zero=True) for key, lines in states.items()}
+    every: dict[tuple[str, ...], list[_Line]] = {}  # of all views and moments
+    for key, lines in states.items():
+        every.setdefault(tuple(key.split("|")[2:]), []).extend(lines)
+    reaches = {key: _state(lines, zero=True).axis for key, lines in every.items()}
+    found = {}
+    for key, lines in states.items():
+        state, reach = _state(lines, zero=True), reaches[tuple(key.split("|")[2:])]
+        assert state.axis is not None and reach is not None
+        found[key] = replace(state, axis=shared(state.axis, reach))
+    return found
 
 
 def roles_of(scene: Scene) -> Mapping[str, str]:
@@ -213,17 +219,26 @@ def _state(lines: Iterable[_Line], bounds: Bounds = (None, None), zero: bool = F
     norm, which is no part of a course over depth.
     """
     found: dict[str, list[Course | Point]] = {}
-    values, floors = [0.0] if zero else [], []
+    lines = list(lines)
     for line in lines:
-        if line.is_floor:
-            floors += [] if line.is_final else line.numbers
-            continue
-        values += line.numbers
-        if not line.is_final and line.role != BASELINE and (summary := line.summary()):
+        if not line.is_floor and not line.is_final and line.role != BASELINE and (summary := line.summary()):
             found.setdefault(line.panel, []).append(summary)
-    if values == [0.0]:
-        values = []
+    values, floors = _numbers(lines)
+    if zero and values:
+        values.append(0.0)
     return Shown({panel: _read(items) for panel, items in found.items()}, axis(values, floors, bounds))
+
+
+def _numbers(lines: Iterable[_Line]) -> tuple[list[float], list[float]]:
+    """Return what must be seen, and the floors."""
+    values: list[float] = []
+    floors: list[float] = []
+    for line in lines:
+        if not line.is_floor:
+            values += line.numbers
+        elif not line.is_final:
+            floors += line.numbers
+    return values, floors
 
 
 def _lines(frame: pd.DataFrame, statistic: str, scene: Scene) -> dict[tuple[str, str, str, str], list[_Line]]:
@@ -288,22 +303,37 @@ def course(model: str, role: str, places: Sequence[float], values: Sequence[floa
     seen = [(place, value) for place, value in zip(places, values, strict=True) if value == value]
     if not seen:
         return None
-    return Course(model, role, *seen[0], *seen[-1], *max(seen, key=lambda pair: pair[1]))
+    top, bottom = max(seen, key=lambda pair: pair[1]), min(seen, key=lambda pair: pair[1])
+    return Course(model, role, *seen[0], *seen[-1], *top, *bottom)
 
 
 def read_courses(courses: Sequence[Course]) -> str:
-    """Say where lines start, end and peak, one clause for each role.
+    """Say where lines start, end and are highest, one clause for each role.
 
-    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; the peak's value is left out
-    where it is that of an end.
+    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; of lines below 0 it is their lowest point.
     """
-    clauses = []
-    for name, group in _by_role(courses):
-        first, last = span([c.first for c in group]), span([c.last for c in group])
-        top, where = span([c.top for c in group]), span([c.top_at for c in group])
-        peak = "peak" if top in (first, last) else f"peak {top}"
-        clauses.append(f"{name} {first} → {last}, {peak} at depth {where}")
-    return " · ".join(clauses)
+    return " · ".join(f"{name} {_course(group)}" for name, group in _by_role(courses))
+
+
+def _course(group: Sequence[Course]) -> str:
+    """Say how the lines of one role run; numbers beside each other have as many digits as tell them apart."""
+    numbers = [number for c in group for number in (c.first, c.last, c.bottom if c.below else c.top)]
+    digits, size = digits_of(numbers), max(map(abs, numbers))
+
+    def told(values: Sequence[float]) -> str:
+        return span(values, digits, size)
+
+    first, last = told([c.first for c in group]), told([c.last for c in group])
+    if all(c.flat for c in group):
+        return f"{first} throughout"
+    below = all(c.below for c in group)
+    turn = told([c.bottom if below else c.top for c in group])
+    where = [c.bottom_at if below else c.top_at for c in group]
+    what = "lowest" if below else "peak"
+    if turn in (first, last) and len(set(where)) == 1 and where[0] in (group[0].start, group[0].end):
+        side = "start" if where[0] == group[0].start else "end"
+        return f"{first} → {last}, {'lowest' if below else 'highest'} at the {side}"
+    return f"{first} → {last}, {what} {turn} at depth {span(where)}"
 
 
 def read_points(points: Sequence[Point]) -> str:
@@ -319,11 +349,16 @@ def read_training(courses: Sequence[Course]) -> str:
     groups = _by_role(courses)
     if len(courses) <= FEW:
         groups = [(line.model, [line]) for _, group in groups for line in group]
-    return " · ".join(
-        f"{name} {span([c.first for c in group])} → {span([c.last for c in group])} "
-        f"(steps {whole(min(c.start for c in group))} to {whole(max(c.end for c in group))})"
-        for name, group in groups
-    )
+    clauses = []
+    for name, group in groups:
+        ends = [number for c in group for number in (c.first, c.last)]
+        told = [
+            span(some, digits_of(ends), max(map(abs, ends)))
+            for some in ([c.first for c in group], [c.last for c in group])
+        ]
+        steps = f"steps {whole(min(c.start for c in group))} to {whole(max(c.end for c in group))}"
+        clauses.append(f"{name} {told[0]} → {told[1]} ({steps})")
+    return " · ".join(clauses)
 
 
 def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]]:  # type: ignore[type-arg]

@@ -9,6 +9,7 @@ marks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ SHAPES = {
     OTHER: ("triangle-right", "wedge", "arrow"),
 }
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (8, 2, 2, 2))
+MEANS = {ENCODER: "mean of encoders", DECODER: "mean of decoders", OTHER: "mean of other models"}
+"""What stands in place of the models of a role where a reader wants its mean."""
 BASELINES: dict[str, tuple[float, ...]] = {"random-init": (1, 3), "shuffled": (7, 3, 1, 3)}
 """Dash of each kind of null baseline: dotted and dash-dotted."""
 MUTED = {"#6b7280": "#9aa3b2", "#d4d4d8": "#3b424e"}
@@ -101,6 +104,21 @@ class Styles:
     def names(self) -> list[str]:
         """Names of the models: the domain of every colour scale."""
         return [style.model for style in self.models]
+
+    @property
+    def means(self) -> dict[str, str]:
+        """What the mean of a role is called, for each role of two models or more."""
+        counts = Counter(style.role for style in self.own)
+        return {role: MEANS[role] for role in MEANS if counts[role] > 1}
+
+    @property
+    def drawn(self) -> tuple[ModelStyle, ...]:
+        """All that has a colour, a mark and a dash: the models, and the means of their roles."""
+        means = [
+            ModelStyle(name, role, LIGHT[role][0], DARK[role][0], SHAPES[role][0], DASHES[0])
+            for role, name in self.means.items()
+        ]
+        return (*self.models, *means)
 
     @property
     def by_role(self) -> list[tuple[str, list[ModelStyle]]]:

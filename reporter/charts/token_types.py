@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from reporter.charts import parts
 from reporter.charts.layout import Pick, corpora
-from reporter.charts.numbers import short, whole
+from reporter.charts.numbers import digits_of, short, whole
 from reporter.charts.readings import Shown, by_model, groups
 from reporter.charts.scene import Scene
 from reporter.charts.styles import GREEN, GREY, INK, Styles
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 WIDE = 8.0
 """Where the largest value is as many times the smallest, the axes are logarithmic."""
+FENCE = 3
+"""A type whose variance lies so many times the distance of the quartiles below them, and a decade more, is drawn there:
+one whose states differ by rounding alone would take all of a logarithmic axis."""
 DEPTHS = {"0": "0, the embedding", "0.25": "¼", "0.5": "½", "0.75": "¾", "1": "1, the last block"}
 
 
@@ -69,6 +74,11 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
         alt.Chart(frame)
         # a type whose states are all alike has no variance, and no place on a logarithmic axis
         .transform_filter("datum.variance > 0 && datum.norm_of_mean > 0")
+        .transform_calculate(size="log(datum.variance) / LN10")  # after filters, so that quartiles are of what is drawn
+        .transform_joinaggregate(lower="q1(size)", upper="q3(size)")
+        .transform_calculate(
+            drawn=f"max(datum.variance, pow(10, datum.lower - {FENCE} * (datum.upper - datum.lower) - 1))"
+        )
         .mark_point(filled=True, strokeWidth=0)
         .encode(
             x=alt.X(
@@ -78,7 +88,7 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
                 axis=alt.Axis(tickCount=4, format="~g", labelOverlap="greedy"),
             ),
             y=alt.Y(
-                "variance:Q",
+                "drawn:Q",
                 title="variance",
                 scale=_scale(frame, "variance"),
                 axis=alt.Axis(grid=False, tickCount=4, format="~g", labelOverlap="greedy"),
@@ -101,9 +111,12 @@ def types(frame: pd.DataFrame, styles: Styles) -> Any:
 
 
 def _scale(frame: pd.DataFrame, column: str) -> Any:
+    return alt.Scale(type="log", nice=False, padding=8) if _is_wide(frame, column) else alt.Scale(zero=False, padding=4)
+
+
+def _is_wide(frame: pd.DataFrame, column: str) -> bool:
     values = frame.loc[(frame["variance"] > 0) & (frame["norm_of_mean"] > 0), column].dropna()
-    wide = len(values) > 0 and float(values.max() / values.min()) > WIDE
-    return alt.Scale(type="log", nice=False, padding=8) if wide else alt.Scale(zero=False, nice=True, padding=4)
+    return len(values) > 0 and float(values.max() / values.min()) > WIDE
 
 
 def of_types(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
@@ -111,10 +124,14 @@ def of_types(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
     states: dict[str, Shown] = {}
     for (view, corpus, part, model), rows in groups(frame, ["view", "corpus", "part", "model"]):
         rho, layer = rows["rho"].iloc[0], int(rows["layer"].iloc[0])
-        measured = f"ρ = {short(rho, 2)}" if rho == rho else "ρ not computed"
+        measured = f"ρ = {short(rho, digits_of([rho]))}" if rho == rho else "ρ not computed"
         drawn = f"{whole((rows['variance'] > 0).sum())} types of {whole(rows['count'].min())} occurrences or more"
         if not rows["variance"].max() > 0:
             drawn = "all occurrences of a type have the same state here"
+        size = np.log10(rows.loc[(rows["variance"] > 0) & (rows["norm_of_mean"] > 0), "variance"])
+        lower, upper = size.quantile(0.25), size.quantile(0.75)
+        if below := int((size < lower - FENCE * (upper - lower) - 1).sum()):
+            drawn += f" · {whole(below)} below the axis, drawn at its edge"
         state = states.setdefault(f"{view}|{corpus}|{part:g}", Shown({}))
         state.readings[model] = f"layer {layer}: {measured} · {drawn}"
     return states

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,14 +15,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
+from reporter.charts.still import VEGA_LITE
 from reporter.charts.styles import THEMES
 from reporter.report.templating import folder
 
-VEGA_LITE = "6.4"
-"""The Vega-Lite of Altair 6; a spec must be read by the version it was written for."""
 ENTRY = "main"
 """The module in ``templates/`` from which the pages' script is joined."""
 SCRIPT, STYLE = "reporter.js", "reporter.css"
+STYLES = ("site.css", "print.css")
 _BUNDLED = ("window.vegaEmbed = vegaEmbed;", VEGA_LITE)
 _MAKING = """
 import sys, vl_convert
@@ -41,13 +42,37 @@ def write_assets(out: Path) -> None:
     """
     assets = out / "assets"
     assets.mkdir(parents=True, exist_ok=True)
-    write(assets / STYLE, (folder() / "site.css").read_text(encoding="utf-8"))
+    write(assets / STYLE, "\n".join((folder() / name).read_text(encoding="utf-8") for name in STYLES))
     site, themes, stamp = _own_parts()
     if _is_current(out, stamp):
         return
     # The bundle's one-letter names would clash with the page's own: everything goes into one function.
     text = f'{stamp}(() => {{ "use strict";\n{{ {_bundle()} }}\nconst THEMES = {themes};\n{site}\n}})();\n'
     write(assets / SCRIPT, text)
+
+
+def carry_assets(out: Path, folder: Path) -> None:
+    """Put script and stylesheet beside a study's pages, so that a copy of its folder alone lacks nothing.
+
+    They are further names of the same files where the disk can do that, and copies where it cannot.
+
+    Args:
+        out: the results folder, whose ``assets/`` is written.
+        folder: the study's folder.
+    """
+    assets = folder / "assets"
+    assets.mkdir(exist_ok=True)
+    for name in (SCRIPT, STYLE):
+        source, place = out / "assets" / name, assets / name
+        if place.exists() and place.samefile(source):
+            continue
+        temporary = assets / f".{name}.new"
+        temporary.unlink(missing_ok=True)
+        try:
+            temporary.hardlink_to(source)
+        except OSError:
+            shutil.copy2(source, temporary)
+        temporary.replace(place)
 
 
 def begin_script(out: Path) -> None:
@@ -157,7 +182,7 @@ def _bundle() -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, never half of it."""
-    temporary = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")  # of two runs neither takes the other one's
     temporary.write_text(text, encoding="utf-8", newline="")
     temporary.replace(path)
 

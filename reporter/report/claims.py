@@ -60,6 +60,30 @@ class Claim:
     evidence: Evidence
 
     @property
+    def metrics(self) -> list[str]:
+        """The statistics that it is about, by full name, as far as that was recorded."""
+        return list(dict.fromkeys(self._named("metrics")))
+
+    @property
+    def models(self) -> list[str]:
+        """The models that it was tested on."""
+        return self._named("models") or self._of_evidence("model")
+
+    @property
+    def corpora(self) -> list[str]:
+        """The corpora that it was tested on."""
+        return self._named("corpora") or self._of_evidence("corpus")
+
+    def _named(self, key: str) -> list[str]:
+        found = self.own.detail.get(key)
+        return [str(name) for name in found] if isinstance(found, list) else []
+
+    def _of_evidence(self, column: str) -> list[str]:
+        rows = self.own.detail.get("evidence")
+        found = [row.get(column) for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return list(dict.fromkeys(str(name) for name in found if name))
+
+    @property
     def flips(self) -> list[Test]:
         """Tests on the same models under another view that came out differently."""
         return [test for test in self.others if not test.baseline and test.verdict != self.own.verdict]
@@ -98,6 +122,11 @@ class Claims:
     all: tuple[Claim, ...]
     sql: str
     frame: pd.DataFrame
+
+    @property
+    def about(self) -> list[str]:
+        """The statistics that they are about."""
+        return list(dict.fromkeys(name for claim in self.all for name in claim.metrics))
 
     @property
     def tally(self) -> list[tuple[str, str, int]]:

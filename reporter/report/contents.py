@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from reporter.analyses.registry import analyses
 from reporter.charts.chart import Chart, Drawn, Read, draw_chart, read_chart
 from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moments
 from reporter.charts.styles import style_models
 from reporter.metrics.base import Definition, Statistic
+from reporter.paths import shared_text
 from reporter.report import queries
 from reporter.report.answers import Answered, read_answers
+from reporter.report.citing import read_hash
 from reporter.report.claims import CLAIMS, Claims, read_claims
+from reporter.report.compared import Compared, read_compared
+from reporter.report.corpora import TextsOfCorpus, read_texts
 from reporter.report.explorer import Explorer
 from reporter.report.explorers import read_explorers
 from reporter.report.findings import FINDINGS, Findings, read_findings
@@ -73,6 +79,9 @@ class Contents:
     explorers: tuple[Explorer, ...] = ()
     sinks: SinksOfStudy | None = None
     answers: tuple[Answered, ...] = ()
+    compared: Compared | None = None
+    texts: Mapping[str, TextsOfCorpus] = field(default_factory=dict)
+    numbers_hash: tuple[str, str] = ("", "")
 
     @property
     def charts(self) -> list[Drawn]:
@@ -80,9 +89,21 @@ class Contents:
         return [chart for section in self.sections for chart in section.charts]
 
     @property
+    def every(self) -> list[Drawn]:
+        """All charts, those of its other pages included."""
+        return [*self.charts, *(drawn for explorer in self.explorers for drawn in explorer.charts)]
+
+    @property
+    def numbered(self) -> dict[str, int]:
+        """The number of each figure by its id: those of the study's page, then those of its other pages."""
+        shown = (drawn for drawn in self.every if drawn.shown)
+        return {drawn.id: number for number, drawn in enumerate(shown, start=1)}
+
+    @property
     def glance(self) -> list[Drawn]:
-        """The headline charts."""
-        return [drawn for drawn in self.charts if drawn.chart.headline]
+        """The headline charts; none that has encoders and decoders on one axis though they cannot be compared."""
+        both = len({style.role for style in self.scene.styles.own}) > 1
+        return [drawn for drawn in self.charts if drawn.chart.headline and not (both and drawn.chart.within_role)]
 
     def drawn(self) -> Contents:
         """Return the same study with every chart drawn; needs no database any more."""
@@ -107,8 +128,9 @@ def read_contents(
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
     checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in found]
-    roles = {row["model"]: str(row["role"]) for row in found}
-    models = rows_of(read(queries.MODELS.fill(study=name)))
+    order = _order(study)
+    roles = {row["model"]: str(row["role"]) for row in _in_order(found, "model", order["models"])}
+    models = _in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
     null = {r["model"]: (str(r["base"]), str(r["baseline"])) for r in models if r.get("baseline")}
     sites = list(read(queries.SITES.fill(study=name))["site"])
     scene = Scene(
@@ -116,7 +138,7 @@ def read_contents(
         styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
         moments=moments(checkpoints) if checkpoints else [],
-        corpora=_corpora(rows_of(read(queries.CORPUS_NAMES.fill(study=name)))),
+        corpora=_corpora(_in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
         statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
@@ -125,19 +147,45 @@ def read_contents(
     sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only)
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
+    claims, findings = _claims(read, name), _findings(read, study, scene)
+    headlines = [drawn for section in sections for drawn in section.charts if drawn.chart.headline]
+    about = [*findings.about, *claims.about]
     return Contents(
         study=study,
         scene=scene,
         sections=tuple(sections),
         models=models,
-        corpora=rows_of(read(queries.CORPORA.fill(study=name))),
+        corpora=_in_order(_given_away(read(queries.CORPORA.fill(study=name))), "corpus", order["corpora"]),
         cells=cells,
-        claims=_claims(read, name),
-        findings=_findings(read, study, scene),
+        claims=claims,
+        findings=findings,
         explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
         answers=() if headlines_only else read_answers(read, rows_of, name),
+        compared=None if headlines_only else read_compared(read, rows_of, scene, headlines, about),
+        texts={} if headlines_only else read_texts(read, rows_of, name),
+        numbers_hash=("", "") if headlines_only else read_hash(read, name),
     )
+
+
+def _order(study: Row) -> dict[str, list[str]]:
+    """Return the models and the corpora in the order of the study file; none where it cannot be read any more."""
+    try:
+        said = yaml.safe_load(study.get("spec") or "")
+    except yaml.YAMLError:
+        said = None
+    parts = {key: said.get(key) if isinstance(said, dict) else None for key in ("models", "corpora")}
+    return {key: [str(name) for name in part] if isinstance(part, dict) else [] for key, part in parts.items()}
+
+
+def _in_order(rows: Sequence[Row], column: str, order: Sequence[str]) -> list[Row]:
+    """Return rows in the order of the study file; a null baseline after its model, what the file does not name last."""
+    place = {name: number for number, name in enumerate(order)}
+
+    def where(row: Row) -> int:
+        return place.get(row["base"] if row.get("baseline") else row[column], len(place))
+
+    return sorted(rows, key=where)
 
 
 def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:
@@ -170,6 +218,11 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return a frame as rows in which NULL is None."""
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return [{str(name): value for name, value in record.items()} for record in records]
+
+
+def _given_away(frame: pd.DataFrame) -> list[Row]:
+    """Return rows without the folders of this machine, which a database of an earlier build may name."""
+    return [row | {"location": shared_text(row["location"] or "") or None} for row in rows_of(frame)]
 
 
 def _views(study: Row, found: list[str]) -> list[str]:

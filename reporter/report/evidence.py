@@ -6,6 +6,7 @@ that was recorded is hidden.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
-_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views"}
+_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "models", "corpora"}
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,12 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
         detail: the column ``detail``, parsed; any key may be missing or of a kind that is not expected.
     """
     notes = detail.get("notes")
-    tables = [(name, detail.get(name)) for name in _TABLES]
+    tables = [(name, value) for key in _TABLES for name, value in _by_statistic(key, detail.get(key))]
     rest = {key: value for key, value in detail.items() if key not in _ELSEWHERE and value not in (None, "", [], {})}
     texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
     if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
         texts["statistic"] = ""
+    texts["bound"] = _bound(texts["bound"])
     return Evidence(
         **texts,
         notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
@@ -87,10 +89,32 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     )
 
 
+def _bound(text: str) -> str:
+    """Write a bound as the numbers beside it are written: a minus for a hyphen, and no line ends within it."""
+    return re.sub(r"([<>≤≥]) ", "\\1\N{NO-BREAK SPACE}", re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
+
+
 def changes_of(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return what other views change of a claim: objects with ``says`` and ``turned``."""
     found = detail.get("views")
     return [one for one in found if isinstance(one, dict) and "says" in one] if isinstance(found, list) else []
+
+
+def _by_statistic(key: str, value: Any) -> list[tuple[str, Any]]:
+    """Return a table, or one for each statistic where rows are of several, so that no column mixes them.
+
+    Where nearly each row is of another one (a peak is at another layer of each model), they stay together, and the
+    statistic stands in front of its value.
+    """
+    if key != "evidence" or not value or not _is_table(value):
+        return [(key, value)]
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row in value:
+        found.setdefault(row.get("statistic"), []).append(row)
+    if len(found) < 2 or len(found) > max(2, len(value) // 2):
+        return [(key, value)]
+    kept = {name: [{k: v for k, v in row.items() if k != "statistic"} for row in rows] for name, rows in found.items()}
+    return [(f"{_LABELS[key]}: {name}" if name else key, rows) for name, rows in kept.items()]
 
 
 def _is_table(value: Any) -> bool:

@@ -67,6 +67,7 @@ def write_explorers(
     study: dict[str, Any],
     templates: Environment,
     catalogue: Mapping[str, Definition],
+    numbers: Mapping[str, int],
 ) -> list[Path]:
     """Write the pages of a study's explorers, and drop those that it no longer has.
 
@@ -76,6 +77,7 @@ def write_explorers(
         study: its row of ``studies``.
         templates: where the templates are.
         catalogue: the metrics and analyses whose pages there may be.
+        numbers: of figures, by their ids.
     """
     written = []
     for explorer in explorers:
@@ -87,6 +89,7 @@ def write_explorers(
             explorers=explorers,
             study=study,
             here=explorer.page,
+            numbers=numbers,
             for_page={"name": explorer.name, "study": study["study"], **explorer.data},
         )
         write(page, html)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from reporter.charts.styles import Styles
 
 WIDTH, HEIGHT, MARGIN = 240, 84, 5
+FEW = 3
+"""Lines that are named where they are drawn; more are models, which the legend names."""
+APART = 20
+"""How far such names must lie from each other."""
 
 FINDINGS = Query(
     "findings",
@@ -28,13 +32,19 @@ SELECT * EXCLUDE (study) FROM findings WHERE study = $study ORDER BY rank
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a picture: points of an SVG polyline in the colours of both themes."""
+    """A line of a picture: points of an SVG polyline in the colours of both themes.
+
+    ``said`` is its value in the middle of what is marked, empty over training, and ``at`` where a name for it
+    may stand.
+    """
 
     label: str
     points: str
     light: str
     dark: str
     own: bool
+    said: str = ""
+    at: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,18 @@ class Picture:
     bottom: str
     along: str
     several: bool
+
+    @property
+    def named(self) -> list[Line]:
+        """The lines with names beside them, moved apart where they would lie on each other; none if there are many."""
+        if self.several or len(self.lines) > FEW:
+            return []
+        placed: list[Line] = []
+        for line in sorted(self.lines, key=lambda line: line.at[1]):
+            x, y = line.at
+            y = max(y + 16 if y < 16 else y - 6, placed[-1].at[1] + APART if placed else 0.0)
+            placed.append(replace(line, at=(x, round(y, 1))))
+        return placed
 
     @property
     def sentence(self) -> str:
@@ -90,6 +112,11 @@ class Findings:
     sql: str
     frame: pd.DataFrame
 
+    @property
+    def about(self) -> list[str]:
+        """The statistics that they are about, by full name."""
+        return [f"{one.row['metric']}.{one.row['statistic']}" for one in self.all]
+
 
 def read_findings(
     frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], looked_at: int | None, sql: str, styles: Styles
@@ -110,25 +137,39 @@ def read_findings(
     return Findings(tuple(found), looked_at, sql, frame)
 
 
+def _middle(curve: Mapping[str, Any], mark: Sequence[float] | None) -> tuple[float, float]:
+    """Return the point of a curve that lies nearest to the middle of what is marked."""
+    middle = sum(mark) / 2 if mark else 0.5
+    points: list[tuple[float, float]] = list(zip(curve["x"], curve["y"], strict=True))
+    return min(points, key=lambda point: abs(point[0] - middle))
+
+
 def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) -> Picture | None:
     curves = [curve for curve in detail.get("curves") or () if len(curve["x"]) > 1]
     values = [value for curve in curves for value in curve["y"]]
     if not values:
         return None
     low, high = min(values), max(values)
+    if 0 <= low < high / 2:
+        low = 0.0  # what is never negative is seen from 0 on
     scale = (HEIGHT - 2 * MARGIN) / ((high - low) or 1)
 
     def across(x: float) -> float:
         return round(MARGIN + x * (WIDTH - 2 * MARGIN), 1)
 
     known = {style.model: style for style in styles.models}
+    along = "training" if str(row["chart"]).endswith(".training") else "depth"
     lines = []
     for curve in sorted(curves, key=lambda curve: bool(curve["own"])):
         style = known.get(curve["label"]) or (known.get(str(row["model"])) if curve["own"] else None)
         pairs = zip(curve["x"], curve["y"], strict=True)
         points = " ".join(f"{across(x)},{HEIGHT - MARGIN - (y - low) * scale:.1f}" for x, y in pairs)
+        place, said = _middle(curve, detail.get("mark"))
         light, dark = (style.light, style.dark) if style else (FLOOR_GREY, MUTED[FLOOR_GREY])
-        lines.append(Line(str(curve["label"]), points, light, dark, bool(style)))
+        at = (across(place), HEIGHT - MARGIN - (said - low) * scale)
+        # what a model read in the middle of its training is nothing that the sentence says
+        value = "" if along == "training" else short(said)
+        lines.append(Line(str(curve["label"]), points, light, dark, bool(style), value, at))
     mark = detail.get("mark")
     begin, end = (across(mark[0]), across(mark[1])) if mark else (0.0, 0.0)
     return Picture(
@@ -136,6 +177,6 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
         mark=(round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
         top=short(high),
         bottom=short(low),
-        along="training" if str(row["chart"]).endswith(".training") else "depth",
+        along=along,
         several=row["model"] is None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from reporter.charts.axes import LOG, which_axis
 from reporter.charts.chart import Chart
 from reporter.charts.correlations import CORRELATIONS, correlations, of_correlations, which_score
 from reporter.charts.dots import DIFFERENCES_OF_MODELS, DOTS, dots
@@ -20,14 +21,16 @@ from reporter.store.schema import find_table
 def of_statistic(metric: str, statistic: Statistic) -> Chart:
     """Return the chart of one statistic: dots for a number of the whole model, else a profile over depth."""
     of_model = statistic.per == "model"
+    draw = partial(dots if of_model else profile, of=statistic)
     return Chart(
         f"{metric}.{statistic.name}",
         statistic.title,
         DOTS if of_model else PROFILE,
-        partial(dots if of_model else profile, of=statistic),
+        {"": draw, LOG: partial(draw, log=True)},
         kind="dots" if of_model else "profile",
-        say=partial(over_moments, name=statistic.name, bounds=statistic.bounds),
+        say=partial(over_moments, name=statistic.name, bounds=statistic.bounds, noise=statistic.noise),
         keys=(*([] if of_model else ["site"]), "view", "moment", "baselines"),
+        picks=partial(which_axis, name=statistic.name, bounds=statistic.bounds),
         tall=not of_model,
         definition=statistic.definition,
         sources=_citations([statistic]),
@@ -37,6 +40,7 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         unit=statistic.unit,
         interval=statistic.interval,
         headline=statistic.headline,
+        within_role=statistic.within_role,
     )
 
 

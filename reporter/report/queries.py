@@ -27,6 +27,18 @@ MODELS = Query(
     "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, step, checkpoint",
 )
 CORPORA = Query("corpora", "SELECT * FROM corpora WHERE study = $study ORDER BY corpus")
+CORPUS_TEXTS = Query("corpus_texts", "SELECT * FROM corpus_texts WHERE study = $study ORDER BY corpus, number")
+CUT_TEXTS = Query(
+    "cut_texts",
+    """
+SELECT corpus, model, max(cut_texts) AS cut, max(texts) AS texts, any_value(max_tokens) AS own,
+       max((inputs->>'max_tokens')::BIGINT) AS asked
+FROM cells JOIN models USING (study, model, checkpoint)
+WHERE study = $study AND cells.status = 'done' AND baseline IS NULL
+      AND corpus IN (SELECT corpus FROM corpora WHERE study = $study)
+GROUP BY ALL ORDER BY cut DESC, model
+""",
+)
 CELLS = Query(
     "cells",
     """
@@ -51,3 +63,11 @@ ORDER BY metric, name
 """,
 )
 VIEW_NAMES = Query("view_names", "SELECT DISTINCT view FROM layer_metrics WHERE study = $study ORDER BY view")
+SAID_CLAIMS = Query(
+    "said_claims",
+    """
+SELECT says, verdict, view, detail->>'reason' AS reason
+FROM claims WHERE study = $study AND baseline IS NULL ORDER BY number, claim, reading
+""",
+)
+SAID_FINDINGS = Query("said_findings", "SELECT says FROM findings WHERE study = $study ORDER BY rank")

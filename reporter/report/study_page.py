@@ -8,7 +8,9 @@ from jinja2 import Environment
 
 from reporter.charts.scene import ATTENTION, PATH
 from reporter.charts.styles import DECODER, ENCODER, RAMP
+from reporter.paths import shared_text
 from reporter.report import tables
+from reporter.report.citing import cite
 from reporter.report.contents import Contents
 
 VIEWS = {
@@ -36,12 +38,16 @@ def study_page(contents: Contents, templates: Environment) -> str:
     """
     scene, study = contents.scene, contents.study
     views = _views(contents)
+    models = tables.model_rows(contents.models)
+    warnings = tables.warnings(models)
     lacks = tables.missing(study, contents.models, contents.corpora, contents.cells)
     return templates.get_template("study.html").render(
-        study=study,
+        study=study | {"spec": shared_text(study["spec"] or "")},
         title=study["title"] or study["study"],
         facts=facts(contents),
         contents=contents,
+        numbers=contents.numbered,
+        cited=cite(contents, contents.every),
         sinks=contents.sinks,
         explorers=contents.explorers,
         here="index.html",
@@ -51,16 +57,20 @@ def study_page(contents: Contents, templates: Environment) -> str:
         sites=[(site, SITES[site]) for site in scene.sites],
         ramp={"light": list(RAMP), "dark": list(RAMP.values())},
         missing=lacks,
-        models=tables.model_rows(contents.models),
+        models=models,
+        warnings=warnings,
+        warned={name for _, names in warnings for name in names},
         cells=contents.cells[: tables.MOST_CELLS],
         versions=tables.parsed(study["versions"], dict),
         page={
+            "study": study["study"],
             "views": list(scene.views),
             "moments": [{"label": moment.label, "shown": moment.shown} for moment in scene.moments],
             "about": views | SITES,
             "dark": scene.styles.dark_twins,
             "roles": {style.model: style.role for style in scene.styles.own},
             "baselines": scene.styles.baselines,
+            "means": scene.styles.means,
             "charts": [drawn.id for drawn in contents.charts if drawn.shown],
         },
     )

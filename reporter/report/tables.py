@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,30 @@ def model_rows(models: Sequence[Row]) -> list[ModelRow]:
     for own in groups.values():
         own.sort(key=lambda row: (row["step"] is None, row["step"] or 0))
     return [ModelRow(name, own[-1], own) for name, own in groups.items()]
+
+
+def warnings(models: Sequence[ModelRow]) -> list[tuple[str, list[str]]]:
+    """Return what models are warned of, with the models that each warning is about.
+
+    Warnings that differ in numbers alone are one, in which a number that is not the same everywhere becomes the range.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
+    for model in models:
+        for warning in model.warnings:
+            words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
+            found.setdefault(words, []).append((model.name, numbers))
+    return [(_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in found.items()]
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")
+
+
+def _joined(words: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    text = words[0]
+    for word, numbers in zip(words[1:], zip(*rows, strict=True), strict=True):
+        low, high = min(numbers, key=float), max(numbers, key=float)
+        text += (low if low == high else f"{low} to {high}") + word
+    return text
 
 
 def missing(study: Row, models: Sequence[Row], corpora: Sequence[Row], cells: Sequence[Row]) -> Missing:

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from markupsafe import Markup, escape
 
 from reporter.build import build
 from reporter.charts import numbers
 from reporter.charts.correlations import correlation_rows
+from reporter.charts.formulas import as_html, as_plain
 
 _PACKED = Path(__file__).parent / "templates"
 _SOURCE = Path(__file__).parents[2] / "templates"
@@ -22,10 +24,16 @@ def folder() -> Path:
     return _PACKED if _PACKED.is_dir() else _SOURCE
 
 
-def environment() -> Environment:
-    """Return an environment that escapes everything and fails on a name that does not exist."""
-    made = Environment(
-        loader=FileSystemLoader(folder()),
+def environment(own: Path | None = None) -> Environment:
+    """Return an environment that escapes everything and fails on a name that does not exist.
+
+    Args:
+        own: a folder of templates that stand in for those of the same name; they find these under ``reporter/``.
+    """
+    ours = FileSystemLoader(folder())
+    loader = ours if own is None else ChoiceLoader([FileSystemLoader(own), ours, PrefixLoader({"reporter": ours})])
+    made = (Environment if own is None else ImmutableSandboxedEnvironment)(
+        loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -37,8 +45,43 @@ def environment() -> Environment:
     made.filters["whole"] = numbers.whole
     made.filters["duration"] = numbers.seconds
     made.filters["inline"] = inline_json
+    made.filters["folded"] = folded
+    made.filters["coded"] = coded
+    made.filters["typeset"] = typeset
+    made.filters["plain"] = as_plain
     made.filters["when"] = when
     return made
+
+
+SHORT, LONG = 240, 330
+"""A definition of more than ``LONG`` characters shows its first clauses, about ``SHORT`` characters."""
+
+
+def folded(text: str) -> tuple[str, str]:
+    """Return the beginning of a definition and its rest, cut between clauses; no rest where it is short."""
+    if len(text) <= LONG:
+        return text, ""
+    cut = depth = 0
+    for place, sign in enumerate(text[:-1]):
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 and sign in ";." and text[place + 1] == " ":
+            if cut and place > SHORT:
+                break
+            cut = place + 1
+    return (text[:cut].rstrip(";"), text[cut:].strip()) if cut else (text, "")
+
+
+def coded(text: str) -> Markup:
+    """Write what stands between backticks as code."""
+    parts = str(escape(text)).split("`")
+    if len(parts) % 2 == 0:  # one without another is itself
+        parts[-2:] = ["`".join(parts[-2:])]
+    return Markup("".join(f"<code>{one}</code>" if at % 2 else one for at, one in enumerate(parts)))
+
+
+def typeset(text: str) -> Markup:
+    """Write a definition, or what is said about it: formulas as print sets them, names as code, all else escaped."""
+    return Markup(as_html(text))
 
 
 def inline_json(value: Any) -> Markup:

@@ -7,7 +7,7 @@ import pytest
 
 from reporter.analyses._crossval import cross_validated, linear, stratified
 from reporter.answers import answered
-from reporter.answers.layer import LAYER
+from reporter.answers.layer import LAYER, _range
 
 MODEL = {"model": "m", "checkpoint": "final"}
 FACTS = MODEL | {"layers": 4, "last_hidden_state": "final", "norm_placement": "pre"}
@@ -143,3 +143,9 @@ def test_real_classifiers_find_the_planted_layer_and_not_the_damaged_one(layers)
     assert [row["layer"] for row in rows_of(answer) if row["loss_low"] == 0] == [2]
     worst = max(rows_of(answer), key=lambda row: row["loss"])
     assert worst["layer"] in (0, 3) and worst["loss_low"] > 0.2
+
+
+def test_a_number_has_as_many_digits_as_tell_its_ends_apart():
+    assert _range(1.972, 1.961, 1.984) == "1.97 (1.96 to 1.98)"
+    assert _range(0.7612, 0.74, 0.78) == "0.76 (0.74 to 0.78)"
+    assert _range(0.5, None, None) == "0.5" and _range(0.0, 0.0, 0.0) == "0"

@@ -33,7 +33,7 @@ def test_a_planted_jump_is_found_and_a_flat_number_is_not():
     assert rows["mean_cosine", "rest"]["step"] == 1000 and rows["step_cosine", "rest"]["step"] == 0
     (box,) = found.boxes
     assert (
-        box.says.startswith("Of 2 headline numbers 1 changes beyond noise.")
+        box.says.startswith("1 of 2 headline numbers changes beyond noise.")
         and "between steps 100 and 1,000" in box.says
     )
     assert len(box.rows) == 1

@@ -42,13 +42,20 @@ SIZES: dict[str, tuple[int, ...]] = {
     "HuggingFaceTB/SmolLM2-135M": (30, 576, 1536, 49152, 8192, 1),
     "Qwen/Qwen2.5-0.5B": (24, 896, 4864, 151936, 32768, 1),
 }
+ETTIN = {"17m": (7, 256, 384), "32m": (10, 384, 576), "68m": (19, 512, 768), "150m": (22, 768, 1152)}
+SIZES |= {
+    f"jhu-clsp/ettin-{kind}-{size}": (*shape, 50368, 8192, 1)
+    for size, shape in ETTIN.items()
+    for kind in ("encoder", "decoder", "enc-from-dec", "dec-from-enc")
+}
+NOT_OF_THE_HUB = ("quickstart", "guard")
 
 
 def main(studies: list[str]) -> None:
     """Print an estimate for each study."""
     with tempfile.TemporaryDirectory() as folder:
         for path in map(Path, studies) if studies else sorted(STUDIES.glob("*.yaml")):
-            if path.stem != "quickstart":
+            if path.stem not in NOT_OF_THE_HUB:
                 print(f"\n{path.stem}")
                 print("\n".join(f"  {line}" for line in estimated(path, Path(folder))))
 

@@ -99,3 +99,18 @@ def test_the_heat_map_marks_what_is_beyond_chance(tab: Any, results: Path) -> No
     tab.until(marks.format("●") + " === 2")  # doctor–nurse against female–male, on both sides
     assert tab.run(marks.format("○")) == 2
     assert tab.run(marks.format("−0.32")) == 2
+
+
+def test_what_is_chosen_is_in_the_address(tab: Any, results: Path) -> None:
+    page = results / "exhibited" / "sentences.html"
+    tab.open(page)
+    tab.run("const s = document.getElementById('slot-1'); s.value = '1'; s.dispatchEvent(new Event('change'))")
+    tab.run("const s = document.getElementById('stop'); s.value = 0; s.dispatchEvent(new Event('input'))")
+    tab.until("return ['beside', 'layer'].every(name => new URLSearchParams(location.search).has(name))")
+    named = "return document.getElementById('stop-label').textContent"
+    stop = tab.run(named)
+    tab.open(page, query=tab.run("return location.search"))
+    tab.until("return document.getElementById('slot-1').value === '1'")
+    assert tab.run(named) == stop
+    tab.until("return document.querySelectorAll('[data-slots=\"sentences.concepts\"] .panel').length === 2")
+    assert tab.complaints() == []

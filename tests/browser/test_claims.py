@@ -78,3 +78,16 @@ def test_evidence_opens_by_keyboard_and_its_sql_is_copied(tab: Any, folder: Path
     tab.browser.get((folder / "index.html").as_uri())
     assert tab.run("return document.querySelector('.claimed').innerText.includes('2 supported')")
     assert tab.complaints() == []
+
+
+def test_the_comparison_sorts_by_a_heading_and_back(tab: Any, made_up: ModuleType, tmp_path: Path) -> None:
+    made_up.fill(tmp_path / "results.duckdb", corpora=("nested",), metrics=("motion",))
+    page = render(tmp_path / "results.duckdb", tmp_path)[1]
+    tab.open(page, width=1280)
+    values = "[...document.querySelectorAll('.matrix tbody.models tr')].map(row => Number(row.cells[1].dataset.value))"
+    for sort in ("descending", "ascending"):
+        tab.run("document.querySelectorAll('.matrix .sort')[1].click()")
+        found = tab.run(f"return {values}")
+        assert len(found) > 1 and found == sorted(found, reverse=sort == "descending")
+        assert tab.run("return document.querySelectorAll('.matrix .sort')[1].closest('th').ariaSort") == sort
+    assert tab.complaints() == []

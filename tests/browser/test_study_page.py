@@ -8,6 +8,7 @@ import time
 import zlib
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -32,10 +33,16 @@ return near.length > 0 && near.every(drawn) && near.length;
 
 @pytest.fixture
 def page(tab: Any, results: Path) -> Any:
-    """The study page, open, its first charts drawn."""
+    """The study page, open at its first charts, which are drawn."""
     tab.open(results / "made-up" / "index.html")
-    tab.until(DRAWN)
+    see_charts(tab)
     return tab
+
+
+def see_charts(tab: Any) -> None:
+    """Scroll to the first charts, which stand below what the page says first, and wait until they are drawn."""
+    tab.run(f"document.querySelector('{FIGURE}').scrollIntoView({{behavior: 'instant', block: 'center'}})")
+    tab.until(DRAWN)
 
 
 def labels(tab: Any) -> list[str]:
@@ -60,8 +67,10 @@ def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
         page.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
         top += 800
         page.until(DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", ""))
-    undrawn = "return [...document.querySelectorAll('.panel')].filter(p => !p.querySelector('.mark-symbol path'))"
-    assert page.run(undrawn + ".map(p => p.dataset.chart)") == []
+        # what is far from the window is taken down again
+        page.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
+    unseen = "return [...document.querySelectorAll('.panel:not([data-seen])')].map(p => p.dataset.chart)"
+    assert page.run(unseen) == []
     assert page.run("return document.querySelectorAll('.broken').length") == 0
     assert page.complaints() == []
     assert page.requests() == []
@@ -128,7 +137,7 @@ def test_a_layer_can_be_followed_over_training(page: Any) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_theme_follows_the_system_and_can_be_switched(tab: Any, results: Path, dark: bool) -> None:
     tab.open(results / "made-up" / "index.html", dark=dark)
-    tab.until(DRAWN)
+    see_charts(tab)
     paper = "return getComputedStyle(document.body).backgroundColor"
     stroke = f"return document.querySelector('{FIGURE} .mark-symbol path').getAttribute('fill')"
     was = tab.run(paper), tab.run(stroke)
@@ -136,7 +145,7 @@ def test_the_theme_follows_the_system_and_can_be_switched(tab: Any, results: Pat
     tab.until(f"{stroke} !== arguments[0]", was[1])
     assert tab.run(paper) != was[0]
     tab.browser.refresh()
-    tab.until(DRAWN)
+    see_charts(tab)
     assert tab.run(paper) != was[0], "the choice is remembered"
     assert tab.complaints() == []
 
@@ -179,9 +188,10 @@ def test_hostile_names_are_only_text(page: Any) -> None:
 
 
 def test_failures_are_seen_first(page: Any) -> None:
-    box = page.run("return document.querySelector('.alarm').getBoundingClientRect().toJSON()")
+    page.run("scrollTo({top: 0, behavior: 'instant'})")
+    box = page.run("return document.querySelector('section.alarm').getBoundingClientRect().toJSON()")
     assert 0 < box["top"] < 500
-    assert "the weights are gone" in page.run("return document.querySelector('.alarm').textContent")
+    assert "the weights are gone" in page.run("return document.querySelector('section.alarm').textContent")
 
 
 def test_the_controls_stay_in_sight(page: Any) -> None:
@@ -211,7 +221,9 @@ def test_paper_shows_every_chart_in_ink_on_white(tab: Any, results: Path) -> Non
     )
     assert pdf_colour(LIGHT[ENCODER][0]) in painted
     assert pdf_colour(DARK[ENCODER][0]) not in painted, "the screen was dark"
-    tab.until("return [...document.querySelectorAll('.panel')].every(p => p.querySelector('.mark-symbol path'))")
+    tab.until(
+        "return [...document.querySelectorAll('#glance .panel')].every(p => p.querySelector('.mark-symbol path'))"
+    )
     assert tab.complaints() == []
 
 
@@ -237,6 +249,29 @@ def test_the_list_of_studies_leads_to_the_page(tab: Any, results: Path) -> None:
     tab.open(results / "index.html")
     tab.run("document.querySelector('.card h2 a[href^=made-up]').click()")
     tab.until("return location.pathname.endsWith('/made-up/index.html') && document.querySelector('h1') !== null")
-    tab.until(DRAWN)
+    see_charts(tab)
     assert tab.complaints() == []
     assert tab.requests() == []
+
+
+SAVE = """
+const figure = document.getElementById("figure-anisotropy.top_variance_share");
+figure.querySelector(".figure-number details").open = true;
+const make = URL.createObjectURL;
+URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return make.call(URL, blob); };
+[...figure.querySelectorAll(".saving button")].find(button => button.textContent === "SVG").click();
+"""
+
+
+def test_a_whole_figure_is_saved_as_it_is_seen(page: Any) -> None:
+    page.run("document.getElementById('figure-anisotropy.top_variance_share').scrollIntoView({behavior: 'instant'})")
+    page.until(DRAWN)
+    page.run(SAVE)
+    root = ElementTree.fromstring(page.until("return window.saved"))
+    said = ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert root.get("width") == "170mm"
+    assert re.fullmatch(r"Figure \d+\. Variance explained by the first principal component.*", said[0])
+    assert HOSTILE in said  # the legend, as text
+    assert any(one.startswith("Tokens: words.") for one in said)
+    ids = [own.get("id") for own in root.iter() if own.get("id")]
+    assert len(ids) == len(set(ids))

@@ -130,8 +130,7 @@ def test_the_body_never_scrolls_sideways(tab: Any, results: Path, width: int) ->
 def test_a_page_without_its_data_says_so(tab: Any, results: Path, tmp_path: Path) -> None:
     import shutil
 
-    shutil.copytree(results / "assets", tmp_path / "assets")
-    (tmp_path / "whole").mkdir()
+    shutil.copytree(results / "whole" / "assets", tmp_path / "whole" / "assets")
     shutil.copy(results / "whole" / "index.html", tmp_path / "whole")
     tab.open(tmp_path / "whole" / "index.html")
     assert "is not beside this page" in tab.until("return document.querySelector('.panel .broken')?.textContent")

@@ -69,22 +69,30 @@ def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
 @pytest.mark.parametrize(
     ("interval", "floor", "expected"),
     [
-        (True, True, ["rule", "line", "text", "area", "line", "point", "text"]),
-        (False, True, ["rule", "line", "text", "line", "point", "text"]),
-        (False, False, ["rule", "line", "point", "text"]),
+        (True, True, ["rule", "line", "text", "area", "rule", "line", "point", "text"]),
+        (False, True, ["rule", "line", "text", "rule", "line", "point", "text"]),
+        (False, False, ["rule", "rule", "line", "point", "text"]),
     ],
 )
 def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: bool, expected: list[str]) -> None:
     assert marks(compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))) == expected
 
 
-def test_the_page_can_set_axis_and_highlight() -> None:
+def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_edge() -> None:
+    spec = compiles(profile(frame(), STYLES, SHARE, log=True))
+    assert marks(spec) == ["line", "text", "area", "rule", "line", "point", "text"]
+    scales = [channel["scale"] for channel in encodings(spec, "y") if "scale" in channel]
+    assert scales and all(scale["type"] == "log" and scale["clamp"] for scale in scales)
+
+
+def test_the_page_can_set_axis_highlight_and_cursor() -> None:
     spec = compiles(profile(frame(), STYLES, SHARE))
     assert {p["name"]: p["value"] for p in spec["params"]} == {
         "highlight": [],
         "low": 0,
         "high": 1,
         "note": "",
+        "cursor": -1,
     }
     assert "highlight" in encodings(spec, "opacity")[-1]["condition"]["test"]
 

@@ -14,6 +14,23 @@ def test_a_line_is_read_from_its_numbers() -> None:
     assert read_courses([line]) == "bert 0.12 → 0.31, peak 0.35 at depth 0.5"
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.01, -0.106, 0.0], "0.01 → 0, lowest −0.11 at depth 0.5"),  # a signed difference
+        ([0.0, 0.0, 0.0], "0 throughout"),
+        ([0.3, 0.3, 0.3], "0.3 throughout"),
+        ([2.2e-16, 0.1, 0.24], "≈ 0 → 0.24, highest at the end"),
+        ([-0.0594, 0.02, 0.11], "−0.059 → 0.11, highest at the end"),
+        ([10.23, 10.3, 10.36], "10.2 → 10.4, highest at the end"),
+        ([0.998, 0.5, 0.2], "0.998 → 0.2, highest at the start"),
+    ],
+)
+def test_captions_say_what_the_line_shows(values: list[float], said: str) -> None:
+    line = course("bert", "encoder", [0, 0.5, 1], values)
+    assert line is not None and read_courses([line]) == f"bert {said}"
+
+
 def test_gaps_are_passed_over() -> None:
     line = course("bert", "encoder", [0, 0.5, 1], [math.nan, 0.35, 0.31])
     assert line is not None and (line.start, line.first) == (0.5, 0.35)
@@ -27,13 +44,13 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -
         course("bert", "encoder", [0, 1], [0.1, 0.3]),
     ]
     assert read_courses([line for line in lines if line]) == (
-        "bert 0.1 → 0.3, peak at depth 1 · 2 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
+        "bert 0.1 → 0.3, highest at the end · 2 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
     )
 
 
 def test_points_and_training() -> None:
     points = [Point("a", "encoder", 0.08), Point("b", "decoder", 0.1), Point("c", "decoder", -0.2)]
-    assert read_points(points) == "a 0.08 · 2 decoders −0.2–0.1"
+    assert read_points(points) == "a 0.08 · 2 decoders −0.2 to 0.1"
     line = course("gpt2", "decoder", [0, 600], [0.05, 0.41])
     assert line is not None and read_training([line]) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
 
@@ -57,6 +74,8 @@ def test_numbers_are_short(value: float | None, text: str) -> None:
 
 def test_other_ways_of_writing() -> None:
     assert span([-0.5, -0.2]) == "−0.5 to −0.2"
+    assert span([-0.059, 0.11]) == "−0.059 to 0.11", "no dash beside a minus"
+    assert span([10.23, 10.36]) == "10.2–10.4" and span([-0.998]) == "−0.998" and span([1e-17, 2.0]) == "≈ 0 to 2"
     assert whole(1234567) == "1,234,567"
     assert [seconds(s) for s in (0.42, 12, 185, 7800, None)] == [
         "0.4 s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from math import inf
 from pathlib import Path
@@ -56,7 +57,7 @@ def test_claims_come_first_and_are_counted(html: str) -> None:
     assert html.index('id="claims"') < html.index('id="glance"')
     section = text_of(html[html.index('<section id="claims"') : html.index('id="glance"')])
     told = "5 claims: ✓ 2 supported ✗ 1 refuted ? 1 inconclusive ! 1 failed"
-    assert f"{told} Verdicts are corrected for 4 tests (Holm); intervals are not." in section
+    assert f"{told} Verdicts are corrected for the 4 claims tested together (Holm); intervals are not." in section
     assert html.index('<a href="#claims">') < html.index('<a href="#glance">')
 
 
@@ -75,9 +76,9 @@ def test_a_study_without_claims_has_no_trace_of_them(folder: Path) -> None:
 def test_our_number_stands_beside_the_papers(html: str) -> None:
     rate = text_of(claim(html, "bert-rate"))
     for part in (
-        "✓ supported BERT converges to its final layer at 0.0826 a layer. Lee 2024, §6.4",
-        "ours 0.0811 (0.0779 to 0.0842) paper 0.0826 holds if 0.0826 ± 0.01",
-        "p 0.0004, corrected 0.0032",
+        "✓ supported BERT converges to its final layer at 0.0826 a layer. view words Lee 2024, §6.4",
+        "0.0811 [0.0779, 0.0842] paper 0.0826 convergence.rate of bert on nested; claimed: 0.0826 ± 0.01",
+        "p of the verdict, corrected 0.0032",
     ):
         assert part in rate
     label = 'aria-label="ours 0.0811; interval 0.0779 to 0.0842; paper 0.0826; holds if 0.0826 ± 0.01"'
@@ -97,15 +98,15 @@ def test_evidence_is_laid_out_in_an_order_for_reading(html: str) -> None:
 def test_flips_are_told_with_the_claim_and_in_the_grid(html: str) -> None:
     bulge = text_of(claim(html, "decoders-bulge"))
     assert "✗ refuted under the view no-sinks" in bulge
-    assert "The null baseline random-init supports it, too." in bulge
+    assert "It also holds for the null baseline random-init" in bulge
     lower = text_of(claim(html, "encoders-lower"))
     assert "under the view" not in lower and "null baseline" not in lower, (
         "a null baseline that differs is as it should"
     )
-    told = (
-        "2 claims were tested with other tokens counted, or on null baselines, too: 1 verdict hangs on the view, and 1"
+    told = "2 claims were also tested under other views, or on null baselines: 1 verdict depends on the view, and 1"
+    assert f"{told} claim also holds for a null baseline, and so says nothing about what training does." in text_of(
+        html
     )
-    assert f"{told} claim holds of a null baseline, too, and so says nothing of what training does." in text_of(html)
     (table,) = re.findall(r'<table class="flips">.*?</table>', html, re.DOTALL)
     head, *rows = [text_of(row) for row in table.split("<tr>")[1:]]
     assert head == "Claim words all no-sinks words random-init"
@@ -173,3 +174,33 @@ def test_evidence_of_any_kind_is_shown() -> None:
     )
     assert found.facts == (("made up", "1, yes, a b: –"), ("evidence", "none"))
     assert (found.notes, found.reason, found.tables[0].more) == (("one",), "7", 5)
+
+
+def test_no_column_of_the_evidence_mixes_two_statistics() -> None:
+    def row(model: str, statistic: str, value: float) -> dict[str, Any]:
+        return {"model": model, "statistic": statistic, "value": value}
+
+    rows = [
+        row("a", "middle minus first", 1.0),
+        row("b", "middle minus last", 2.0),
+        row("c", "middle minus first", 3.0),
+    ]
+    first, second = evidence_of({"evidence": [*rows, row("d", "middle minus last", 4.0)]}).tables
+    assert first.label.endswith(": middle minus first") and [one[0] for one in first.rows] == ["a", "c"]
+    assert second.label.endswith(": middle minus last") and [one[0] for one in second.rows] == ["b", "d"]
+    (mixed,) = evidence_of({"evidence": [row(str(i), f"layer {i} minus the first", i) for i in range(5)]}).tables
+    assert [name for name, _ in mixed.columns] == ["model", "statistic", "value"], "each says what its value is"
+
+
+def test_a_claim_names_what_it_is_about_and_leads_to_its_figure(made_up: ModuleType, tmp_path: Path) -> None:
+    store = made_up.fill(tmp_path / "results.duckdb", corpora=("nested",), metrics=("motion",))
+    about = {"metrics": ["motion.step_cosine"], "models": ["bert", "gpt2"], "corpora": ["nested"], "tested": 1}
+    row = NOTHING | {"study": "made-up", "claim": "one", "number": 1, "reading": 1, "says": "It is so.", "view": "all"}
+    row |= {"kind": "value", "verdict": "supported", "value": 0.4, "ci_low": 0.3, "ci_high": 0.5, "p_adjusted": 0.01}
+    store.replace(
+        "claims", "made-up", [row | {"source": None, "baseline": None, "p": 0.01, "detail": json.dumps(about)}]
+    )
+    html = render(tmp_path / "results.duckdb", tmp_path)[1].read_text("utf-8")
+    said = text_of(claim(html, "one"))
+    assert "It is so. motion.step_cosine bert, gpt2 nested view all See the figure 0.4 [0.3, 0.5]" in said
+    assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html

@@ -77,17 +77,23 @@ def text_of(html: str) -> str:
 def test_findings_stand_before_the_charts_with_number_and_test(folder: Path) -> None:
     html = page(folder, "found")
     assert html.index('id="findings"') < html.index('id="glance"')
-    said = text_of(html[html.index('id="findings"') : html.index('id="glance"')])
-    assert ROW["says"] in said and HOSTILE not in html
-    assert "layer 2 minus layer 4: 0.25 [0.2, 0.3], corrected p = 9e-05" in said
-    assert "corrected for all 90 questions" in said and "the baseline is one draw" in said
+    opening = text_of(html[html.index('class="opening"') : html.index('<section id="findings"')])
+    assert ROW["says"] in opening and HOSTILE not in html
+    assert "0.25 [0.2, 0.3] layer 2 minus layer 4" in opening
+    for part in ("motion.step_cosine minilm nested view no-sinks See the figure", "the baseline is one draw"):
+        assert part in opening
+    # a p stands with the test that it belongs to, not with the number
+    assert "every other layer is lower: p = 1e-06; corrected for 90 questions (Bonferroni) p = 9e-05" in opening
+    said = text_of(html[html.index('<section id="findings"') : html.index('id="glance"')])
+    assert "corrected for all 90 questions" in said and said.count(ROW["says"]) == 1, "the first one opens the page"
 
 
 def test_the_picture_leads_to_the_figure_and_is_told_in_words(folder: Path) -> None:
     html = page(folder, "found")
-    first, second = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', html, re.DOTALL)
+    (first,) = re.findall(r'<section class="opening".*?</section>', html, re.DOTALL)
+    (second,) = re.findall(r'<li class="finding".*?</li>\s*(?=<li class="finding"|</ol>)', html, re.DOTALL)
     assert 'href="#figure-motion.step_cosine"' in first and 'id="figure-motion.step_cosine"' in html
-    assert 'aria-label="minilm, random weights over depth, from 0.1 to 0.4"' in first
+    assert 'aria-label="minilm, random weights over depth, from 0 to 0.4"' in first
     lines = re.findall(r'<polyline points="([^"]+)"( class="other")?', first)
     assert [bool(other) for _, other in lines] == [True, False]  # the finding's own line lies on top
     ys = [[float(point.split(",")[1]) for point in points.split()] for points, _ in lines]

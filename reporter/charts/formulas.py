@@ -1,0 +1,141 @@
+"""Formulas in plain text, set as print sets them: variables italic, indices low, exponents high, names as code.
+
+Definitions are written so that they can be read in a terminal: ``cos(h_l, h_{l+1})``, ``λ1/Σλ``, ``x^(m−1)``. What is a
+formula in them follows from a few habits, of which :func:`pieces` knows these: letters that stand alone and small Greek
+letters are variables; ``_`` behind a variable begins an index, ``^`` an exponent; a variable's digits are its index;
+words joined by ``_`` and what stands between backticks are names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import NamedTuple
+
+_ASCII = "A-Za-z0-9_"
+_OVER = "[\u0300-\u036f]?"  # a bar or a hat
+_VARIABLE = f"(?:[A-Za-zα-ωℓ]{_OVER})"
+_FORMULA = re.compile(
+    "|".join(
+        [
+            r"``?(?P<code>[^`]+)``?",
+            # h_l, h_{l+1}, a_ij, Σ_j, mean_i: after one letter, or a word for what is done over the index
+            rf"(?<![{_ASCII}.])(?P<base>mean|min|max|sum|[ΣΠ]|{_VARIABLE})_"
+            rf"(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<index>[A-Za-z0-9]{{1,2}}(?![{_ASCII}])))",
+            # (Σu)_j, ‖Y‖_*: after what brackets enclose
+            rf"(?<=[)‖])_(?:\{{(?P<enclosed>[^{{}}]+)\}}|(?P<behind>[A-Za-z0-9*])(?![{_ASCII}]))",
+            rf"(?<![{_ASCII}])(?P<name>[A-Za-z][A-Za-z0-9]*(?:[_.][A-Za-z0-9]+)*_[A-Za-z0-9]+(?:\.[A-Za-z0-9_]+)*)",
+            r"\^(?:\{(?P<above>[^{}]+)\}|\((?P<power>[^()]+)\)|(?P<raised>[-−+]?[A-Za-z0-9α-ω]+))",
+            rf"(?<![{_ASCII}])(?P<numbered>[α-ωrvx])(?P<number>[0-9]{{1,3}})(?![{_ASCII}])",
+            rf"(?P<greek>[α-ωℓ]{_OVER})",
+            r"(?P<turned>(?<![A-Za-z])[A-Z]{2}(?=ᵀ))",
+            # no initial, unit ("5 s"), abbreviation ("e.g."), possessive or part of a compound ("t-test")
+            rf"(?<![{_ASCII}.'’-])(?<![0-9] )(?P<letter>[A-Za-z]{_OVER})(?![{_ASCII}'’]|\.[A-Za-z]|[-‑][A-Za-z])",
+            r"(?<=[0-9])(?P<times>[dn])(?![A-Za-z0-9_-])",
+        ]
+    )
+)
+# the article: "a" before a word, unless that word cannot follow an article
+_ARTICLE = re.compile(
+    r"\s+(?!(?:and|are|as|exchanged|for|in|is|of|the|to|was|were|what)\b)"
+    r"[`(\[\u201c\u2018\"]*[^\W\d_]{2,}|\s+[a-zA-Z]-"
+)
+
+
+class Piece(NamedTuple):
+    """A part of a text: ``kind`` is ``text``, ``code``, ``variable``, ``below`` or ``above`` (set as text again)."""
+
+    kind: str
+    text: str
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """Take a text apart: what is prose, and what is set as a formula or as code. Nothing of it gets lost but marks.
+
+    Args:
+        text: any text, such as a definition.
+    """
+    done = 0
+    for found in _FORMULA.finditer(text):
+        parts = [Piece(_KINDS[name], part) for name, part in found.groupdict().items() if part is not None]
+        if found["letter"] is not None and _is_word(text, found):
+            continue
+        if (found["base"] is not None and len(found["base"]) > 2) or found["base"] in ("Σ", "Π"):
+            parts[0] = Piece("text", found["base"])
+        if found.start() > done:
+            yield Piece("text", text[done : found.start()])
+        yield from parts
+        done = found.end()
+    if done < len(text):
+        yield Piece("text", text[done:])
+
+
+def as_html(text: str) -> str:
+    """Return a text as HTML, everything in it escaped, with ``<var>``, ``<sub>``, ``<sup>`` and ``<code>``."""
+    return "".join(
+        escape(part) if kind == "text" else f"<{_TAGS[kind]}>{_inside(kind, part)}</{_TAGS[kind]}>"
+        for kind, part in pieces(text)
+    )
+
+
+def as_plain(text: str) -> str:
+    """Return a text for where nothing but letters can be set: no backticks, indices and exponents in small letters.
+
+    What Unicode has no small letters for stays as it was written.
+    """
+    return "".join(_small(kind, part) if kind in _SMALL else part for kind, part in pieces(text))
+
+
+def _small(kind: str, part: str) -> str:
+    letters, mark = _SMALL[kind]
+    bare = part.replace(" ", "").replace("-", "−")
+    if all(letter in letters for letter in bare):
+        return "".join(letters[letter] for letter in bare)
+    return f"{mark}{part if len(part) == 1 else f'({part})'}"
+
+
+def _inside(kind: str, part: str) -> str:
+    if kind not in ("below", "above"):
+        return escape(part)
+    # two indices in a row, ij or i1
+    return "".join(map(as_html, part)) if part.isalnum() and len(part) == 2 else as_html(part)
+
+
+_TAGS = {"code": "code", "variable": "var", "below": "sub", "above": "sup"}
+
+
+def _letters(usual: str, small: str) -> dict[str, str]:
+    return dict(zip(usual, small, strict=True))
+
+
+_SMALL: dict[str, tuple[Mapping[str, str], str]] = {
+    "below": (_letters("0123456789+−=()aehijklmnoprstuvxβγρφχ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ"), "_"),
+    "above": (
+        _letters("0123456789+−=()abcdefghijklmnoprstuvwxyzαβ", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᵅᵝ"),
+        "^",
+    ),
+}
+_KINDS = {
+    "code": "code",
+    "base": "variable",
+    "braced": "below",
+    "index": "below",
+    "enclosed": "below",
+    "behind": "below",
+    "name": "code",
+    "above": "above",
+    "power": "above",
+    "raised": "above",
+    "numbered": "variable",
+    "number": "below",
+    "greek": "variable",
+    "turned": "variable",
+    "letter": "variable",
+    "times": "variable",
+}
+
+
+def _is_word(text: str, found: re.Match[str]) -> bool:
+    """Whether a single letter is an English word: I, or the article."""
+    return found["letter"] == "I" or (found["letter"] in "aA" and _ARTICLE.match(text, found.end()) is not None)

@@ -1,0 +1,212 @@
+"""The headline comparison: models beside each other on the headline statistics, with and without sinks.
+
+One number for each model: its mean over the embedding and the blocks, at the last checkpoint. The ends of its interval
+are the means of the layers' ends. Errors of layers go together, since the layers are of the same texts; so this
+interval is as wide as if they went together wholly, and never too narrow for it. Roles have Student's interval over
+their models, as the table ``over_models`` holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from reporter.charts.chart import Drawn, Query
+from reporter.charts.scene import Scene
+from reporter.charts.styles import ModelStyle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+WIDTH, HEIGHT, MARGIN = 336, 104, 14
+"""Of a small profile, in quarters of a pixel: whole numbers are short, and there are many."""
+PAIR = ("words", "no-sinks")
+"""The views that stand beside each other where a study has both; otherwise its first two."""
+
+COMPARED = Query(
+    "compared",
+    """
+WITH own AS (
+  SELECT *, metric || '.' || statistic AS full_name FROM layer_metrics
+  WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name)
+    AND (site IS NULL OR site IN ('embedding', 'block'))
+    AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
+  QUALIFY checkpoint = last_value(checkpoint) OVER (
+    PARTITION BY model ORDER BY coalesce(step, -1), checkpoint
+    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+  )
+)
+SELECT full_name AS statistic, corpus, view, role, model, 1 AS models, avg(value) AS value,
+  if(count(ci_low) = count(value), avg(ci_low), NULL) AS ci_low,
+  if(count(ci_high) = count(value), avg(ci_high), NULL) AS ci_high
+FROM own GROUP BY ALL
+UNION ALL BY NAME
+SELECT metric || '.' || statistic AS statistic, corpus, view, role, models, value, ci_low, ci_high
+FROM over_models
+WHERE study = $study AND step IS NULL AND site IS NULL AND layer IS NULL
+  AND list_contains(string_split($statistics, ' '), metric || '.' || statistic)
+ORDER BY statistic, corpus, view, model NULLS FIRST, role
+""",
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with its interval; None where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def known(self) -> bool:
+        """Whether it has an interval."""
+        return self.low is not None and self.high is not None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A statistic of one model, or of the models of a role.
+
+    Args:
+        numbers: one for each view that is shown.
+        lines: for each view its profile as an SVG path; empty where there is none.
+    """
+
+    numbers: tuple[Number, ...]
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: a model, or a role where ``style`` is None."""
+
+    name: str
+    style: ModelStyle | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is compared on one corpus: roles first, then models in the order of the legend."""
+
+    corpus: str
+    roles: tuple[Line, ...]
+    models: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The headline comparison.
+
+    Args:
+        charts: the statistics, as the charts of their profiles.
+        views: the views beside each other.
+        tables: one for each corpus.
+        sql: the query.
+        frame: what it returned.
+    """
+
+    charts: tuple[Drawn, ...]
+    views: tuple[str, ...]
+    tables: tuple[Table, ...]
+    sql: str
+    frame: pd.DataFrame
+
+
+def read_compared(
+    read: Callable[[str], pd.DataFrame],
+    rows_of: Callable[[pd.DataFrame], list[dict[str, Any]]],
+    scene: Scene,
+    headlines: Sequence[Drawn],
+    first: Sequence[str],
+) -> Compared | None:
+    """Compare the models; None where fewer than two have numbers, or there are none.
+
+    Args:
+        read: runs a query.
+        rows_of: turns a frame into rows.
+        scene: models, views and corpora.
+        headlines: the charts of the headline statistics.
+        first: statistics, by full name, to stand first: what findings and claims are about.
+    """
+    charts = [drawn for drawn in headlines if drawn.chart.kind in ("profile", "dots") and not drawn.empty]
+    if len(scene.styles.own) < 2 or not charts:
+        return None
+    order = list(dict.fromkeys([*first, *(drawn.id for drawn in charts)]))
+    charts.sort(key=lambda drawn: order.index(drawn.id))
+    views = PAIR if set(PAIR) <= set(scene.views) else tuple(scene.views[:2])
+    sql = COMPARED.fill(study=scene.study, statistics=" ".join(drawn.id for drawn in charts))
+    frame = read(sql)
+    rows = rows_of(frame)
+    found = {(row["statistic"], row["corpus"], row["view"], row["model"] or f"{row['role']}s"): row for row in rows}
+    count = {(row["corpus"], row["role"]): int(row["models"]) for row in rows if row["model"] is None}
+    profiles = {drawn.id: _profiles(drawn, scene) for drawn in charts}
+    tables = []
+    for corpus in scene.corpora:
+
+        def numbers(name: str, statistic: str, corpus: str = corpus) -> tuple[Number, ...]:
+            return tuple(_number(found.get((statistic, corpus, view, name))) for view in views)
+
+        roles = [
+            Line(
+                f"{count[corpus, role]} {role}s, mean",
+                None,
+                tuple(Cell(numbers(f"{role}s", drawn.id)) for drawn in charts),
+            )
+            for role in ("encoder", "decoder")
+            if (corpus, role) in count
+        ]
+        models = [
+            Line(
+                style.model,
+                style,
+                tuple(
+                    Cell(numbers(style.model, drawn.id), _lines(profiles[drawn.id], corpus, views, style.model))
+                    for drawn in charts
+                ),
+            )
+            for style in scene.styles.own
+        ]
+        if any(number.value is not None for line in models for cell in line.cells for number in cell.numbers):
+            tables.append(Table(corpus, tuple(roles), tuple(models)))
+    return Compared(tuple(charts), views, tuple(tables), sql, frame) if tables else None
+
+
+def _number(row: Row | None) -> Number:
+    return Number(None, None, None) if row is None else Number(row["value"], row["ci_low"], row["ci_high"])
+
+
+_Profiles = dict[tuple[str, str, str], list[tuple[float, float]]]
+
+
+def _profiles(drawn: Drawn, scene: Scene) -> _Profiles:
+    """Return the points of each profile at the last checkpoint, by corpus, view and model."""
+    frame, last = drawn.frame, scene.moments[-1].shown
+    if frame is None or "depth" not in frame:
+        return {}
+    columns = (frame[name] for name in ("statistic", "corpus", "view", "model", "checkpoint", "site", "depth", "value"))
+    found: _Profiles = {}
+    for statistic, corpus, view, model, checkpoint, site, depth, value in zip(*columns, strict=True):
+        own = drawn.id.endswith(f".{statistic}") and site in ("embedding", "block")
+        if own and last.get(model) == checkpoint and value == value and depth == depth:
+            found.setdefault((corpus, view, model), []).append((float(depth), float(value)))
+    return found
+
+
+def _lines(profiles: _Profiles, corpus: str, views: Sequence[str], model: str) -> tuple[str, ...]:
+    """Return a model's profiles under each view, on the scale that all models share on that corpus."""
+    values = [y for (of, view, _), points in profiles.items() if of == corpus and view in views for _, y in points]
+    own = [profiles.get((corpus, view, model), []) for view in views]
+    return tuple(_path(points, min(values), max(values)) if len(points) > 1 else "" for points in own)
+
+
+def _path(points: Sequence[tuple[float, float]], low: float, high: float) -> str:
+    """Return a path with steps relative to the point before, which are the shortest to write."""
+    scale = (HEIGHT - 2 * MARGIN) / ((high - low) or 1)
+    places = [(round(MARGIN + x * (WIDTH - 2 * MARGIN)), round(HEIGHT - MARGIN - (y - low) * scale)) for x, y in points]
+    steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(places)]
+    return f"M{places[0][0]} {places[0][1]}l" + " ".join(f"{x} {y}" for x, y in steps).replace(" -", "-")

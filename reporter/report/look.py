@@ -1,0 +1,140 @@
+"""How the pages of one study look: what the key ``report`` of its file asks for.
+
+The choice of figures and parts is read from the study's text in the database. Its templates and its stylesheet are
+copied into the folder ``look`` beside its pages when it runs, so that they can be written again, and by others, too.
+Templates may come from anybody, with a results folder: they run in Jinja's sandbox.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from reporter.errors import UsageError
+from reporter.report.contents import Contents, Section
+
+FOLDER = "look"
+STYLE = "style.css"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a study says of its report.
+
+    Args:
+        theme: the theme that pages open in: ``system``, ``light`` or ``dark``.
+        style: CSS that comes after the report's own.
+        templates: a folder of templates that stand in for the report's; None where there is none.
+        figures: the only charts, by id, and metrics to show, in their order; all where there are none.
+        hidden: the parts to leave out.
+    """
+
+    theme: str = "system"
+    style: str = ""
+    templates: Path | None = None
+    figures: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+
+    def shows(self, part: str) -> bool:
+        """Tell whether a part of a page is shown."""
+        return part not in self.hidden
+
+    def of(self, contents: Contents) -> Contents:
+        """Return what of a study is shown, in its order."""
+        sections = [section for section in contents.sections if self.shows(section.name)]
+        if self.figures:
+            sections = self._chosen(sections)
+        return replace(
+            contents,
+            sections=tuple(sections),
+            explorers=tuple(explorer for explorer in contents.explorers if self.shows(explorer.name)),
+            claims=contents.claims if self.shows("claims") else replace(contents.claims, all=()),
+            findings=contents.findings
+            if self.shows("findings")
+            else replace(contents.findings, all=(), looked_at=None),
+            sinks=contents.sinks if self.shows("sinks") else None,
+            answers=contents.answers if self.shows("answers") else (),
+            compared=contents.compared if self.shows("compared") else None,
+        )
+
+    def _chosen(self, sections: Sequence[Section]) -> list[Section]:
+        """Return the sections of the figures that are asked for, each where its first figure is named."""
+        place = {name: number for number, name in reversed(list(enumerate(self.figures)))}
+        found = []
+        for section in sections:
+            charts = [chart for chart in section.charts if {chart.id, section.name} & place.keys()]
+            charts.sort(key=lambda chart: place.get(chart.id, place.get(section.name, 0)))
+            if charts:
+                first = min(place.get(chart.id, place.get(section.name, 0)) for chart in charts)
+                asked = tuple(replace(chart, open=chart.open or chart.id in place) for chart in charts)
+                found.append((first, replace(section, charts=asked, absent=())))
+        return [section for _, section in sorted(found, key=lambda pair: pair[0])]
+
+
+def read_look(study: Mapping[str, Any], folder: Path) -> Look:
+    """Return how a study's pages look; where its file says nothing that can be read, they look as they always do.
+
+    Args:
+        study: its row of ``studies``.
+        folder: the folder of its pages.
+    """
+    try:
+        said = yaml.safe_load(study.get("spec") or "")
+    except yaml.YAMLError:
+        said = None
+    report = said.get("report") if isinstance(said, dict) else None
+    own = report if isinstance(report, dict) else {}
+    style, theme = folder / FOLDER / STYLE, own.get("theme")
+    return Look(
+        theme=theme if theme in ("light", "dark") else "system",
+        # in CSS a backslash before a slash changes nothing, and the element does not end
+        style=style.read_text(encoding="utf-8").replace("</", "<\\/") if own.get("style") and style.is_file() else "",
+        templates=folder / FOLDER if own.get("templates") and (folder / FOLDER).is_dir() else None,
+        figures=_names(own.get("figures")),
+        hidden=frozenset(_names(own.get("hide"))),
+    )
+
+
+def _names(said: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in said) if isinstance(said, list) else ()
+
+
+def keep_look(study: str, templates: Path | None, style: Path | None, folder: Path) -> bool:
+    """Copy a study's templates and stylesheet beside its pages.
+
+    Args:
+        study: its id, for the messages.
+        templates: its folder of templates.
+        style: its stylesheet.
+        folder: the folder of its pages.
+
+    Returns:
+        Whether anything is other than it was.
+
+    Raises:
+        UsageError: one of them is not there.
+    """
+    wanted: dict[str, bytes] = {}
+    if templates is not None:
+        if not templates.is_dir():
+            raise UsageError(f"study {study!r}: report.templates names {templates}, which is no folder")
+        wanted = {path.name: path.read_bytes() for path in sorted(templates.glob("*.html")) if path.is_file()}
+        if not wanted:
+            raise UsageError(f"study {study!r}: report.templates names {templates}, which holds no template (*.html)")
+    if style is not None:
+        if not style.is_file():
+            raise UsageError(f"study {study!r}: report.style names {style}, which is no file")
+        wanted[STYLE] = style.read_bytes()
+    kept = folder / FOLDER
+    if {path.name: path.read_bytes() for path in kept.glob("*") if path.is_file()} == wanted:
+        return False
+    shutil.rmtree(kept, ignore_errors=True)
+    for name, content in wanted.items():
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / name).write_bytes(content)
+    return True

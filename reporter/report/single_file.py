@@ -1,0 +1,108 @@
+"""A study's whole report in one file, to attach to a mail: its pages and their data packed, the script once.
+
+It is made of the pages that are written anyway. Its policy lets a browser run the three scripts that stand in it and
+no others, so that not even a gap in escaping would let a name or a text act; and it may load nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reporter.errors import ReporterError
+from reporter.report import queries
+from reporter.report.assets import SCRIPT, STYLE, write
+from reporter.report.contents import rows_of
+from reporter.report.site import render
+from reporter.report.templating import environment, folder, inline_json
+from reporter.store import Store
+
+MOST_CSV = 48_000
+"""Packed bytes of a table that is carried as it is; those behind journeys are larger, and their rows are in parts."""
+_THEME = re.compile(r'<html[^>]* data-theme="(\w+)"')
+
+
+def write_single_file(database: Path, study: str, file: Path) -> None:
+    """Write a study's report as one HTML file.
+
+    Args:
+        database: the file of results.
+        study: id of the study.
+        file: what to write; an older one is replaced.
+
+    Raises:
+        UsageError: there are no results, or not of this study.
+        ReporterError: the database cannot be read or the file cannot be written.
+    """
+    with TemporaryDirectory() as place:
+        if (made := database.parent / "assets").is_dir():
+            shutil.copytree(made, Path(place) / "assets")  # to make the script takes seconds
+        render(database, Path(place), [study])
+        text = _file(database, study, Path(place) / study)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write(file, text)
+    except OSError as error:
+        raise ReporterError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def _file(database: Path, study: str, own: Path) -> str:
+    script = (own / "assets" / SCRIPT).read_text("utf-8")
+    first = (folder() / "first.js").read_text("utf-8")
+    loader = (folder() / "single_file.js").read_text("utf-8")
+    store = Store(database)
+    with store.reading() as read:
+        row = next(row for row in rows_of(read(queries.STUDIES.text)) if row["study"] == study)
+        claims = rows_of(read(queries.SAID_CLAIMS.fill(study=study)))
+        findings = rows_of(read(queries.SAID_FINDINGS.fill(study=study)))
+    return (
+        environment()
+        .get_template("single.html")
+        .render(
+            theme=said[1] if (said := _THEME.search((own / "index.html").read_text("utf-8"))) else "",
+            title=row["title"] or study,
+            question=row["question"],
+            claims=claims,
+            findings=findings,
+            policy=_policy(first, loader, script),
+            style=(own / "assets" / STYLE).read_text("utf-8"),
+            first=first,
+            loader=loader,
+            packed=_packed(own, script),
+        )
+    )
+
+
+def _packed(own: Path, script: str) -> dict[str, str]:
+    """Return what the file holds, by name: pages, the script, parts by their own names and tables as ``NAME.csv``."""
+    found = {page.name: _pack(page.read_text("utf-8")) for page in sorted(own.glob("*.html"))}
+    found[SCRIPT] = _pack(script)
+    for part in sorted((own / "data").glob("*.js")):
+        called = f"reporterPart({inline_json(part.stem)},"
+        found[part.stem] = _pack(part.read_text("utf-8").removeprefix(called).removesuffix(");\n"))
+    for table in sorted([*(own / "data").glob("*.csv"), *(own / "data").glob("*.bib")]):
+        if table.stem not in found and len(text := _pack(table.read_text("utf-8"))) <= MOST_CSV:
+            found[table.name] = text
+    return found
+
+
+def _pack(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _policy(*scripts: str) -> str:
+    """Return a content policy: these scripts, inline styles, pictures from data, and nothing else.
+
+    Vega compiles its expressions, so scripts that run may evaluate text.
+    """
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,106 @@
+"""A study of many models, made of the rows of a small run: how large its pages are, and how long they take.
+
+    python tests/benchmarks/big_study.py results STUDY big --models 40 --layers 25
+
+reads a results folder, and writes another one whose study ``big`` has so many models, each with every row of the
+deepest model of STUDY, its values moved a little. It prints the size of each page and of all that it fetches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+
+import duckdb
+
+from reporter.report import render
+
+NAMES = ("gpt2", "bert", "pythia", "ettin", "smollm", "minilm", "qwen", "modernbert", "opt", "roberta")
+ROUGH = "(1 + 0.25 * sin(i * 1.7) + 0.05 * sin(i * 3.1 + coalesce({layer}, 0)))"
+
+
+def fill(source: Path, study: str, out: Path, models: int, layers: int) -> Path:
+    """Write the database of a study of many models.
+
+    Args:
+        source: a database with a small run.
+        study: its study.
+        out: the results folder to make.
+        models: how many models.
+        layers: how many layers each has, the embedding among them; as many as the deepest model has, at most.
+
+    Returns:
+        The new database.
+    """
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    target = out / "results.duckdb"
+    shutil.copyfile(source, target)
+    with duckdb.connect(str(target)) as base:
+        [(deep,)] = base.execute(
+            "SELECT model FROM models WHERE study = ? AND base IS NULL ORDER BY layers DESC LIMIT 1", [study]
+        ).fetchall()
+        names = [f"{NAMES[i % len(NAMES)]}-{i // len(NAMES) + 1}" for i in range(models)]
+        base.execute("CREATE TEMP TABLE many AS SELECT unnest(?) AS name, unnest(?) AS i", [names, list(range(models))])
+        for (table,) in base.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall():
+            columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
+            if "study" in columns:
+                _spread(base, table, columns, study, deep, layers)
+    return target
+
+
+def _spread(
+    base: duckdb.DuckDBPyConnection, table: str, columns: list[str], study: str, deep: str, layers: int
+) -> None:
+    """Give each of many models the rows of the deepest one; rows of no model stay once."""
+    who = [name for name in ("model", "model_a", "model_b") if name in columns]
+    said = {"study": "'big'"} | dict.fromkeys(who, "name")
+    if who and "role" in columns:
+        said["role"] = "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"
+    for number in ("value", "ci_low", "ci_high", "loss") if who else ():
+        if number in columns:
+            said[number] = f"{number} * {ROUGH.format(layer='layer' if 'layer' in columns else 'NULL')}"
+    if "depth" in columns:
+        said["depth"] = f"layer / {layers - 1}.0"
+    if table == "models":
+        said["layers"] = str(layers - 1)
+    kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
+    kept += [
+        f"({name} IS NULL OR {name} < {layers})" for name in ("layer", "layer_a", "layer_b", "last") if name in columns
+    ]
+    given = ", ".join(f"{value} AS {name}" for name, value in said.items())
+    base.execute(
+        f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT rows.* REPLACE ({given}) FROM {table} AS rows, many "
+        f"WHERE {' AND '.join(kept)}"
+    )
+    base.execute(f"DELETE FROM {table}")
+    base.execute(f"INSERT INTO {table} SELECT * FROM fresh")
+
+
+def main() -> None:
+    """Make the study, write its pages, and say how large they are."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("study")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--models", type=int, default=40)
+    parser.add_argument("--layers", type=int, default=25)
+    asked = parser.parse_args()
+    target = fill(asked.results / "results.duckdb", asked.study, asked.out, asked.models, asked.layers)
+    began = time.process_time()
+    pages = render(target, asked.out)
+    print(f"written in {time.process_time() - began:.1f} s of processor time")
+    for page in pages:
+        print(f"{page.stat().st_size / 1e6:8.2f} MB  {page.relative_to(asked.out)}")
+    parts = sorted((asked.out / "big" / "data").glob("*.js"), key=lambda path: -path.stat().st_size)
+    print(
+        f"{sum(path.stat().st_size for path in parts) / 1e6:8.2f} MB  in {len(parts)} parts, the largest of which are"
+    )
+    for path in parts[:10]:
+        print(f"{path.stat().st_size / 1e6:8.2f} MB  {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A report away from home: in one file, copied without its neighbours, on paper."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reporter.report.single_file import write_single_file
+
+DRAWN = "return document.querySelectorAll('#glance svg.marks').length > 0"
+READY = "return document.documentElement.classList.contains('all-data')"
+ON_PAPER = "return [...document.querySelectorAll('#glance .figure:first-child .on-paper')].map(one => one.textContent)"
+
+
+@pytest.fixture(scope="module")
+def single(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of reports in one file: a study with a hostile name, and one with journeys."""
+    folder = tmp_path_factory.mktemp("mail")
+    for study in ("made-up", "explored"):
+        write_single_file(results / "results.duckdb", study, folder / f"{study}.html")
+    return folder
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_one_file_shows_the_whole_report_and_asks_for_nothing(tab: Any, single: Path, dark: bool) -> None:
+    tab.open(single / "made-up.html", dark=dark)
+    tab.until(DRAWN)
+    assert tab.run("return document.querySelectorAll('a.home').length") == 0, "there is no list of studies beside it"
+    tab.run("document.querySelector('input[name=view][value=all]').click()")
+    assert tab.complaints() == [] and tab.requests() == []
+
+
+def test_one_file_has_every_page_of_the_study(tab: Any, single: Path) -> None:
+    tab.open(single / "explored.html")
+    tab.until("return document.querySelector('.pages a:not([aria-current])') !== null")
+    tab.run("document.querySelector('.pages a:not([aria-current])').click()")
+    tab.until("return document.querySelector('.stage .word') !== null")
+    assert tab.run("return location.search") == "?page=journeys"
+    assert "journey=" in tab.run("return location.hash")
+    tab.browser.refresh()
+    tab.until("return document.querySelector('.stage .word') !== null")
+    assert tab.complaints() == [] and tab.requests() == []
+
+
+def test_one_file_lets_no_other_script_run(tab: Any, single: Path) -> None:
+    tab.open(single / "made-up.html")
+    tab.until(DRAWN)
+    tab.complaints()
+    tab.run(
+        "window.hit = []; document.body.insertAdjacentHTML('beforeend', '<img src=x: onerror=\"hit.push(1)\">');"
+        "const own = document.createElement('script'); own.textContent = 'hit.push(2)'; document.body.append(own);"
+        "const other = document.createElement('script'); other.src = 'data:text/javascript,hit.push(3)';"
+        "document.body.append(other)"
+    )
+    tab.until("return document.images.length > 0 && document.images[document.images.length - 1].complete")
+    assert tab.run("return hit") == []
+    assert any("Content Security Policy" in said for said in tab.complaints())
+
+
+def test_a_study_that_is_copied_alone_is_whole(tab: Any, results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results / "made-up", tmp_path / "made-up")
+    tab.open(tmp_path / "made-up" / "index.html")
+    tab.until(DRAWN)
+    assert not tab.run("return document.getElementById('alone').checkVisibility()")
+    assert tab.complaints() == []
+
+
+def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, results: Path, tmp_path: Path) -> None:
+    shutil.copy(results / "made-up" / "index.html", tmp_path)
+    tab.open(tmp_path / "index.html")
+    tab.until("return document.getElementById('alone').checkVisibility()")
+    assert "the folder assets is not beside it" in tab.run("return document.getElementById('alone').textContent")
+
+
+def test_paper_has_a_key_and_the_choices_in_words(tab: Any, results: Path) -> None:
+    tab.open(results / "made-up" / "index.html")
+    tab.until(READY)
+    tab.run("document.querySelector('input[name=view][value=all]').click()")
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    choices, key = tab.run(ON_PAPER)
+    assert "tokens: all" in choices and "checkpoint: last" in choices
+    assert "bert" in key and tab.run("return document.querySelector('#glance .on-paper .swatch') !== null")
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.run(ON_PAPER) == []
+    assert tab.complaints() == []
+
+
+def test_paper_has_the_appendix_where_it_is_asked_for(tab: Any, results: Path) -> None:
+    tab.open(results / "made-up" / "index.html")
+    tab.until(READY)
+    pdf = base64.b64decode(tab.browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert len(re.findall(rb"/Type /Page\b", pdf)) <= 15
+    shown = "return [...document.querySelectorAll('section[id^=metric-]')].filter(one => one.checkVisibility()).length"
+    everything = tab.run(shown)
+    tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert tab.run(shown) == 0
+        tab.run("document.getElementById('appendix').click()")
+        assert tab.run(shown) == everything > 5
+    finally:
+        tab.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.mark.parametrize("page", ["sentences", "vocabulary"])
+def test_paper_shows_the_charts_that_nobody_scrolled_to(tab: Any, results: Path, page: str) -> None:
+    tab.open(results / "exhibited" / f"{page}.html", height=300)
+    tab.until(READY)
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    tab.until("return [...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg, canvas, table'))")
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.complaints() == []

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from reporter.errors import UsageError
+from reporter.report.publish import publish
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_published_folder_has_what_its_pages_name_and_no_more(results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    pages = publish(results / "results.duckdb", target, ["explored"])
+    assert {str(page.relative_to(target)) for page in pages} == {
+        "index.html",
+        "explored/index.html",
+        "explored/journeys.html",
+    }
+    index = (target / "index.html").read_text("utf-8")
+    assert "torn" not in index and "results.duckdb" not in index
+    for page in pages:
+        for link in re.findall(r'(?:href|src)="([^"#:,]+)"', page.read_text("utf-8")):
+            assert (page.parent / link).is_file(), f"{page}: {link}"
+    assert {name.split("/")[0] for name in names(target)} == {"index.html", "assets", "explored"}
+    assert {Path(name).suffix for name in names(target)} == {".html", ".js", ".css", ".csv", ".bib"}
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_what_was_published_before_is_replaced_and_other_folders_are_left(results: Path, tmp_path: Path) -> None:
+    target = tmp_path / "site"
+    publish(results / "results.duckdb", target, ["explored"])
+    publish(results / "results.duckdb", target, ["torn"])
+    assert not (target / "explored").exists()
+    page = (target / "torn" / "index.html").read_text("utf-8")
+    stills = re.findall(r'<noscript><img class="still" src="([^"]+)"', page)
+    assert stills and len(stills) == page.count("<noscript><img")
+    for still in stills:  # for readers without scripts, and without any in it
+        text = (target / "torn" / still).read_text("utf-8")
+        assert ElementTree.fromstring(text).tag.endswith("svg") and "<script" not in text
+    before = names(target)
+    with pytest.raises(UsageError, match="no study 'mine'"):
+        publish(results / "results.duckdb", target, ["mine"])
+    assert names(target) == before and [path.name for path in tmp_path.iterdir()] == ["site"]
+    (target / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds other files"):
+        publish(results / "results.duckdb", target, ["torn"])
+    assert names(target) == before | {"notes.txt"}

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { reachOf, roleMeans, rowsAt } from "../../templates/summaries.js";
+
+const line = (model, values, more = {}) => values.map((value, layer) => ({ model, layer, depth: layer / (values.length - 1), value, ci_low: value, ci_high: value, statistic: "norm", site: "block", n: 7, ...more }));
+const ROLES = { bert: "encoder", minilm: "encoder", gpt2: "decoder" };
+const means = rows => roleMeans(rows, ROLES, role => `mean of ${role}s`);
+
+test("models of other depths meet at the same relative depth", () => {
+  const found = means([...line("bert", [0, 4, 8]), ...line("minilm", [10, 20]), ...line("gpt2", [1, 2])]);
+  const encoders = found.filter(row => row.model === "mean of encoders");
+  assert.deepEqual(encoders.map(row => [row.depth, row.value, row.ci_low, row.ci_high]), [[0, 5, 0, 10], [0.5, 9.5, 4, 15], [1, 14, 8, 20]]);
+  assert.deepEqual(encoders.map(row => [row.layer, row.n, row.checkpoint]), Array(3).fill([null, null, "2 models"]));
+  assert.deepEqual(found.filter(row => row.model === "gpt2").map(row => row.value), [1, 2], "one model is no mean");
+});
+
+test("there is a mean only where every model has a number", () => {
+  const found = means([...line("bert", [null, 4, 8]), ...line("minilm", [10, 20])]);
+  assert.deepEqual(found.map(row => row.depth), [0.5, 1]);
+  const steps = line("minilm", [10, 20, 30]).slice(0, 2);  // a number of steps has none at the last layer
+  assert.deepEqual(means([...line("bert", [0, 4, 8]), ...steps]).map(row => row.depth), [0, 0.5]);
+  assert.deepEqual(means([...line("bert", [null, null]), ...line("minilm", [1, 2])]).map(row => row.model), ["minilm", "minilm"]);
+});
+
+test("floors, the state after the closing norm and null baselines do not mix into the lines", () => {
+  const found = means([...line("bert", [0, 4]), ...line("minilm", [2, 6]), ...line("bert", [50, 50], { statistic: "norm_floor" }), ...line("minilm", [70, 70], { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 1, site: "final" }, ...line("bert (random-init)", [99, 99])]);
+  assert.deepEqual(found.map(row => [row.statistic, row.site, row.value]), [["norm", "block", 1], ["norm", "block", 5], ["norm_floor", "block", 60], ["norm_floor", "block", 60], ["norm", "final", 9]]);
+});
+
+test("an axis follows what is left, and keeps its zero, its edge and a floor that is near", () => {
+  const rows = [...line("bert", [2, 4]), ...line("bert", [5, 5], { statistic: "norm_floor" })];
+  assert.deepEqual(reachOf(rows, { low: 0, high: 900, log: false }), [0, 5]);
+  assert.deepEqual(reachOf(rows, { low: 1.5, high: 900, log: false }), [2, 5]);
+  assert.deepEqual(reachOf([...line("bert", [2, 4]), ...line("bert", [50, 50], { statistic: "norm_floor" })], { low: 1, high: 900, log: false }), [2, 4], "a far floor would squeeze them");
+  assert.deepEqual(reachOf(line("bert", [1e-17, 2, 4]), { low: 1e-3, high: 900, log: true }), [2, 4], "what stands at the edge stays there");
+  assert.deepEqual(reachOf([], { low: 0, high: 1, log: false }), [0, 1]);
+  assert.deepEqual(reachOf(line("bert", [3, 3]), { low: 1, high: 9, log: true }), [1.5, 6]);
+});
+
+test("each model is read at its own nearest layer", () => {
+  const rows = [...line("bert", [0, 1, 2, 3, 4]), ...line("minilm", [5, 6]), ...line("bert", [9, 9, 9], { statistic: "norm_floor" }), { ...line("bert", [9])[0], depth: 0.3, site: "final" }];
+  assert.deepEqual([...rowsAt(rows, 0.3)].map(([model, row]) => [model, row.layer]), [["bert", 1], ["minilm", 0]]);
+});
