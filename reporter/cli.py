@@ -345,7 +345,8 @@ def answer(
 ) -> None:
     """Answer what the numbers of a study can decide, as Markdown.
 
-    For example which tokens are sinks; the report shows the same. What a
+    Its claims with their verdicts and its findings come first, then for
+    example which tokens are sinks; the report shows the same. What a
     study lacks for an answer is said in one line, with what to add to it.
     """
     from reporter.answers.markdown import markdown

@@ -80,6 +80,7 @@ class Comparable:
         of: where the column's name does not say all, what it is one of: ``norm`` of ``token the``.
         by: columns that tell a row from others in both studies, where the table's key does not: a rank may be another
             thing's there.
+        among: which rows are compared, as an SQL clause (``WHERE …``, ``QUALIFY …``); all where it is empty.
     """
 
     values: tuple[str, ...]
@@ -88,6 +89,7 @@ class Comparable:
     interval: bool | tuple[str, str] = False
     of: str = ""
     by: tuple[str, ...] = ()
+    among: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from reporter.answers.decision import Answer, Box, Decision, Lacks, Read, answered, boxes_of
 from reporter.answers.registry import decisions
+from reporter.answers.stated import STATED, stated
 
-__all__ = ["Answer", "Box", "Decision", "Lacks", "Read", "answered", "boxes_of", "decisions"]
+__all__ = ["STATED", "Answer", "Box", "Decision", "Lacks", "Read", "answered", "boxes_of", "decisions", "stated"]

@@ -70,6 +70,11 @@ class Query:
 
         return re.sub(r"\$([a-z_]+)", literal, self.text.strip())
 
+    def by_role(self) -> Query:
+        """Return the query with the column ``asked``: the corpus, and the role where there are models of both."""
+        asked = "if(count(DISTINCT role) OVER () > 1, concat(corpus, ', ', role, 's'), corpus) AS asked"
+        return Query(f"{self.name}_by_role", self.text.replace("corpus, view,", f"corpus, {asked}, view,", 1))
+
 
 @dataclass(frozen=True)
 class Page:

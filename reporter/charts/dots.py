@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
 from reporter.charts.chart import Query
+from reporter.charts.layout import ASKED
 from reporter.charts.styles import FLOOR_GREY, Styles
 from reporter.charts.vega import alt
 
@@ -50,7 +51,8 @@ def dots(frame: pd.DataFrame, styles: Styles, of: parts.Subject, log: bool = Fal
     y = alt.Y(
         "model:N",
         title=None,
-        scale=alt.Scale(domain=order),
+        # where roles have panels of their own each lists its own models
+        **({"sort": order} if ASKED in frame else {"scale": alt.Scale(domain=order)}),
         axis=alt.Axis(labelLimit=130, grid=True, domain=False),
     )
     layers = [] if log else [parts.rule(x=0)]

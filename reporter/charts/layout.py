@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ASKED = "asked"
+"""The column of a chart whose numbers are of different things in encoders and in decoders: corpus and role."""
+
+
 @dataclass(frozen=True)
 class Panel:
     """One of the small charts of a figure.
@@ -68,6 +72,12 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
     values = list(dict.fromkeys(str(value) for value in frame[facet]))
     if facet == "model":
         return [Panel(name, name, (name,)) for name in scene.styles.names if name in values]
+    if facet == ASKED:
+        place = {name: number for number, name in enumerate(scene.corpora)}
+        rows = {str(row[ASKED]): row for row in frame[[ASKED, "corpus", "role"]].to_dict("records")}
+        values.sort(
+            key=lambda value: (place.get(str(rows[value]["corpus"]), len(place)), rows[value]["role"] != "encoder")
+        )
     if facet == "corpus" and set(values) <= set(scene.corpora):
         values = list(scene.corpora)
     return [Panel(value, "all groups" if value == ALL_GROUPS else value) for value in values]

@@ -36,6 +36,8 @@ MEAN = "mean"
 VALUES = ["value", "ci_low", "ci_high"]
 BASELINE = "baseline"
 ROLES = {"encoder": "encoders", "decoder": "decoders"}
+WIDE = 0.5
+"""Depths further apart than this are no place."""
 FEW = 4
 """As many models are named one by one."""
 
@@ -91,10 +93,10 @@ class Point:
 
 
 def over_moments(
-    frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds, noise: str = "floor"
+    frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds, noise: str = "floor", panel: str = "corpus"
 ) -> dict[str, Shown]:
     """Return a profile's state for each ``site|view|moment|baselines``; a dot plot's has no site."""
-    lines = _lines(frame, name, scene)
+    lines = _lines(frame, name, scene, panel)
     sites = scene.sites if "site" in frame else [PATH]
     choices = offered(frame, name, bounds, scene)
     least = least_of(frame, name, scene)
@@ -241,21 +243,23 @@ def _numbers(lines: Iterable[_Line]) -> tuple[list[float], list[float]]:
     return values, floors
 
 
-def _lines(frame: pd.DataFrame, statistic: str, scene: Scene) -> dict[tuple[str, str, str, str], list[_Line]]:
+def _lines(
+    frame: pd.DataFrame, statistic: str, scene: Scene, panel: str
+) -> dict[tuple[str, str, str, str], list[_Line]]:
     """Gather rows into lines, by site, view, model and checkpoint. Loops: pandas' groups would take seconds."""
-    names = ["view", "model", "checkpoint", "corpus", "statistic", "role"]
+    names = ["view", "model", "checkpoint", panel, "statistic", "role"]
     depths = list(frame["depth"]) if "depth" in frame else [math.nan] * len(frame)
     sites = list(frame["site"]) if "site" in frame else [""] * len(frame)
     keys = zip(*(list(frame[name]) for name in names), sites, depths, strict=True)
     numbers = zip(*(list(frame[name]) for name in VALUES), strict=True)
     roles = roles_of(scene)
     lines: dict[tuple[Any, ...], _Line] = {}
-    for (view, model, checkpoint, corpus, name, role, site, depth), values in zip(keys, numbers, strict=True):
+    for (view, model, checkpoint, shown_in, name, role, site, depth), values in zip(keys, numbers, strict=True):
         where = ATTENTION if site == ATTENTION else PATH
-        key = (where, view, model, checkpoint, corpus, name, site == "final")
+        key = (where, view, model, checkpoint, shown_in, name, site == "final")
         if key not in lines:
             its = roles.get(model, str(role))
-            lines[key] = _Line(model, its, corpus, name != statistic, site == "final")
+            lines[key] = _Line(model, its, shown_in, name != statistic, site == "final")
         lines[key].add(depth, values)
     found: dict[tuple[str, str, str, str], list[_Line]] = {}
     for (where, view, model, checkpoint, *_), line in lines.items():
@@ -333,6 +337,8 @@ def _course(group: Sequence[Course]) -> str:
     if turn in (first, last) and len(set(where)) == 1 and where[0] in (group[0].start, group[0].end):
         side = "start" if where[0] == group[0].start else "end"
         return f"{first} → {last}, {'lowest' if below else 'highest'} at the {side}"
+    if max(where) - min(where) > WIDE:
+        return f"{first} → {last}, {what} {turn} at no common depth"
     return f"{first} → {last}, {what} {turn} at depth {span(where)}"
 
 

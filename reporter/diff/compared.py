@@ -30,7 +30,8 @@ class Place:
 class Compared:
     """A column of numbers with the columns of its interval (empty without one), and where a number of it stands.
 
-    ``by`` are the columns that both sides' rows are told apart by: the table's key where there are none.
+    ``by`` are the columns that both sides' rows are told apart by: the table's key where there are none. ``among`` is
+    the SQL clause that leaves rows out.
     """
 
     table: str
@@ -39,6 +40,7 @@ class Compared:
     low: str = "ci_low"
     high: str = "ci_high"
     by: tuple[str, ...] = ()
+    among: str = ""
 
 
 PLACE = tuple(field.name for field in fields(Place))
@@ -90,7 +92,7 @@ def _declared() -> Iterator[Compared]:
             for value in told.values:
                 name = f"'{value} of ' || {told.of}" if told.of else told.statistic or f"'{value}'"
                 place = Place(metric, name, corpus=told.about, **there)
-                yield Compared(table.name, place, value, *ends, told.by)
+                yield Compared(table.name, place, value, *ends, told.by, told.among)
 
 
 def paired() -> str:
@@ -110,8 +112,8 @@ def _paired(compared: Compared) -> str:
     return f"""
 (SELECT {", ".join(f"{sql} AS {name}" for sql, name in names)}, a, b, low_a, low_b, high_a, high_b, in_a, in_b FROM (
   SELECT {", ".join(f"coalesce(a.{name}, b.{name}) AS {name}" for name in columns)}, {", ".join(_of_side(compared))}
-  FROM (SELECT *, true AS present FROM a_{compared.table}) AS a
-  FULL JOIN (SELECT *, true AS present FROM b_{compared.table}) AS b
+  FROM (SELECT *, true AS present FROM a_{compared.table} {compared.among}) AS a
+  FULL JOIN (SELECT *, true AS present FROM b_{compared.table} {compared.among}) AS b
     ON {" AND ".join(f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in keys)}
 ))"""
 

@@ -65,7 +65,9 @@ def _answer(subject: Subject, own: Profile, references: dict[str, Profile], leve
     (low,), (high,) = gap.interval()
     value = float(mean.value[0])
     said = SAID | {FLOOR: f"for {subject.statistic.noise}"}
-    told = " and ".join(f"{number(float(profile.values.mean()))} {said[ref]}" for ref, profile in references.items())
+    told = " and ".join(
+        f"{number(float(profile.values.mean()), value)} {said[ref]}" for ref, profile in references.items()
+    )
     title = subject.statistic.title
     what = " depends on word order: it" if SHUFFLED in references else ""
     return Answer(

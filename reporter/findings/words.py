@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
+NOTHING = 0.002
+"""Of a number, what is too small beside it to be written out."""
 
-def number(value: float) -> str:
-    """Write a number with two significant digits, three from 0.95 on: 0.10, 0.997, 121."""
+
+def number(value: float, beside: float = 0.0) -> str:
+    """Write a number with two significant digits, three from 0.95 on: 0.10, 0.997, 121.
+
+    Args:
+        value: the number.
+        beside: one that it is compared with; beside a much larger one it reads ``≈ 0``.
+    """
     size = abs(value)
+    if 0 < size < NOTHING * abs(beside):
+        return "≈ 0"
     if size == 0 or size >= 99.5:
         return f"{value:,.0f}".replace("-", "−", 1)
     digits = 3 if size >= 0.95 else 2

@@ -135,6 +135,14 @@ class Directions:
     values: Tensor
     vectors: Tensor
 
+    def coordinates(self, x: Tensor) -> Tensor:
+        """Return rows of X minus their mean, (n, d), along the directions, each of squared length 1 over the rows of X.
+
+        Their squared lengths are the leverages of the rows, less 1/n.
+        """
+        found: Tensor = (x * self.inverse) @ (self.vectors / self.values.sqrt())
+        return found
+
 
 def directions(xx: Tensor, n: float) -> Directions:
     """Return the directions in which n rows vary.
@@ -180,6 +188,30 @@ def explained(by: Map, of: Joint) -> float:
     off = dy - dx @ by.a  # the mean residual
     left = of.spread - 2 * (by.a * of.xy).sum() + (by.a * (of.xx @ by.a)).sum() + of.n * off @ off
     return float(1 - left / (of.spread + of.n * dy @ dy))
+
+
+def pull(by: Map, along: Directions, fitted: tuple[Tensor, Tensor], tried: tuple[Tensor, Tensor]) -> Tensor:
+    """Return by how much each row that a map was fitted to moves what it explains of others, to first order, (n,).
+
+    A residual of row i moves the mean by r_i/n and the map by S⁺x_i r_iᵀ; residuals are divided by 1 − leverage, as a
+    jackknife would have them (MacKinnon & White 1985).
+
+    Args:
+        by: the map.
+        along: the directions of the X that it was fitted to.
+        fitted: X and Y of those rows, (n, d) and (n, e).
+        tried: X and Y of the others.
+    """
+    x, y = fitted[0] - by.mean_x, fitted[1] - by.mean_y
+    there, n = tried[1] - by.mean_y, len(x)
+    left = by.residuals(*tried)
+    spread = float(there.square().sum())
+    rows = along.coordinates(x)
+    own = by.residuals(*fitted) / (1 - 1 / n - rows.square().sum(dim=1)).clamp(min=0.1)[:, None]
+    slopes = along.coordinates(tried[0] - by.mean_x).T @ left
+    found: Tensor = ((rows @ slopes + left.sum(dim=0) / n) * own).sum(dim=1)
+    found -= float(left.square().sum()) / spread * (y @ there.sum(dim=0)) / n
+    return 2 * found / spread
 
 
 @dataclass(frozen=True)

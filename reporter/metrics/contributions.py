@@ -32,7 +32,7 @@ _ALONG = "Above 0 it strengthens what is there, below 0 it takes some of it away
 STATISTICS = (
     Statistic(
         "attention_ratio",
-        "attention over stream",
+        "relative size of attention's update",
         f"mean over tokens of ‖a‖ / ‖h_l‖, a of attention: {_ADDED}; {_AT}",
         (CSORDAS,),
         per="step",
@@ -46,7 +46,7 @@ STATISTICS = (
     ),
     Statistic(
         "attention_cosine",
-        "direction of attention",
+        "direction of attention's update",
         f"mean over tokens of cos(a, h_l), a what attention adds; {_AT}",
         (CSORDAS,),
         per="step",
@@ -60,7 +60,7 @@ STATISTICS = (
     ),
     Statistic(
         "feed_forward_ratio",
-        "feed-forward over stream",
+        "relative size of the feed-forward's update",
         f"mean over tokens of ‖m‖ / ‖s‖, m of the feed-forward: {_ADDED}; {_STREAM}; {_AT}",
         (CSORDAS,),
         per="step",
@@ -74,7 +74,7 @@ STATISTICS = (
     ),
     Statistic(
         "feed_forward_cosine",
-        "direction of the feed-forward",
+        "direction of the feed-forward's update",
         f"mean over tokens of cos(m, s), m what the feed-forward adds, {_STREAM}; {_AT}",
         (CSORDAS,),
         per="step",
@@ -88,7 +88,7 @@ STATISTICS = (
     ),
     Statistic(
         "block_cosine",
-        "direction of the block",
+        "direction of the block's update",
         f"mean over tokens of cos(h_{{l+1}} − h_l, h_l), {_AT}. Floor: a step that is independent of the state",
         (CSORDAS,),
         per="step",

@@ -31,7 +31,7 @@ from reporter.metrics._sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, 
 from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
 from reporter.metrics.base import N, Options, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.table import UnderView, at_place, column
+from reporter.table import Comparable, UnderView, at_place, column
 
 if TYPE_CHECKING:
     from reporter.observables.observed import Observed, Place
@@ -196,6 +196,9 @@ STATISTICS = (
 
 class Eigenvalue(UnderView, table="spectra"):
     """One point of an eigenvalue curve: how much of the variance of the token states lies on one axis."""
+
+    # A curve's other ranks lie between those of powers of two.
+    compared = (Comparable(("value",), "corpus", of="'axis ' || rank", among="WHERE log2(rank) = floor(log2(rank))"),)
 
     place: Place = at_place()
     rank: int = column("1 for the largest eigenvalue", key=True)

@@ -19,7 +19,7 @@ from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.table import TOKEN, TOKEN_ID, UnderView, at_place, column
+from reporter.table import TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 
 if TYPE_CHECKING:
     import torch
@@ -165,6 +165,17 @@ class VarianceOptions(Options):
 
 class TokenType(UnderView, table="token_types"):
     """One token type at one layer: how far the mean of its occurrences is from zero, and how much they vary."""
+
+    # Of thousands of types the most frequent ones say what moved.
+    compared = (
+        Comparable(
+            ("norm_of_mean", "variance"),
+            "corpus",
+            of="'token ' || token",
+            among="""QUALIFY row_number() OVER (
+                PARTITION BY model, checkpoint, corpus, view, site, layer ORDER BY count DESC, token_id) <= 20""",
+        ),
+    )
 
     place: Place = at_place()
     token_id: int = column(TOKEN_ID, key=True)

@@ -10,6 +10,7 @@ from reporter.charts.axes import LOG, which_axis
 from reporter.charts.chart import Chart
 from reporter.charts.correlations import CORRELATIONS, correlations, of_correlations, which_score
 from reporter.charts.dots import DIFFERENCES_OF_MODELS, DOTS, dots
+from reporter.charts.layout import ASKED
 from reporter.charts.pairs import PAIRS, of_pairs, pairs, which_pairs
 from reporter.charts.profile import DIFFERENCES, PROFILE, difference, profile, which_statistic
 from reporter.charts.readings import over_comparisons, over_layers, over_moments
@@ -22,13 +23,17 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
     """Return the chart of one statistic: dots for a number of the whole model, else a profile over depth."""
     of_model = statistic.per == "model"
     draw = partial(dots if of_model else profile, of=statistic)
+    query, panel = DOTS if of_model else PROFILE, "corpus"
+    if statistic.within_role:
+        query, panel = query.by_role(), ASKED
     return Chart(
         f"{metric}.{statistic.name}",
         statistic.title,
-        DOTS if of_model else PROFILE,
+        query,
         {"": draw, LOG: partial(draw, log=True)},
         kind="dots" if of_model else "profile",
-        say=partial(over_moments, name=statistic.name, bounds=statistic.bounds, noise=statistic.noise),
+        say=partial(over_moments, name=statistic.name, bounds=statistic.bounds, noise=statistic.noise, panel=panel),
+        facet=panel,
         keys=(*([] if of_model else ["site"]), "view", "moment", "baselines"),
         picks=partial(which_axis, name=statistic.name, bounds=statistic.bounds),
         tall=not of_model,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.answers import Answer, answered, decisions
+from reporter.answers import STATED, Answer, answered, decisions, stated
 from reporter.errors import UsageError, describe
 from reporter.store import Store
 
@@ -45,19 +45,22 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     Raises:
         UsageError: there is no such study or question.
     """
-    store, known = Store(out / "results.duckdb"), [decision.name for decision in decisions()]
+    store, known = Store(out / "results.duckdb"), [one.name for one in (*STATED, *decisions())]
     for name in only:
         if name not in known:
             raise UsageError(f"there is no question {name!r}; there are: {', '.join(known)}")
     if store.study(study) is None:
         raise UsageError(f"no study {study!r} in {store.path}; run it first with `reporter run`")
-    return _answers(store, study, only or known)
+    found = stated(_reading(store, study), only or known)
+    return [one for one in found if one.boxes] + _answers(store, study, only or known)
+
+
+def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:
+    return lambda sql: store.records(sql, {"study": study})
 
 
 def _answers(store: Store, study: str, names: Sequence[str]) -> list[Answer]:
-    def read(sql: str) -> list[dict[str, Any]]:
-        return store.records(sql, {"study": study})
-
+    read = _reading(store, study)
     return [answered(decision, study, read) for decision in decisions() if decision.name in names]
 
 

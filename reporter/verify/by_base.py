@@ -10,7 +10,7 @@ import numpy as np
 
 from reporter.verify.by_token import cosines
 from reporter.verify.reading import Found, Place, Reading
-from reporter.verify.tokens import Floats, Ints, key
+from reporter.verify.tokens import Floats, Ints, half_of, key
 
 MOVED = 2.0**-10  # of ‖h⁰ − μ⁰‖: beyond the 16 bits in which the states of both are kept
 TEXTS = 1024  # whose mean states are compared where the tokenizers disagree
@@ -33,7 +33,7 @@ def change(seen: Reading, base: Reading, options: Mapping[str, Any], ending: str
         texts, mine, theirs = _same_tokens(seen, base, view, options["sample"])
         if len(texts) < 2:
             continue
-        half = np.array([key(seen.seed, text) >> 58 for text in texts.tolist()]) % 2
+        half = np.array([half_of(seen.seed, text) for text in texts.tolist()])
         for place, counterpart in (*pairs, *zip(*finals, strict=False)):
             for name, value, slack in _numbers(mine(place), theirs(counterpart), half):
                 if not ending or name in ("distance", "linear"):

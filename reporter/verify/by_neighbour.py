@@ -93,6 +93,7 @@ def _estimates(ratios: list[Floats], discard: float, view: str, place: Place) ->
             yield Found(f"gride_{scale}", view, place, value)
 
 
+FEWEST_CENTRES = 10  # states that have a dimension around them
 FEWEST_RANKED = 20  # states, below which no ranks are compared
 
 
@@ -135,6 +136,34 @@ def information_imbalance(seen: Reading, options: Mapping[str, Any]) -> Iterator
             for name, pair in pairs.items():
                 if pair in found:
                     yield Found(name, view, place, *found[pair])
+
+
+def local_dimension(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield what ``local_dimension`` measures: TwoNN among the nearest states of each of the first drawn ones."""
+    k, take = options["neighbours"], int((1 - Fraction("0.1")) * options["neighbours"])
+    for view, mask in seen.masks.items():
+        drawn, tokens = _drawn(seen, mask, options["sample"])
+        for place in seen.places:
+            rows = _different(seen, drawn, place)
+            if 2 * len(rows) < tokens or len(rows) < 2 * k:
+                continue
+            x = seen.at(place)[rows]
+            found = []
+            for at in range(min(len(rows), options["centres"])):
+                far = np.linalg.norm(x - x[at], axis=1)
+                far[at] = np.inf
+                near = x[np.argsort(far)[:k]]
+                between = np.sqrt(((near[:, None] - near[None]) ** 2).sum(axis=2))
+                np.fill_diagonal(between, np.inf)
+                nearest = np.sort(between, axis=1)[:, :2]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    logs = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))[:take]
+                if np.isfinite(logs).all() and logs[-1] > 1e-9:
+                    heights = -np.log(1 - np.arange(1, take + 1) / k)
+                    found.append(float(logs @ heights / (logs @ logs)))
+            if len(found) >= FEWEST_CENTRES:
+                yield Found("mean", view, place, float(np.mean(found)))
+                yield Found("spread", view, place, float(np.std(found, ddof=1)))
 
 
 def _slope(logs: Floats, discard: float) -> float:

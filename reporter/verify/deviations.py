@@ -51,6 +51,9 @@ LOOSER: dict[str, float] = {
     "layer_pairs.knn": 1e-2,  # neighbours that rounding swaps
     "intrinsic_dimension": 1e-2,  # the same, and a slope of logarithms of ratios near one
     "information_imbalance": 1e-2,
+    "linearity": 1e-3,  # an inverse of a covariance, down to 1e-6 of its size
+    "local_dimension": 2e-2,  # each of few states decides
+    "lens": 1e-3,  # logits are sums over the width, and a divergence is what they have beyond each other
     "token_path": 1e-4,  # angles, of cosines in float32
     "change": 1e-3,
 }
@@ -62,9 +65,11 @@ OF_ONE = (
     "change.linear_seed",
     "change.moved",
     "contextuality",
+    "contributions",
     "convergence",
     "information_imbalance",
     "layer_pairs",
+    "linearity",
     "motion.block_influence",
     "sink_cuts",
     "spectrum.curve",

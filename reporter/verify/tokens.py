@@ -126,6 +126,11 @@ def key(*parts: int) -> int:
     return found
 
 
+def half_of(seed: int, text: int) -> int:
+    """Return the half of the corpus, 0 or 1, that a text is in, by the place of the first text that says the same."""
+    return scrambled(key(seed, text)) >> 58 & 1
+
+
 def context_keys(ids: Sequence[int], causal: bool, seed: int) -> list[int]:
     """Return a hash of what decided each token's block states: its prefix (decoder), its text and place (encoder)."""
     running, prefixes = key(seed), []

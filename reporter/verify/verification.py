@@ -22,9 +22,11 @@ from reporter.runs.progress import Progress
 from reporter.store import Store, joined
 from reporter.verify.by_base import change
 from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spectrum, subspaces, variance
-from reporter.verify.by_neighbour import information_imbalance, intrinsic_dimension
+from reporter.verify.by_head import lens
+from reporter.verify.by_map import linearity
+from reporter.verify.by_neighbour import information_imbalance, intrinsic_dimension, local_dimension
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means, token_path
-from reporter.verify.by_token import angular_distance, convergence, loss, motion
+from reporter.verify.by_token import angular_distance, contributions, convergence, loss, motion
 from reporter.verify.cells import Asked, Cell, Side, choose, find_study
 from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.verify.plain_model import PlainModel, load_language_model
@@ -55,6 +57,9 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "token_path": (token_path, {}),
     "angular_distance": (angular_distance, {}),
     "information_imbalance": (information_imbalance, {"sample": ()}),
+    "linearity": (linearity, {}),
+    "local_dimension": (local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
+    "contributions": (contributions, {}),
 }
 """Each metric that is measured again, and what its options may be; () for any number."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
@@ -70,6 +75,7 @@ _OTHER_SINKS = "in the run's precision other tokens are sinks than in float32"
 _AT_CUT = "in the run's precision other tokens lie beyond a cut than in float32"
 _COUNTED = ("types", "count")  # of the table `sinks`
 _CUT = ("layer_first", "layer_last", "dominance", "dimension")  # of it, what hangs on a single block
+_NO_CLOSING = "what stands between its blocks and its head is no single module"
 _NONE_THERE = "the second path has no such number there"
 _OTHER_NOT_READ = "the model that it is compared with was not measured again: raise --cells"
 _DISK = 0.5  # of what is free, that states may take up
@@ -138,6 +144,11 @@ def verify(
     cells, left_out = choose(plan, store, asked)
     result = Verification(file.study.study, left_out=left_out)
     if not cells:
+        if not left_out and plan.cells:
+            raise UsageError(
+                f"study '{file.study.study}' has nothing to measure again: its metrics only compare models with each "
+                "other; add one of single models, such as `motion`, and run it: `verify` then measures `change`, too"
+            )
         why = "; ".join(dict.fromkeys(f"{name}: {reason}" for name, reason in list(left_out.items())[:3]))
         more = "" if Path(study).is_file() else "; if its files lie elsewhere, name the study's YAML file"
         raise UsageError(f"study '{file.study.study}' has no finished cell to measure again ({why or 'none'}){more}")
@@ -291,8 +302,8 @@ class _Verifier:
         model: PlainModel,
     ) -> tuple[Sequence[Found], str]:
         """Return the numbers of a metric, and why there are none if so."""
-        if metric == "loss":
-            return self._loss(seen, checkpoint, model)
+        if metric in ("loss", "lens"):
+            return self._of_head(metric, options, seen, checkpoint, model)
         if metric not in PATHS:
             return [], _NO_PATH
         path, understood = PATHS[metric]
@@ -304,13 +315,18 @@ class _Verifier:
             self.means[cell.model, cell.checkpoint, cell.corpus] = views
         return list(path(seen, options)), ""
 
-    def _loss(self, seen: Reading, checkpoint: Checkpoint, model: PlainModel) -> tuple[Sequence[Found], str]:
+    def _of_head(
+        self, metric: str, options: Mapping[str, Any], seen: Reading, checkpoint: Checkpoint, model: PlainModel
+    ) -> tuple[Sequence[Found], str]:
         if checkpoint.initialised is not None:
             return [], "the head of a model with random weights is drawn apart from it"
         whole = load_language_model(checkpoint, seen.causal, self.offline)
         if whole is None:
             return [], "its files hold no language-model head"
-        return list(loss(seen, whole, model.tokenizer.mask_token_id, seen.masks)), ""
+        if metric == "loss":
+            return list(loss(seen, whole, model.tokenizer.mask_token_id, seen.masks)), ""
+        found = lens(seen, whole, model, options)
+        return ([], _NO_CLOSING) if found is None else (list(found), "")
 
     def _note_missing(self, metric: str, stored: Numbers, again: Sequence[Found], reason: str) -> None:
         attention = {key: number for key, number in stored.items() if key[2] and key[2].site == "attention"}

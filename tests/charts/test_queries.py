@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import duckdb
 import pytest
 
 from reporter.charts.chart import Query
+from reporter.charts.layout import ASKED, panels_of
 from reporter.errors import ReporterError
 
 
@@ -18,3 +22,18 @@ def test_a_missing_parameter_is_named() -> None:
 
 def test_a_value_that_looks_like_a_parameter_stays_text() -> None:
     assert Query("q", "SELECT $a").fill(a="$a'; DROP TABLE cells; --") == "SELECT '$a''; DROP TABLE cells; --'"
+
+
+def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
+    """Where there are models of both; of one role alone the panel is the corpus."""
+    rows = [("bert", "encoder", "b"), ("gpt2", "decoder", "b"), ("gpt2", "decoder", "a")]
+    query = Query("q", "SELECT model, role, corpus, view, value FROM rows").by_role()
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE rows (model TEXT, role TEXT, corpus TEXT, view TEXT, value INT)")
+        connection.executemany("INSERT INTO rows VALUES (?, ?, ?, 'words', 1)", rows)
+        frame = connection.execute(query.fill()).df()
+        connection.execute("DELETE FROM rows WHERE role = 'encoder'")
+        alone = connection.execute(query.fill()).df()
+    scene = SimpleNamespace(corpora=("b", "a"))
+    assert [panel.value for panel in panels_of(frame, ASKED, scene)] == ["b, encoders", "b, decoders", "a, decoders"]
+    assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]

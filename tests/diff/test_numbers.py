@@ -161,6 +161,21 @@ LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
         "first",
         ("angular_distance", "first of the best run of 2 blocks, tokens", "bert", "c", "words", None),
     ),
+    "moved_tokens": (
+        BERT | {"metric": "change", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
+        "distance",
+        ("change", "distance of token the", "bert", "c", "words", 1),
+    ),
+    "token_types": (
+        BERT | {"metric": "variance", "view": "words", "site": "block", "layer": 1, "token_id": 3, "token": "the"},
+        "norm_of_mean",
+        ("variance", "norm_of_mean of token the", "bert", "c", "words", 1),
+    ),
+    "spectra": (
+        BERT | {"metric": "spectrum", "view": "words", "site": "block", "layer": 1, "rank": 4},
+        "value",
+        ("spectrum", "value of axis 4", "bert", "c", "words", 1),
+    ),
     "attention_heads": (
         {"model": "bert", "checkpoint": "final", "item": "c", "site": "block", "layer": 1, "head": 5},
         "entropy",
@@ -204,6 +219,25 @@ def test_lists_and_answers_are_compared(folder: Folder, table: str) -> None:
     (row,) = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
     assert (row["change"], row["a"], row["b"]) == ("moved", 1, 2)
     assert tuple(row[part] for part in ("metric", "statistic", "model", "corpus", "view", "layer")) == called
+
+
+def test_long_lists_are_compared_in_part(folder: Folder) -> None:
+    """Of an eigenvalue curve the axes 1, 2, 4, …; of token types the 20 most frequent ones; of texts, which way."""
+    sides = [folder(side) for side in ("old", "new")]
+    place = {"view": "words", "site": "block", "layer": 1}
+    for number, side in enumerate(sides):
+        for i in range(1, 24):
+            insert(side, "spectra", **BERT, **place, metric="spectrum", rank=i, value=i + number)
+            kind = {"token_id": i, "token": f"<{i}>", "count": i, "variance": 1 + number, "norm_of_mean": 1}
+            insert(side, "token_types", **BERT, **place, metric="variance", **kind)
+        text = {"text": 7, "site": "block", "layer": 1, "linear": bool(number), "hidden": None}
+        insert(side, "probe_texts", model="bert", checkpoint="final", probe="c", **text)
+    rows = records(compare(f"{sides[0]}:", f"{sides[1]}:", Path("x")).numbers)
+    told = {row["statistic"] for row in rows}
+    assert {row["metric"] for row in rows} == {"spectrum", "variance", "probes"}
+    assert {name for name in told if "axis" in name} == {f"value of axis {rank}" for rank in (1, 2, 4, 8, 16)}
+    assert {name for name in told if "token" in name} == {f"variance of token <{i}>" for i in range(4, 24)}
+    assert [(row["a"], row["b"]) for row in rows if row["statistic"] == "linear of text 7"] == [(0, 1)]
 
 
 def test_what_has_a_rank_is_told_by_what_it_is(folder: Folder) -> None:

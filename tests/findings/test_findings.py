@@ -241,3 +241,8 @@ def test_words() -> None:
     assert between([-0.2, 0.3]) == "−0.20 to 0.30"
     assert between([0.5, 0.5]) == "0.50"
     assert layers([3, 6, 7, 8]) == "3, 6–8"
+
+
+def test_what_is_next_to_nothing_is_written_so() -> None:
+    assert (number(-0.001, 0.914), number(4.1e-4, 0.8), number(0.004, 0.8)) == ("≈ 0", "≈ 0", "0.0040")
+    assert number(-0.001) == "−0.0010" and number(0.0, 1.0) == "0"

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from reporter.geometry.linear import Joint, canonical, explained, fit, merged, procrustes, token_cka
+from reporter.geometry.linear import (
+    Joint,
+    canonical,
+    directions,
+    explained,
+    fit,
+    joint_of,
+    merged,
+    procrustes,
+    pull,
+    token_cka,
+)
 
 
 def joint(x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Joint:
@@ -105,3 +116,17 @@ def test_fewer_rows_than_dimensions_are_explained_whole() -> None:
     of = joint(rng.standard_normal((5, 8)), rng.standard_normal((5, 3)))
     assert fit(of).rank == 4
     assert explained(fit(of), of) == pytest.approx(1)
+
+
+def test_what_a_row_does_to_the_map_is_what_leaving_it_out_does(pair):
+    x, y = (torch.from_numpy(side) for side in pair)
+    half, others = slice(0, 100), slice(100, None)
+    tried = joint_of(x[others], y[others])
+    fitted = joint_of(x[half], y[half])
+    axes = directions(fitted.xx, fitted.n)
+    found = pull(fit(fitted, axes), axes, (x[half], y[half]), (x[others], y[others])).numpy()
+    whole = explained(fit(fitted), tried)
+    kept = [[j for j in range(100) if j != i] for i in range(100)]
+    left_out = np.array([whole - explained(fit(joint_of(x[rows], y[rows])), tried) for rows in kept])
+    assert np.corrcoef(found, left_out)[0, 1] > 0.98
+    assert found.std() == pytest.approx(left_out.std(), rel=0.05)
