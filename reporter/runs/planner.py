@@ -25,6 +25,7 @@ from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell,
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
+from reporter.texts.windows import Windows
 
 if TYPE_CHECKING:
     from reporter.analyses.base import Analysis
@@ -261,12 +262,13 @@ class _Grid:
         return Pass(
             checkpoint=found,
             texts=or_raise(self.texts[corpus]),
-            max_tokens=study.corpora[corpus].max_tokens,
+            max_tokens=study.corpora[corpus].longest,
             sinks=study.sinks,
             sites=study.sites,
             seed=study.run.seed,
             precision="auto" if found.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
+            windows=None if found.states else Windows.of(study.corpora[corpus]),
         )
 
     def _of_analysis(
@@ -283,7 +285,7 @@ class _Grid:
                 analysis=analysis,
                 item=resolved,
                 checkpoint=or_raise(checkpoint),
-                corpora={corpus: Corpus(found, study.corpora[corpus].max_tokens) for corpus, found in texts.items()},
+                corpora={corpus: Corpus(found, study.corpora[corpus].longest) for corpus, found in texts.items()},
                 sites=study.sites,
                 pooling=study.pooling,
                 seed=study.run.seed,

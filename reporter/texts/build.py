@@ -95,7 +95,7 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
     said: dict[str, Any] = spec.model_dump(
-        mode="json", exclude={"max_tokens", "size_of"}
-    )  # one cuts tokens, the other what is built here
+        mode="json", exclude={"max_tokens", "window", "stride", "size_of"}
+    )  # these cut tokens, and the last what is built here
     everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
