@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
 from reporter.spec.offer import Reference
-from reporter.spec.part import Complaint, Name, Part, failure
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure
 
 ALIKE = 1.25
 """Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a
@@ -64,4 +64,21 @@ class CorpusPart(Part):
         if self.max_words is not None and self.max_words < self.min_words:
             message = f"must be at least min_words ({self.min_words}), got {self.max_words}"
             raise failure(Complaint(message, ("max_words",)))
+        return self
+
+
+class LabelledCorpus(CorpusPart):
+    """What a corpus may say whose source has labels."""
+
+    label: Text | None = Field(None, description="The column that holds a label for each text.")
+    only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
+        None,
+        min_length=1,
+        description="Keep only the texts with these labels: a share of the corpus as one of its own.",
+    )
+
+    @model_validator(mode="after")
+    def _only_goes_with_labels(self) -> LabelledCorpus:
+        if self.only is not None and self.label is None:
+            raise failure(Complaint("goes with `label`, which names the column of the labels", ("only",)))
         return self

@@ -166,6 +166,7 @@ BROKEN = [
         ["corpora.c: needs one of the keys 'dataset', 'file', 'generate' or 'texts'"],
     ),
     (CORPUS % "texts: »[]", ["corpora.c.texts: must not be empty"]),
+    (CORPUS % "file: a.csv, only: »[joy]", ["corpora.c.only: goes with `label`, which names the column of the labels"]),
     (CORPUS % "texts: [a], stride: »4", ["corpora.c.stride: goes with `window`, which is not there"]),
     (
         CORPUS % "texts: [a], window: 8, stride: »9",

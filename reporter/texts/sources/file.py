@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reporter.errors import ReporterError
 from reporter.paths import shared
-from reporter.spec.corpora import CorpusPart
+from reporter.spec.corpora import LabelledCorpus
 from reporter.spec.part import AsPath, Text
 from reporter.texts.csv_file import read_csv
 from reporter.texts.duckdb_file import read_with_duckdb
@@ -31,7 +31,7 @@ _TABLES: dict[str, _Kind] = {
 }
 
 
-class FileCorpus(CorpusPart):
+class FileCorpus(LabelledCorpus):
     """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
 
     file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
@@ -39,7 +39,6 @@ class FileCorpus(CorpusPart):
         "line", description="What one text is, in a file of plain text."
     )
     column: Text | None = Field(None, description="The column that holds the texts, in a table.")
-    label: Text | None = Field(None, description="The column that holds a label for each text.")
 
 
 @corpus_source("file", FileCorpus)
