@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from reporter.forward.readout import Readout, Vocabulary
     from reporter.models.load import LoadedModel
+    from reporter.texts.chat import Chat
     from reporter.texts.texts import Texts
     from reporter.texts.windows import Windows
 
@@ -188,6 +189,7 @@ def tokenised(
     max_tokens: int,
     folder: Path | None = None,
     windows: Windows | None = None,
+    chat: Chat | None = None,
 ) -> TokenisedCorpus:
     """Return a corpus as a model reads it, cut at the study's limit or the model's own.
 
@@ -197,15 +199,22 @@ def tokenised(
         max_tokens: the study's limit.
         folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
         windows: how a longer text is read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
     limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
     if isinstance(model, SavedStates):  # whose texts were read elsewhere
         return tokenise_corpus(texts, model.tokenizer, limit)
-    place = None if folder is None else folder / tokens_name(model, texts, max_tokens, windows)
-    return tokenise_corpus(texts, model.tokenizer, limit, place, windows)
+    place = None if folder is None else folder / tokens_name(model, texts, max_tokens, windows, chat)
+    return tokenise_corpus(texts, model.tokenizer, limit, place, windows, chat)
 
 
-def tokens_name(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int, windows: Windows | None = None) -> str:
+def tokens_name(
+    model: LoadedModel | SavedStates,
+    texts: Texts,
+    max_tokens: int,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
+) -> str:
     """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
     if isinstance(model, SavedStates):
         return ""
@@ -213,6 +222,9 @@ def tokens_name(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int,
     if windows is not None:
         windows = windows.within(model.anatomy.max_tokens)
         parts = (*parts, windows.size, windows.stride)
+    if chat is not None:
+        template = str(getattr(model.tokenizer, "chat_template", ""))
+        parts = (*parts, "chat", chat.role, template)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -321,11 +333,11 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Watcher]) -> None:
 
 
 def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArray[np.int64], sinks: int) -> Counts:
-    tokens = [text for text in windows if text.index < len(corpus)]  # the first window of each text
+    tokens = list({text.index % len(corpus): text for text in reversed(windows)}.values())  # a window of each text
     return Counts(
         texts=len(tokens),
         windows=len(windows),
-        distinct_texts=sum(int(corpus.originals[text.index]) == text.index for text in tokens),
+        distinct_texts=sum(int(corpus.originals[i]) == i for i in {text.index % len(corpus) for text in windows}),
         tokens=int(sizes.sum()),
         ordinary=int(sizes[ORDINARY]),
         special=int(sizes[SPECIAL]),

@@ -156,7 +156,7 @@ class Passes:
         layout = Layout.of(anatomy, of.sites)
         clock = self.progress.clock
         with clock.within("loading"):
-            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"], of.windows)
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"], of.windows, of.chat)
             counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
@@ -220,7 +220,7 @@ class Passes:
             share = f"{counts.cut_texts:,} of {counts.texts:,} texts ({counts.cut_texts / counts.texts:.0%})"
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
         said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
-        said |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows)}
+        said |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows, of.chat)}
         with clock.within("store"):
             kept.finish(observables, wanted, facts, self.keep, said)
         return _minus(counts, before)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reporter.spec import StudyFile
     from reporter.spec.reading import SinkSpec
     from reporter.texts import Texts
+    from reporter.texts.chat import Chat
     from reporter.texts.windows import Windows
 
 PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
@@ -62,6 +63,7 @@ class Pass:
         precision: as the study asks for it, until it is settled: then it is what was computed.
         shuffled: whether the tokens of each text are shuffled.
         windows: how longer texts are read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
 
     checkpoint: Checkpoint
@@ -73,6 +75,7 @@ class Pass:
     precision: Asked = "auto"
     shuffled: bool = False
     windows: Windows | None = None
+    chat: Chat | None = None
 
     def __str__(self) -> str:
         return f"{self.checkpoint.model} {self.checkpoint.name} × {self.texts.name}"
@@ -92,6 +95,7 @@ class Pass:
             "shuffled": self.shuffled,
             "pass": PASS_VERSION,
             **({"window": self.windows.size, "stride": self.windows.stride} if self.windows else {}),
+            **({"chat": self.chat.role or "all"} if self.chat else {}),
         }
 
     def settled(self, precision: Any) -> Pass:

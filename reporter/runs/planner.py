@@ -25,6 +25,7 @@ from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell,
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
+from reporter.texts.chat import Chat
 from reporter.texts.windows import Windows
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from reporter.metrics.base import Metric
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import Study, StudyFile
+    from reporter.spec.corpora import CorpusPart
     from reporter.spec.metrics import MetricChoice
     from reporter.store import CellRecord
     from reporter.texts import Texts
@@ -269,6 +271,7 @@ class _Grid:
             precision="auto" if found.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
             windows=None if found.states else Windows.of(study.corpora[corpus]),
+            chat=_chat(study.corpora[corpus]),
         )
 
     def _of_analysis(
@@ -292,6 +295,10 @@ class _Grid:
             )
         except ReporterError as error:
             return Cell(key=key, state="failed", why=str(error))
+
+
+def _chat(said: CorpusPart) -> Chat | None:
+    return Chat(getattr(said, "role", None)) if getattr(said, "chat", False) else None
 
 
 class _Inputs:

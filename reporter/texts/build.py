@@ -96,8 +96,8 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
     # These cut tokens, and the last what is built here.
-    said: dict[str, Any] = spec.model_dump(mode="json", exclude={"max_tokens", "window", "stride", "size_of"})
+    said: dict[str, Any] = spec.model_dump(mode="json", exclude={"max_tokens", "window", "stride", "role", "size_of"})
     # What came later and is not said leaves the names of texts that were built before as they are.
-    said = {key: value for key, value in said.items() if key not in ("only", "streaming") or value}
+    said = {key: value for key, value in said.items() if key not in ("only", "streaming", "chat") or value}
     everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

@@ -5,8 +5,8 @@ batch size or what was measured before, so that a killed run can go on at the la
 
 A corpus is tokenised once for all models that read it alike, and kept on disk: ``ids.bin`` (int32) and ``special.bin``
 (one byte a token), all texts one after the other; ``starts.npy`` (int64, where each text begins, and the end of the
-last), ``cut.npy`` (bool) and ``originals.npy`` (int64); where texts are read in windows also ``marks.bin`` (one
-byte a token: where a window begins, and what is context alone).
+last), ``cut.npy`` (bool) and ``originals.npy`` (int64); where texts are read in windows, or are conversations, also
+``marks.bin`` (one byte a token: where a window begins, and what is context alone).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.seals import found_intact, seal
+from reporter.texts.chat import Chat
+from reporter.texts.chat import tokenised as conversation
 from reporter.texts.duplicates import originals
 from reporter.texts.windows import Windows, windows_of
 
@@ -222,6 +224,7 @@ def tokenise_corpus(
     max_tokens: int,
     folder: Path | None = None,
     windows: Windows | None = None,
+    chat: Chat | None = None,
 ) -> TokenisedCorpus:
     """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`.
 
@@ -232,13 +235,15 @@ def tokenise_corpus(
         folder: where the tokens are kept, and read from where they are there; in memory if left out. Its name must tell
             all that they hang on.
         windows: how a longer text is read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
+    marked = windows is not None or chat is not None
     if folder is None:
         ids, special, marks = io.BytesIO(), io.BytesIO(), io.BytesIO()
-        starts, cut = _write(texts, tokenizer, max_tokens, windows, ids, special, marks)
+        starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, ids, special, marks)
         held = (np.frombuffer(ids.getvalue(), np.int32), np.frombuffer(special.getvalue(), np.bool_))
-        marked = np.frombuffer(marks.getvalue(), np.uint8) if windows else None
-        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held, marked)
+        of_tokens = np.frombuffer(marks.getvalue(), np.uint8) if marked else None
+        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held, of_tokens)
     found = _opened(texts, folder)
     if found is None:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -247,8 +252,8 @@ def tokenise_corpus(
             part.mkdir()
             with ExitStack() as stack:
                 files = [stack.enter_context((part / f"{of}.bin").open("wb")) for of in ("ids", "special", "marks")]
-                starts, cut = _write(texts, tokenizer, max_tokens, windows, *files)
-            if not windows:
+                starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, *files)
+            if not marked:
                 (part / "marks.bin").unlink()
             for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
                 np.save(part / f"{file}.npy", array)
@@ -266,6 +271,7 @@ def _write(
     tokenizer: Any,
     max_tokens: int,
     windows: Windows | None,
+    chat: Chat | None,
     ids: BinaryIO,
     special: BinaryIO,
     marks: BinaryIO,
@@ -273,12 +279,12 @@ def _write(
     """Write the tokens of all texts; return where each begins, and which were cut."""
     sizes, cut = np.zeros(len(texts) + 1, dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
     for shard in shards(texts):
-        for text in tokenise(texts, shard, tokenizer, max_tokens, windows):
+        for text in tokenise(texts, shard, tokenizer, max_tokens, windows, chat):
             ids.write(text.ids.astype(np.int32).tobytes())
             special.write(text.special.tobytes())
             place = text.index % len(texts)
             sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
-            if windows:
+            if windows or chat:
                 of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
                 of_text[:1] |= _BEGINS
                 marks.write(of_text.tobytes())
@@ -322,21 +328,48 @@ def shards(texts: Texts) -> list[Shard]:
 
 
 def tokenise(
-    texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int, windows: Windows | None = None
+    texts: Texts,
+    shard: Shard,
+    tokenizer: Any,
+    max_tokens: int,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
 ) -> list[TokenisedText]:
     """Tokenise one shard; see :func:`tokenise_texts`. Tokens that are given are looked up."""
     if isinstance(tokenizer, GivenTokens):
         return tokenizer.of(shard, max_tokens)
     raw = texts.slice(shard.start, shard.stop)
-    if windows is None:
-        return tokenise_texts(raw, tokenizer, max_tokens, shard.start)
-    found = []
-    for text in tokenise_texts(raw, tokenizer, None, shard.start):
-        for number, window in enumerate(windows_of(text.special, windows)):
-            at = window.rows
-            index = text.index + number * len(texts)
-            found.append(TokenisedText(index, text.ids[at], text.special[at], False, window.context))
+    if chat is not None:
+        whole = _conversations(raw, tokenizer, chat, None if windows else max_tokens, shard.start)
+    else:
+        whole = tokenise_texts(raw, tokenizer, None if windows else max_tokens, shard.start)
+    return whole if windows is None else [part for text in whole for part in _in_windows(text, windows, len(texts))]
+
+
+def _conversations(
+    raw: list[str], tokenizer: Any, chat: Chat, max_tokens: int | None, first: int
+) -> list[TokenisedText]:
+    """Tokenise conversations; those in which nothing counts are left out."""
+    never, found = never_words(tokenizer), []
+    for index, text in enumerate(raw, first):
+        one = conversation(text, index + 1, tokenizer, never, chat)
+        rows = slice(max_tokens)
+        cut = max_tokens is not None and len(one.ids) > max_tokens
+        if not one.context[rows].all():
+            found.append(TokenisedText(index, one.ids[rows], one.special[rows], cut, one.context[rows]))
     return found
+
+
+def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
+    """Yield the windows of a text in which something counts."""
+    number = 0
+    for window in windows_of(text.special, windows):
+        at, context = window.rows, window.context
+        if text.context is not None:
+            context = context | text.context[at]
+        if not context.all():
+            yield TokenisedText(text.index + number * texts, text.ids[at], text.special[at], text.cut, context)
+            number += 1
 
 
 def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int = 0) -> list[TokenisedText]:
