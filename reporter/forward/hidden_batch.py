@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from reporter.forward.contexts import Keys
 from reporter.forward.places import Layout
-from reporter.forward.strata import SPECIAL, STRATA, Sinks
+from reporter.forward.strata import STRATA, Sinks
 
 if TYPE_CHECKING:
     import torch
@@ -35,10 +35,11 @@ class HiddenBatch:
         known_norms: the same on the host.
         peaks: max |x_j| of each state, on the host, shape (places, tokens).
         token_ids: shape (tokens,).
-        texts: place in the corpus of each token's text, shape (tokens,).
+        texts: number of each token's text, or of its window (see ``TokenisedText``), shape (tokens,).
         originals: place of the first text of the corpus with the same content, shape (tokens,): texts that say the same
-            are one observation, and share their bootstrap weights.
-        positions: place of each token in its text, 0 = first, shape (tokens,).
+            are one observation, and share their bootstrap weights; so do the windows of a text.
+        positions: place of each token in its text, or in its window of a long one, 0 = first, shape (tokens,).
+        first_own: whether a token is the first own one of its text, or of a window, shape (tokens,).
         contexts: key of what decided the block states, shape (tokens,).
         embedding_contexts: key of what decided the states at layer 0, shape (tokens,).
         frequent: whether the token's type occurs in the corpus more often than the median type, shape (tokens,).
@@ -60,6 +61,7 @@ class HiddenBatch:
     texts: NDArray[np.int64]
     originals: NDArray[np.int64]
     positions: NDArray[np.int64]
+    first_own: NDArray[np.bool_]
     contexts: Keys
     embedding_contexts: Keys
     frequent: NDArray[np.bool_]
@@ -85,15 +87,6 @@ class HiddenBatch:
     def strata(self) -> NDArray[np.int64]:
         """Stratum of each token, shape (tokens,)."""
         return np.repeat(np.arange(len(STRATA)), self.sizes)
-
-    @cached_property
-    def first(self) -> NDArray[np.bool_]:
-        """Whether a token is the first own one of its text, shape (tokens,)."""
-        own = np.flatnonzero(self.strata != SPECIAL)
-        order = own[np.lexsort((self.positions[own], self.texts[own]))]
-        found = np.zeros(len(self), dtype=bool)
-        found[order[np.unique(self.texts[order], return_index=True)[1]]] = True
-        return found
 
     @cached_property
     def by_text(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

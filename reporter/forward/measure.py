@@ -20,7 +20,17 @@ from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.places import Layout
 from reporter.forward.precision import Asked, Chosen, Precision, autocast, choose
-from reporter.forward.strata import DEFAULT_RULE, ORDINARY, SPECIAL, STRATA, SinkRule, Sinks, find_sinks, strata
+from reporter.forward.strata import (
+    DEFAULT_RULE,
+    ORDINARY,
+    SPECIAL,
+    STRATA,
+    SinkRule,
+    Sinks,
+    find_sinks,
+    first_own,
+    strata,
+)
 from reporter.models.states import SavedStates
 from reporter.texts.tokens import (
     Shard,
@@ -37,7 +47,9 @@ if TYPE_CHECKING:
 
     from reporter.forward.readout import Readout, Vocabulary
     from reporter.models.load import LoadedModel
+    from reporter.texts.chat import Chat
     from reporter.texts.texts import Texts
+    from reporter.texts.windows import Windows
 
 
 SHOWN_TOGETHER = 2048
@@ -94,7 +106,7 @@ class Counts:
 
     Args:
         texts: texts.
-        tokens: tokens, padding left out.
+        tokens: tokens that count.
         ordinary: tokens that are neither special nor set aside.
         special: tokens that are not a text's own.
         sinks: own tokens that are sinks; set aside with each text's first one.
@@ -104,6 +116,7 @@ class Counts:
         distinct_texts: texts that repeat no earlier one.
         model_seconds: how much of that the model took, finding the sinks in its states included; the rest went into
             observables.
+        windows: what the model read at once: texts, or windows of long ones.
     """
 
     texts: int = 0
@@ -116,6 +129,7 @@ class Counts:
     short_texts: int = 0
     seconds: float = 0.0
     model_seconds: float = 0.0
+    windows: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -170,7 +184,12 @@ def settle_precision(asked: Asked, model: LoadedModel | SavedStates, texts: Text
 
 
 def tokenised(
-    model: LoadedModel | SavedStates, texts: Texts, max_tokens: int, folder: Path | None = None
+    model: LoadedModel | SavedStates,
+    texts: Texts,
+    max_tokens: int,
+    folder: Path | None = None,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
 ) -> TokenisedCorpus:
     """Return a corpus as a model reads it, cut at the study's limit or the model's own.
 
@@ -179,18 +198,33 @@ def tokenised(
         texts: the corpus.
         max_tokens: the study's limit.
         folder: where tokens are kept for all models with the same tokenizer; in memory if left out.
+        windows: how a longer text is read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
-    limit = longest(max_tokens, model)
-    if folder is None or isinstance(model, SavedStates):
+    limit, windows = longest(max_tokens, model), windows and windows.within(model.anatomy.max_tokens)
+    if isinstance(model, SavedStates):  # whose texts were read elsewhere
         return tokenise_corpus(texts, model.tokenizer, limit)
-    return tokenise_corpus(texts, model.tokenizer, limit, folder / tokens_name(model, texts, max_tokens))
+    place = None if folder is None else folder / tokens_name(model, texts, max_tokens, windows, chat)
+    return tokenise_corpus(texts, model.tokenizer, limit, place, windows, chat)
 
 
-def tokens_name(model: LoadedModel | SavedStates, texts: Texts, max_tokens: int) -> str:
+def tokens_name(
+    model: LoadedModel | SavedStates,
+    texts: Texts,
+    max_tokens: int,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
+) -> str:
     """Return the name of the folder of a corpus' tokens, a hash of what they depend on; empty where they are given."""
     if isinstance(model, SavedStates):
         return ""
-    parts = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, longest(max_tokens, model))
+    parts: tuple[Any, ...] = (TOKENS_VERSION, texts.hash, model.tokenizer_hash, longest(max_tokens, model))
+    if windows is not None:
+        windows = windows.within(model.anatomy.max_tokens)
+        parts = (*parts, windows.size, windows.stride)
+    if chat is not None:
+        template = str(getattr(model.tokenizer, "chat_template", ""))
+        parts = (*parts, "chat", chat.role, template)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -242,7 +276,7 @@ def measure(
                 group, given = _next(waiting, budget), time.perf_counter()
                 try:
                     parts = [_forward(model, batch, settings, corpus.name) for batch in group]
-                    hidden = _together(parts, model, settings, corpus.originals)
+                    hidden = _together(parts, model, settings, corpus)
                 except Exception as error:
                     if not is_out_of_memory(error):
                         raise
@@ -258,7 +292,7 @@ def measure(
                 del parts, hidden
             for watcher in watchers:
                 watcher.settle()
-            counts = _counts(tokens, corpus.originals, sizes, sinks)
+            counts = _counts(tokens, corpus, sizes, sinks)
             yield shard, replace(counts, seconds=time.perf_counter() - began, model_seconds=in_model)
 
 
@@ -298,10 +332,12 @@ def _show(hidden: HiddenBatch, watchers: Sequence[Watcher]) -> None:
         raise
 
 
-def _counts(tokens: list[TokenisedText], first_of: NDArray[np.int64], sizes: NDArray[np.int64], sinks: int) -> Counts:
+def _counts(windows: list[TokenisedText], corpus: TokenisedCorpus, sizes: NDArray[np.int64], sinks: int) -> Counts:
+    tokens = list({text.index % len(corpus): text for text in reversed(windows)}.values())  # a window of each text
     return Counts(
         texts=len(tokens),
-        distinct_texts=sum(int(first_of[text.index]) == text.index for text in tokens),
+        windows=len(windows),
+        distinct_texts=sum(int(corpus.originals[i]) == i for i in {text.index % len(corpus) for text in windows}),
         tokens=int(sizes.sum()),
         ordinary=int(sizes[ORDINARY]),
         special=int(sizes[SPECIAL]),
@@ -371,18 +407,18 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
 
 
 def _together(
-    parts: list[_Part], model: LoadedModel | SavedStates, settings: Settings, first_of: NDArray[np.int64]
+    parts: list[_Part], model: LoadedModel | SavedStates, settings: Settings, corpus: TokenisedCorpus
 ) -> HiddenBatch:
-    """Lay the states of some batches side by side, without padding; the batches lose theirs."""
+    """Lay the states of some batches side by side, without padding and context; the batches lose theirs."""
     causal = model.anatomy.role == "decoder"
     mixed = isinstance(model, SavedStates) and model.states.begins_mixed
     positions_added = model.anatomy.positions == "added"
     columns: list[list[NDArray[Any]]] = []
-    kinds, before = [], 0
+    kinds, firsts, before = [], [], 0
     for part in parts:
         batch = part.batch
-        rows, positions = np.nonzero(batch.mask)
-        seen = model.seen(batch, first_of) if isinstance(model, SavedStates) else batch.ids
+        rows, positions = np.nonzero(batch.counted)
+        seen = model.seen(batch, corpus.originals) if isinstance(model, SavedStates) else batch.ids
         contexts = context_keys(seen, batch.mask.sum(axis=1), causal, settings.seed)
         embedded = contexts if mixed else embedding_keys(seen, positions_added)
         facts = (batch.ids, contexts, np.broadcast_to(embedded, contexts.shape))
@@ -395,6 +431,7 @@ def _together(
             ]
         )
         kinds.append(strata(part.sinks.sink, batch.mask, batch.special)[rows, positions])
+        firsts.append(first_own(batch.mask, batch.special)[rows, positions])
         before += batch.ids.size
     of_token = np.concatenate(kinds)
     order = np.argsort(of_token, kind="stable")
@@ -426,8 +463,9 @@ def _together(
         peaks=peaks,
         token_ids=ids,
         texts=texts,
-        originals=first_of[texts],
+        originals=corpus.original(texts),
         positions=positions,
+        first_own=np.concatenate(firsts)[order],
         contexts=keys,
         frequent=settings.frequent[ids],
         embedding_contexts=embedded,

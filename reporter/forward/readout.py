@@ -71,14 +71,15 @@ class Readout:
 
         A causal model predicts each token of the text from those before it; the first one, and what the tokenizer
         added, are not counted. A masked model sees the text once more with ``MASKED_SHARE`` of its own tokens, chosen
-        by a hash of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood).
+        by a hash of seed, text and position, replaced by its mask token, and predicts those (pseudo-likelihood). What
+        is context alone is read as it stands.
 
         Args:
             batch: the token ids.
             last: the model's last states on the batch, (texts, length, final width).
             seed: the study's seed.
         """
-        own = (batch.mask == 1) & ~batch.special
+        own = batch.counted & ~batch.special
         if self.head.kind == "causal":
             own[:, 0] = False
             rows, columns = np.nonzero(own)

@@ -189,9 +189,14 @@ def strata(sink: NDArray[np.bool_], mask: NDArray[np.int64], special: NDArray[np
         mask: 1 for a token, 0 for padding.
         special: True where the token is not one of the text's own.
     """
-    own = (mask == 1) & ~special
-    first = own & (own.cumsum(axis=1) == 1)
+    first = first_own(mask, special)
     return np.where(special, SPECIAL, np.where(sink | first, ASIDE, ORDINARY)).astype(np.int8)
+
+
+def first_own(mask: NDArray[np.int64], special: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which token is the first of its text's own, or of its window's, shape (texts, length)."""
+    own = (mask == 1) & ~special
+    return np.asarray(own & (own.cumsum(axis=1) == 1))
 
 
 def text_medians(norms: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:

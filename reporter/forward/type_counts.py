@@ -62,10 +62,10 @@ def count_types(corpus: TokenisedCorpus, vocabulary_size: int, seed: int) -> Typ
     counts, added = np.zeros((2, GROUPS, vocabulary_size), dtype=np.int32)
     for shard in corpus.shards:
         tokenised = corpus.of(shard)
-        groups = groups_of(corpus.originals[[text.index for text in tokenised]], seed)
+        groups = groups_of(corpus.original(np.array([text.index for text in tokenised], dtype=np.int64)), seed)
         for text, group in zip(tokenised, groups, strict=True):
-            np.add.at(counts[group], text.ids[~text.special], 1)
-            np.add.at(added[group], text.ids[text.special], 1)
+            np.add.at(counts[group], text.ids[text.counted & ~text.special], 1)
+            np.add.at(added[group], text.ids[text.counted & text.special], 1)
     return TypeCounts.of_groups(counts, added)
 
 

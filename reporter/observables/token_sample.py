@@ -320,7 +320,7 @@ class Tokens(TokenSample):
         sinks = batch.sinks
         return [
             *super().facts(batch),
-            batch.first.astype(np.int64),
+            batch.first_own.astype(np.int64),
             sinks.ratio.view(np.int64),
             sinks.dominance.view(np.int64),
             batch.contexts.view(np.int64),

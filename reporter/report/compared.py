@@ -3,7 +3,7 @@
 One number for each model: its mean over the embedding and the blocks, at the last checkpoint. The ends of its interval
 are the means of the layers' ends. Errors of layers go together, since the layers are of the same texts; so this
 interval is as wide as if they went together wholly, and never too narrow for it. Roles have Student's interval over
-their models, as the table ``over_models`` holds it.
+their models, or of two models one over texts, as the table ``over_models`` holds it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def read_compared(
 
         roles = [
             Line(
-                f"{count[corpus, role]} {role}s, mean",
+                f"{count[corpus, role]} {role}s, mean (interval over {_over(count[corpus, role])})",
                 None,
                 tuple(Cell(numbers(f"{role}s", drawn.id)) for drawn in charts),
             )
@@ -174,6 +174,11 @@ def read_compared(
         if any(number.value is not None for line in models for cell in line.cells for number in cell.numbers):
             tables.append(Table(corpus, tuple(roles), tuple(models)))
     return Compared(tuple(charts), views, tuple(tables), sql, frame) if tables else None
+
+
+def _over(models: int) -> str:
+    """Say what the interval of a mean of so many models is over; the table ``over_models`` says why."""
+    return "models" if models > 2 else "texts"
 
 
 def _number(row: Row | None) -> Number:

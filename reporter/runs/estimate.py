@@ -180,7 +180,7 @@ class _Estimator:
 
     def _scale(self, of: Pass, size: Size) -> Scale:
         places = size.layers + 1 + ("final" in of.sites) + size.layers * ("attention" in of.sites)
-        tokens = tokens_of(of.checkpoint, of.texts, of.max_tokens)
+        tokens = tokens_of(of.checkpoint, of.texts, of.max_tokens, of.windows)
         return Scale(len(of.texts), tokens, places, size.width, len(self.study.views), size.vocabulary)
 
     def _forward(self, checkpoint: Checkpoint, size: Size, tokens: float, length: float, precision: Precision) -> float:

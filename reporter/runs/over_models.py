@@ -1,4 +1,4 @@
-"""Over the models of a role: the mean of every number, with Student's interval over these models."""
+"""Over the models of a role: the mean of every number, with Student's interval over these models, or one over texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 from reporter.geometry.intervals import quantile
 from reporter.store import Store
 
-FEWEST_MODELS = 2  # one has no spread
+FEWEST_MODELS = 2  # one is no mean
+FEWEST_SPREAD = 3  # with two, Student's t has one degree of freedom: the interval would be 12.7 standard errors wide
 _KEY = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
 _COLUMNS = (*_KEY, "models", "value", "ci_low", "ci_high")
 # Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
@@ -24,12 +25,14 @@ WITH own AS (
     SELECT model, arg_max(checkpoint, (coalesce(step, -1), checkpoint)) AS last, count(DISTINCT step) > 1 AS trained
     FROM own GROUP BY model
 ), each AS (
-    SELECT model, checkpoint, {", ".join(_KEY)}, value FROM own
+    SELECT model, checkpoint, {", ".join(_KEY)}, value, ci_low, ci_high FROM own
     UNION ALL BY NAME
-    SELECT model, checkpoint, role, step, corpus, view, metric, statistic, avg(value ORDER BY layer) AS value
+    SELECT model, checkpoint, role, step, corpus, view, metric, statistic, avg(value ORDER BY layer) AS value,
+        if(count(ci_low) = count(value), avg(ci_low ORDER BY layer), NULL) AS ci_low,
+        if(count(ci_high) = count(value), avg(ci_high ORDER BY layer), NULL) AS ci_high
     FROM own WHERE site IN ('embedding', 'block') AND layer IS NOT NULL GROUP BY ALL
 )
-SELECT {", ".join(_KEY)}, value FROM (
+SELECT {", ".join(_KEY)}, value, ci_low, ci_high FROM (
     SELECT * FROM each JOIN known USING (model) WHERE trained AND step IS NOT NULL
     UNION ALL BY NAME
     SELECT * EXCLUDE (step) FROM each JOIN known USING (model) WHERE checkpoint = last
@@ -42,7 +45,9 @@ def write_over_models(store: Store, study: str) -> int:
     """Store the mean of every number over the models of a role, where two or more have it, if it is not there yet.
 
     Models with several checkpoints are compared at each training step, and all models at their last checkpoint. The
-    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation.
+    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation. Two models say nothing of others:
+    their interval is over texts and speaks of these two alone. Its ends are the means of theirs, as if the errors
+    of models on the same texts went together wholly, so it is never too narrow; NULL where one of them has none.
 
     Args:
         store: the database.
@@ -57,9 +62,9 @@ def write_over_models(store: Store, study: str) -> int:
         [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
     )
     rows = [
-        dict(zip(_COLUMNS, (*key, len(values), *_interval(values)), strict=True))
-        for key, values in _by_key(each)
-        if len(values) >= FEWEST_MODELS
+        dict(zip(_COLUMNS, (*key, len(numbers), *_interval(numbers)), strict=True))
+        for key, numbers in _by_key(each)
+        if len(numbers) >= FEWEST_MODELS
     ]
     if [tuple(row.values()) for row in rows] == stored:
         return 0
@@ -67,13 +72,22 @@ def write_over_models(store: Store, study: str) -> int:
     return len(rows)
 
 
-def _interval(values: list[float]) -> tuple[float, float, float]:
+_Number = tuple[float, float | None, float | None]  # with the ends of its interval
+
+
+def _interval(numbers: list[_Number]) -> _Number:
     """Return the mean of one number for each model, and both ends of its interval."""
+    values = [value for value, *_ in numbers]
     mean = float(np.mean(values))
+    if len(values) < FEWEST_SPREAD:
+        lows = [low for _, low, _ in numbers if low is not None]
+        highs = [high for *_, high in numbers if high is not None]
+        known = len(lows) == len(highs) == len(values)
+        return (mean, float(np.mean(lows)), float(np.mean(highs))) if known else (mean, None, None)
     half = quantile(0.975, len(values) - 1) * float(np.std(values, ddof=1)) / sqrt(len(values))
     return mean, mean - half, mean + half
 
 
-def _by_key(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[float]]]:
-    for key, of_key in groupby(rows, key=lambda row: row[:-1]):
-        yield key, [row[-1] for row in of_key]
+def _by_key(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[_Number]]]:
+    for key, of_key in groupby(rows, key=lambda row: row[:-3]):
+        yield key, [row[-3:] for row in of_key]

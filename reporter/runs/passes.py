@@ -156,13 +156,13 @@ class Passes:
         layout = Layout.of(anatomy, of.sites)
         clock = self.progress.clock
         with clock.within("loading"):
-            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"])
+            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"], of.windows, of.chat)
             counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
         types = counted.at_least(FEWEST_OCCURRENCES)
         in_all = int(counted.counts.sum() + counted.added.sum())
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
         names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
-        setting = Setting(layout, of.seed, len(texts), 0, types, names, in_all, counted.splits)
+        setting = Setting(layout, of.seed, max(len(texts), corpus.windows), 0, types, names, in_all, counted.splits)
         readout, problem = _readout(model, wanted, self.offline)
         unfed = _unfed(model)
         known = kept.facts()
@@ -211,12 +211,16 @@ class Passes:
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
+        if of.windows and counts.windows > counts.texts:
+            size, stride = (windows := of.windows.within(anatomy.max_tokens)).size, windows.stride
+            said_so = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
+            self.progress.note(f"  {of}: {said_so}, each begun {stride} after the last; every token counts once")
         if counts.cut_texts:
             limit = longest(of.max_tokens, model)
             share = f"{counts.cut_texts:,} of {counts.texts:,} texts ({counts.cut_texts / counts.texts:.0%})"
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
         said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
-        said |= {"tokens": tokens_name(model, texts, of.max_tokens)}
+        said |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows, of.chat)}
         with clock.within("store"):
             kept.finish(observables, wanted, facts, self.keep, said)
         return _minus(counts, before)

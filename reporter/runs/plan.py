@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from reporter.spec import StudyFile
     from reporter.spec.reading import SinkSpec
     from reporter.texts import Texts
+    from reporter.texts.chat import Chat
+    from reporter.texts.windows import Windows
 
 PASS_VERSION = 3  # raise it when tokens, strata or the pass change what observables see
 FORCED = "forced"  # the reason why a cell runs that was done already
@@ -60,6 +62,8 @@ class Pass:
         seed: the study's seed: bootstrap weights and samples hang on it.
         precision: as the study asks for it, until it is settled: then it is what was computed.
         shuffled: whether the tokens of each text are shuffled.
+        windows: how longer texts are read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
 
     checkpoint: Checkpoint
@@ -70,6 +74,8 @@ class Pass:
     seed: int
     precision: Asked = "auto"
     shuffled: bool = False
+    windows: Windows | None = None
+    chat: Chat | None = None
 
     def __str__(self) -> str:
         return f"{self.checkpoint.model} {self.checkpoint.name} × {self.texts.name}"
@@ -88,6 +94,8 @@ class Pass:
             "sites": sorted(self.sites),
             "shuffled": self.shuffled,
             "pass": PASS_VERSION,
+            **({"window": self.windows.size, "stride": self.windows.stride} if self.windows else {}),
+            **({"chat": self.chat.role or "all"} if self.chat else {}),
         }
 
     def settled(self, precision: Any) -> Pass:

@@ -25,12 +25,15 @@ from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell,
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
+from reporter.texts.chat import Chat
+from reporter.texts.windows import Windows
 
 if TYPE_CHECKING:
     from reporter.analyses.base import Analysis
     from reporter.metrics.base import Metric
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec import Study, StudyFile
+    from reporter.spec.corpora import CorpusPart
     from reporter.spec.metrics import MetricChoice
     from reporter.store import CellRecord
     from reporter.texts import Texts
@@ -261,12 +264,14 @@ class _Grid:
         return Pass(
             checkpoint=found,
             texts=or_raise(self.texts[corpus]),
-            max_tokens=study.corpora[corpus].max_tokens,
+            max_tokens=study.corpora[corpus].longest,
             sinks=study.sinks,
             sites=study.sites,
             seed=study.run.seed,
             precision="auto" if found.states else study.run.precision,  # states that are given are what they are
             shuffled=model in self.baselines and self.baselines[model].kind == "shuffled",
+            windows=None if found.states else Windows.of(study.corpora[corpus]),
+            chat=_chat(study.corpora[corpus]),
         )
 
     def _of_analysis(
@@ -283,13 +288,17 @@ class _Grid:
                 analysis=analysis,
                 item=resolved,
                 checkpoint=or_raise(checkpoint),
-                corpora={corpus: Corpus(found, study.corpora[corpus].max_tokens) for corpus, found in texts.items()},
+                corpora={corpus: Corpus(found, study.corpora[corpus].longest) for corpus, found in texts.items()},
                 sites=study.sites,
                 pooling=study.pooling,
                 seed=study.run.seed,
             )
         except ReporterError as error:
             return Cell(key=key, state="failed", why=str(error))
+
+
+def _chat(said: CorpusPart) -> Chat | None:
+    return Chat(getattr(said, "role", None)) if getattr(said, "chat", False) else None
 
 
 class _Inputs:

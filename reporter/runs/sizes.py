@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.spec.recipes import Recipe
     from reporter.texts import Texts
+    from reporter.texts.windows import Windows
 
 TOKENS_PER_WORD = 1.35  # of English under the usual sub-word tokenizers, where this one cannot be asked
 OF_RECIPES = 1.1  # their tokenizers know the words of the texts that they are trained on
@@ -99,8 +100,11 @@ def _config(folder: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int) -> int:
-    """Return about how many tokens a corpus has, cut at the study's limit or the model's own."""
+def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int, windows: Windows | None = None) -> int:
+    """Return about how many tokens a model reads of a corpus, cut at the study's limit or the model's own.
+
+    What windows repeat is read again.
+    """
     if checkpoint.states:
         return min(int(texts.words * TOKENS_PER_WORD), len(texts) * max_tokens)
     size, folder = size_of(checkpoint), folder_of(checkpoint)
@@ -108,10 +112,21 @@ def tokens_of(checkpoint: Checkpoint, texts: Texts, max_tokens: int) -> int:
     if checkpoint.recipe is None and folder is not None and (read := _tokenizer(folder)) is not None:
         step = max(1, len(texts) // _TRIED)
         tried = [texts[index] for index in range(0, len(texts), step)]
-        lengths = [min(len(found.ids), limit) for found in read.encode_batch(tried)]
+        lengths = [_read(len(found.ids), limit, windows) for found in read.encode_batch(tried)]
         return round(sum(lengths) * len(texts) / max(1, len(tried)))
     each = OF_RECIPES if checkpoint.recipe is not None else TOKENS_PER_WORD
-    return min(int(texts.words * each) + ADDED * len(texts), len(texts) * limit)
+    words = int(texts.words * each)
+    if windows is not None:
+        return len(texts) * _read(words // max(1, len(texts)) + ADDED, limit, windows)
+    return min(words + ADDED * len(texts), len(texts) * limit)
+
+
+def _read(tokens: int, limit: int, windows: Windows | None) -> int:
+    """Return how many tokens a model reads of a text that has so many."""
+    if windows is None or tokens <= limit:
+        return min(tokens, limit)
+    fitting = windows.within(limit)
+    return tokens + -(-(tokens - limit) // fitting.stride) * max(0, fitting.size - fitting.stride)
 
 
 @cache

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
 from reporter.spec.offer import Reference
-from reporter.spec.part import Complaint, Name, Part, failure
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure
 
 ALIKE = 1.25
 """Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a
@@ -29,10 +29,56 @@ class CorpusPart(Part):
         "content, that they have as many words as that corpus.",
     )
     max_tokens: int = Field(256, ge=2, description="Longer texts are cut to this many tokens, special tokens included.")
+    window: int | None = Field(
+        None,
+        ge=4,
+        description="Longer texts are not cut but read in windows of at most this many tokens, special tokens "
+        "included; each token counts once.",
+    )
+    stride: int | None = Field(
+        None,
+        ge=1,
+        description="How many tokens a window begins after the one before it; half of it if left out. What a window "
+        "repeats is context: read, and not counted. A smaller stride leaves each token more context and takes longer.",
+    )
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that a model reads of a text at once."""
+        return self.window or self.max_tokens
+
+    @model_validator(mode="after")
+    def _windows_are_whole(self) -> CorpusPart:
+        if self.stride is not None and self.window is None:
+            raise failure(Complaint("goes with `window`, which is not there", ("stride",)))
+        if self.window is not None and "max_tokens" in self.model_fields_set:
+            message = "cuts texts, and `window` reads them whole: leave one of the two out"
+            raise failure(Complaint(message, ("max_tokens",)))
+        if self.window is not None and self.stride is not None and self.stride > self.window:
+            message = f"must be at most the window ({self.window}), or tokens would be skipped; got {self.stride}"
+            raise failure(Complaint(message, ("stride",)))
+        return self
 
     @model_validator(mode="after")
     def _some_length_is_left(self) -> CorpusPart:
         if self.max_words is not None and self.max_words < self.min_words:
             message = f"must be at least min_words ({self.min_words}), got {self.max_words}"
             raise failure(Complaint(message, ("max_words",)))
+        return self
+
+
+class LabelledCorpus(CorpusPart):
+    """What a corpus may say whose source has labels."""
+
+    label: Text | None = Field(None, description="The column that holds a label for each text.")
+    only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
+        None,
+        min_length=1,
+        description="Keep only the texts with these labels: a share of the corpus as one of its own.",
+    )
+
+    @model_validator(mode="after")
+    def _only_goes_with_labels(self) -> LabelledCorpus:
+        if self.only is not None and self.label is None:
+            raise failure(Complaint("goes with `label`, which names the column of the labels", ("only",)))
         return self

@@ -27,6 +27,9 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
         if isinstance(corpus, str) and corpus not in corpora:
             message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
+        elif isinstance(corpus, str) and _get(corpora[corpus], "chat"):
+            message = f"corpus '{corpus}' is a chat, which metrics alone read; name one of plain texts"
+            complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
         if problem := wrong_origin(name, models):
             complaints.append(Complaint(problem, ("models", name, "recipe", "from")))
         for read in _mapping(model, "states"):
@@ -73,6 +76,9 @@ def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict
                         yield Complaint(message, (key, *at, *inside))
                     elif reference.labelled and not _get(known[name], "label"):
                         message = f"corpus '{name}' has no labels; give it a 'label' column"
+                        yield Complaint(message, (key, *at, *inside))
+                    elif reference.to == "corpora" and _get(known[name], "chat"):
+                        message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
                         yield Complaint(message, (key, *at, *inside))
 
 

@@ -41,7 +41,10 @@ class Correlation(Row, table="correlations"):
 
 
 class OverModels(Row, table="over_models"):
-    """A number's mean over the models of a role that have it, with Student's 95 % interval over these models.
+    """A number's mean over the models of a role that have it, with a 95 % interval.
+
+    Of three models or more it is Student's over these models. Two say nothing of others like them: their interval is
+    over texts, and speaks of these two alone.
 
     Each model counts as one, relatives and copies, too; null baselines are left out.
     """
@@ -65,8 +68,10 @@ class OverModels(Row, table="over_models"):
     layer: int | None = column("0 = embedding, 1..L = blocks, of the models that have so many; NULL likewise", key=True)
     models: int = column("models that it is the mean of, at least 2")
     value: float = column("mean over models")
-    ci_low: float = column("lower end of its interval")
-    ci_high: float = column("upper end")
+    ci_low: float | None = column(
+        "lower end of its interval: over models from three on, over texts for two; NULL where one of two has none"
+    )
+    ci_high: float | None = column("upper end")
 
 
 class Verdict(Row, table="claims"):

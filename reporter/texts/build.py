@@ -80,9 +80,10 @@ def build_texts(
 def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     kept = Filter(spec.min_words, spec.max_words)
     labelled = getattr(spec, "label", None) is not None
+    only = getattr(spec, "only", None)
     with TextsWriter(place, labelled) as writer:
         for record in origin.read():
-            text = kept.keep(record.text)
+            text = kept.keep(record.text, only is None or record.label in only)
             if text is None:
                 continue
             writer.add(*text, label=record.label)
@@ -94,8 +95,9 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
 
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
-    said: dict[str, Any] = spec.model_dump(
-        mode="json", exclude={"max_tokens", "size_of"}
-    )  # one cuts tokens, the other what is built here
+    # These cut tokens, and the last what is built here.
+    said: dict[str, Any] = spec.model_dump(mode="json", exclude={"max_tokens", "window", "stride", "role", "size_of"})
+    # What came later and is not said leaves the names of texts that were built before as they are.
+    said = {key: value for key, value in said.items() if key not in ("only", "streaming", "chat") or value}
     everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)
     return hashlib.sha256(everything.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]

@@ -9,6 +9,7 @@ _PARTS = {
     "empty": "{} empty",
     "short": "{} shorter than min_words",
     "long": "{} longer than max_words",
+    "others": "{} with a label that `only` does not name",
 }
 
 
@@ -29,9 +30,15 @@ class Filter:
     empty: int = 0
     short: int = 0
     long: int = 0
+    others: int = 0
 
-    def keep(self, text: str | None) -> tuple[str, int] | None:
-        """Return the text without surrounding white space and its number of words, or None to drop it."""
+    def keep(self, text: str | None, wanted: bool = True) -> tuple[str, int] | None:
+        """Return the text without surrounding white space and its number of words, or None to drop it.
+
+        Args:
+            text: as its source has it.
+            wanted: whether its label is one that the corpus keeps.
+        """
         if text is None:
             self.missing += 1
             return None
@@ -46,12 +53,15 @@ class Filter:
         if self.max_words is not None and words > self.max_words:
             self.long += 1
             return None
+        if not wanted:
+            self.others += 1
+            return None
         return text, words
 
     @property
     def dropped(self) -> int:
         """How many texts were not kept."""
-        return self.missing + self.empty + self.short + self.long
+        return self.missing + self.empty + self.short + self.long + self.others
 
     def explain(self) -> str:
         """Say how many texts were read and why none was kept: "read 3 texts: 1 empty, 2 shorter …"."""

@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reporter.errors import ReporterError
+from reporter.texts.chat import written
 from reporter.texts.columns import require_column
 from reporter.texts.record import Record
 from reporter.texts.utf8 import lines
 
 
-def read_json_lines(path: Path, column: str | None, label: str | None) -> Iterator[Record]:
+def read_json_lines(path: Path, column: str | None, label: str | None, chat: bool = False) -> Iterator[Record]:
     """Yield the values of a key; an object without it, or with null, has no text. Blank lines are skipped.
 
     Args:
         path: the file.
         column: the key that holds the texts.
         label: the key that holds the labels, or None; numbers and booleans are taken as they are written.
+        chat: whether each value is a conversation, which is kept as JSON.
 
     Raises:
         ReporterError: the file cannot be read, a line is no JSON object, a text is no string, or a key is
@@ -33,7 +35,8 @@ def read_json_lines(path: Path, column: str | None, label: str | None) -> Iterat
         if column is None:
             require_column(None, list(row), str(path))
         keys.update(dict.fromkeys(row))
-        yield Record(_text(row.get(str(column)), str(column), where), _label(row, label, where))
+        value = row.get(str(column))
+        yield Record(written(value, where) if chat else _text(value, str(column), where), _label(row, label, where))
     if keys:
         require_column(column, list(keys), str(path))
         if label is not None:

@@ -5,7 +5,8 @@ batch size or what was measured before, so that a killed run can go on at the la
 
 A corpus is tokenised once for all models that read it alike, and kept on disk: ``ids.bin`` (int32) and ``special.bin``
 (one byte a token), all texts one after the other; ``starts.npy`` (int64, where each text begins, and the end of the
-last), ``cut.npy`` (bool) and ``originals.npy`` (int64).
+last), ``cut.npy`` (bool) and ``originals.npy`` (int64); where texts are read in windows, or are conversations, also
+``marks.bin`` (one byte a token: where a window begins, and what is context alone).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
@@ -23,7 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reporter.seals import found_intact, seal
+from reporter.texts.chat import Chat
+from reporter.texts.chat import tokenised as conversation
 from reporter.texts.duplicates import originals
+from reporter.texts.windows import Windows, windows_of
 
 if TYPE_CHECKING:
     from reporter.texts.texts import Texts
@@ -44,28 +49,42 @@ class Shard:
 
 @dataclass(frozen=True)
 class TokenisedText:
-    """One text as a model sees it.
+    """One text as a model sees it, or one window of a long one.
 
     Args:
-        index: its place in the corpus.
+        index: its place in the corpus. The w-th further window of text i of a corpus of n texts has i + w·n, so that
+            the first one has the number of its text for every tokenizer.
         ids: token ids, shape (tokens,), special tokens included.
         special: True where the token is not one of the text's own: the tokenizer added it, or it stands for a special
             string such as "[CLS]" that the text spells out, shape (tokens,).
         cut: whether the text was longer than the limit.
+        context: True where the model reads a token and nobody counts it, because the window before it has it or because
+            it is another's turn, shape (tokens,); None where all count.
     """
 
     index: int
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
     cut: bool
+    context: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """True where a token counts, shape (tokens,)."""
+        return np.ones(len(self), dtype=bool) if self.context is None else ~self.context
+
     def shuffled(self, seed: int) -> TokenisedText:
-        """Return the text with its own tokens in random order; what the tokenizer added stays in its place."""
-        ids = self.ids.copy()
-        ids[~self.special] = np.random.default_rng([seed, self.index]).permutation(ids[~self.special])
+        """Return the text with its own tokens in random order; what the tokenizer added stays in its place.
+
+        What counts and what is context are shuffled apart, so that the same tokens count as before.
+        """
+        ids, draws = self.ids.copy(), np.random.default_rng([seed, self.index])
+        own = ~self.special
+        for part in (own,) if self.context is None else (own & ~self.context, own & self.context):
+            ids[part] = draws.permutation(ids[part])
         return replace(self, ids=ids)
 
 
@@ -77,13 +96,15 @@ class TokenBatch:
         ids: shape (texts, length); padding repeats ``pad_id`` and never counts.
         mask: 1 for a token, 0 for padding, shape (texts, length).
         special: True where the token is not one of the text's own, shape (texts, length).
-        texts: place of each row's text in the corpus, shape (texts,).
+        texts: number of each row's text, or window, shape (texts,).
+        counted: True for a token that counts: no padding, no context alone, shape (texts, length).
     """
 
     ids: NDArray[np.int64]
     mask: NDArray[np.int64]
     special: NDArray[np.bool_]
     texts: NDArray[np.int64]
+    counted: NDArray[np.bool_]
 
     def split(self, batch_tokens: int) -> Iterator[TokenBatch]:
         """Yield its texts in batches of at most so many tokens, padding included, but of one text at least."""
@@ -133,11 +154,14 @@ class TokenisedCorpus:
     Args:
         name: the corpus.
         shards: its shards.
-        starts: place of each text's first token and, at the end, the number of tokens, shape (texts + 1,).
+        starts: place of each text's first token and, at the end, the number of tokens, shape (texts + 1,). All windows
+            of a text lie one after the other.
         cut: whether each text was longer than the limit, shape (texts,).
         originals: for each text the place of the first one with the same content, shape (texts,).
         ids: int32, shape (tokens,).
         special: True where a token is not the text's own, shape (tokens,).
+        marks: bit 0 where a window begins, bit 1 where a token is context alone, shape (tokens,); None where each text
+            is read as one and all of it counts.
     """
 
     name: str
@@ -147,21 +171,61 @@ class TokenisedCorpus:
     originals: NDArray[np.int64]
     ids: NDArray[np.int32]
     special: NDArray[np.bool_]
+    marks: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    @property
+    def windows(self) -> int:
+        """How many inputs the model reads: texts that have tokens, or windows of them."""
+        if self.marks is None:
+            return int((np.diff(self.starts) > 0).sum())
+        return int(np.count_nonzero(self.marks & _BEGINS))
 
     def of(self, shard: Shard) -> list[TokenisedText]:
-        """Return the texts of a shard that have tokens."""
+        """Return the texts of a shard that have tokens, or all of their windows."""
         starts = self.starts[shard.start : shard.stop + 1].tolist()
         ids = self.ids[starts[0] : starts[-1]].astype(np.int64)
         special = np.array(self.special[starts[0] : starts[-1]])
+        marks = None if self.marks is None else np.array(self.marks[starts[0] : starts[-1]])
         found = []
         for index, start, stop in zip(range(shard.start, shard.stop), starts[:-1], starts[1:], strict=True):
             rows = slice(start - starts[0], stop - starts[0])
-            if stop > start:
-                found.append(TokenisedText(index, ids[rows], special[rows], bool(self.cut[index])))
+            if stop == start:
+                continue
+            cut = bool(self.cut[index])
+            if marks is None:
+                found.append(TokenisedText(index, ids[rows], special[rows], cut))
+                continue
+            begins = np.flatnonzero(marks[rows] & _BEGINS)
+            ends = [*begins[1:].tolist(), stop - start]
+            for window, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
+                part = slice(rows.start + begin, rows.start + end)
+                context = (marks[part] & _CONTEXT) > 0
+                found.append(TokenisedText(index + window * len(self), ids[part], special[part], cut, context))
+        return found
+
+    def original(self, texts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for the numbers of texts or windows the first text with the same content as theirs, shape (n,).
+
+        It is the unit of observation: windows of one text are not independent of each other.
+        """
+        found: NDArray[np.int64] = self.originals[texts % max(1, len(self))]
         return found
 
 
-def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path | None = None) -> TokenisedCorpus:
+_BEGINS, _CONTEXT = 1, 2  # bits of ``marks``
+
+
+def tokenise_corpus(
+    texts: Texts,
+    tokenizer: Any,
+    max_tokens: int,
+    folder: Path | None = None,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
+) -> TokenisedCorpus:
     """Tokenise a corpus, shard by shard; see :func:`tokenise_texts`.
 
     Args:
@@ -170,20 +234,27 @@ def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path 
         max_tokens: the most tokens of a text.
         folder: where the tokens are kept, and read from where they are there; in memory if left out. Its name must tell
             all that they hang on.
+        windows: how a longer text is read instead of being cut.
+        chat: whose turns count, where texts are conversations.
     """
+    marked = windows is not None or chat is not None
     if folder is None:
-        ids, special = io.BytesIO(), io.BytesIO()
-        starts, cut = _write(texts, tokenizer, max_tokens, ids, special)
+        ids, special, marks = io.BytesIO(), io.BytesIO(), io.BytesIO()
+        starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, ids, special, marks)
         held = (np.frombuffer(ids.getvalue(), np.int32), np.frombuffer(special.getvalue(), np.bool_))
-        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held)
+        of_tokens = np.frombuffer(marks.getvalue(), np.uint8) if marked else None
+        return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held, of_tokens)
     found = _opened(texts, folder)
     if found is None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="unfinished-", dir=folder.parent, ignore_cleanup_errors=True) as name:
             part = Path(name) / "tokens"
             part.mkdir()
-            with (part / "ids.bin").open("wb") as ids_file, (part / "special.bin").open("wb") as special_file:
-                starts, cut = _write(texts, tokenizer, max_tokens, ids_file, special_file)
+            with ExitStack() as stack:
+                files = [stack.enter_context((part / f"{of}.bin").open("wb")) for of in ("ids", "special", "marks")]
+                starts, cut = _write(texts, tokenizer, max_tokens, windows, chat, *files)
+            if not marked:
+                (part / "marks.bin").unlink()
             for file, array in (("starts", starts), ("cut", cut), ("originals", originals(texts))):
                 np.save(part / f"{file}.npy", array)
             seal(part)
@@ -196,15 +267,27 @@ def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path 
 
 
 def _write(
-    texts: Texts, tokenizer: Any, max_tokens: int, ids: BinaryIO, special: BinaryIO
+    texts: Texts,
+    tokenizer: Any,
+    max_tokens: int,
+    windows: Windows | None,
+    chat: Chat | None,
+    ids: BinaryIO,
+    special: BinaryIO,
+    marks: BinaryIO,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Write the tokens of all texts; return where each begins, and which were cut."""
     sizes, cut = np.zeros(len(texts) + 1, dtype=np.int64), np.zeros(len(texts), dtype=np.bool_)
     for shard in shards(texts):
-        for text in tokenise(texts, shard, tokenizer, max_tokens):
+        for text in tokenise(texts, shard, tokenizer, max_tokens, windows, chat):
             ids.write(text.ids.astype(np.int32).tobytes())
             special.write(text.special.tobytes())
-            sizes[text.index + 1], cut[text.index] = len(text), text.cut
+            place = text.index % len(texts)
+            sizes[place + 1], cut[place] = sizes[place + 1] + len(text), text.cut
+            if windows or chat:
+                of_text = np.where(text.counted, 0, _CONTEXT).astype(np.uint8)
+                of_text[:1] |= _BEGINS
+                marks.write(of_text.tobytes())
     return np.cumsum(sizes), cut
 
 
@@ -215,12 +298,15 @@ def _opened(texts: Texts, folder: Path) -> TokenisedCorpus | None:
     try:
         starts, cut, of_first = (np.load(folder / f"{name}.npy") for name in ("starts", "cut", "originals"))
         ids, special = _mapped(folder / "ids.bin", np.int32), _mapped(folder / "special.bin", np.bool_)
+        marks = _mapped(folder / "marks.bin", np.uint8) if (folder / "marks.bin").exists() else None
         os.utime(folder)  # the cache drops what was not used for longest
     except (OSError, ValueError):
         return None
     if not len(cut) == len(of_first) == len(starts) - 1 == len(texts) or not len(ids) == len(special) == starts[-1]:
         return None
-    return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, of_first, ids, special)
+    if marks is not None and len(marks) != len(ids):
+        return None
+    return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, of_first, ids, special, marks)
 
 
 def _mapped(path: Path, dtype: Any) -> NDArray[Any]:
@@ -241,14 +327,52 @@ def shards(texts: Texts) -> list[Shard]:
     return found
 
 
-def tokenise(texts: Texts, shard: Shard, tokenizer: Any, max_tokens: int) -> list[TokenisedText]:
+def tokenise(
+    texts: Texts,
+    shard: Shard,
+    tokenizer: Any,
+    max_tokens: int,
+    windows: Windows | None = None,
+    chat: Chat | None = None,
+) -> list[TokenisedText]:
     """Tokenise one shard; see :func:`tokenise_texts`. Tokens that are given are looked up."""
     if isinstance(tokenizer, GivenTokens):
         return tokenizer.of(shard, max_tokens)
-    return tokenise_texts(texts.slice(shard.start, shard.stop), tokenizer, max_tokens, shard.start)
+    raw = texts.slice(shard.start, shard.stop)
+    if chat is not None:
+        whole = _conversations(raw, tokenizer, chat, None if windows else max_tokens, shard.start)
+    else:
+        whole = tokenise_texts(raw, tokenizer, None if windows else max_tokens, shard.start)
+    return whole if windows is None else [part for text in whole for part in _in_windows(text, windows, len(texts))]
 
 
-def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int, first: int = 0) -> list[TokenisedText]:
+def _conversations(
+    raw: list[str], tokenizer: Any, chat: Chat, max_tokens: int | None, first: int
+) -> list[TokenisedText]:
+    """Tokenise conversations; those in which nothing counts are left out."""
+    never, found = never_words(tokenizer), []
+    for index, text in enumerate(raw, first):
+        one = conversation(text, index + 1, tokenizer, never, chat)
+        rows = slice(max_tokens)
+        cut = max_tokens is not None and len(one.ids) > max_tokens
+        if not one.context[rows].all():
+            found.append(TokenisedText(index, one.ids[rows], one.special[rows], cut, one.context[rows]))
+    return found
+
+
+def _in_windows(text: TokenisedText, windows: Windows, texts: int) -> Iterator[TokenisedText]:
+    """Yield the windows of a text in which something counts."""
+    number = 0
+    for window in windows_of(text.special, windows):
+        at, context = window.rows, window.context
+        if text.context is not None:
+            context = context | text.context[at]
+        if not context.all():
+            yield TokenisedText(text.index + number * texts, text.ids[at], text.special[at], text.cut, context)
+            number += 1
+
+
+def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int | None, first: int = 0) -> list[TokenisedText]:
     """Tokenise texts as the tokenizer does by default: special tokens added, long texts cut at ``max_tokens``.
 
     Texts that give no token at all are left out.
@@ -256,14 +380,14 @@ def tokenise_texts(raw: list[str], tokenizer: Any, max_tokens: int, first: int =
     Args:
         raw: the texts.
         tokenizer: a transformers tokenizer.
-        max_tokens: the most tokens of a text.
+        max_tokens: the most tokens of a text; None for no limit.
         first: the index of the first text.
     """
     whole = tokenizer(raw, return_special_tokens_mask=True, verbose=False)
     never = never_words(tokenizer)
     result = []
     for offset, (ids, special) in enumerate(zip(whole["input_ids"], whole["special_tokens_mask"], strict=True)):
-        cut = len(ids) > max_tokens
+        cut = max_tokens is not None and len(ids) > max_tokens
         if cut:
             # Asked again, because only the tokenizer knows how to cut and keep the closing special token.
             short = tokenizer(
@@ -334,9 +458,10 @@ def _pad(texts: list[TokenisedText], length: int, pad_id: int) -> TokenBatch:
     shape = (len(texts), length)
     ids = np.full(shape, pad_id, dtype=np.int64)
     mask = np.zeros(shape, dtype=np.int64)
-    special = np.zeros(shape, dtype=bool)
+    special, counted = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     for row, text in enumerate(texts):
         ids[row, : len(text)] = text.ids
         mask[row, : len(text)] = 1
         special[row, : len(text)] = text.special
-    return TokenBatch(ids, mask, special, np.array([text.index for text in texts], dtype=np.int64))
+        counted[row, : len(text)] = text.counted
+    return TokenBatch(ids, mask, special, np.array([text.index for text in texts], dtype=np.int64), counted)

@@ -126,6 +126,10 @@ def choose(plan: Plan, store: Store, asked: Asked) -> tuple[list[Cell], dict[str
         texts = int(cell.counted["texts"])
         if asked.model not in (None, cell.model) or asked.corpus not in (None, cell.corpus):
             left_out[str(cell)] = "not asked for"
+        elif plan.file.study.corpora[cell.corpus].window is not None:
+            left_out[str(cell)] = "its corpus is read in windows, which no second path does yet"
+        elif getattr(plan.file.study.corpora[cell.corpus], "chat", False):
+            left_out[str(cell)] = "its corpus is a chat, which no second path reads yet"
         elif texts > asked.texts:
             left_out[str(cell)] = f"{texts:,} texts, more than --texts {asked.texts:,}"
         else:

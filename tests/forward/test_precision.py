@@ -28,7 +28,7 @@ class Rough(FakeModel):
 def batch():
     ids = np.array([[2, 4, 5], [6, 7, 0]])
     mask = np.array([[1, 1, 1], [1, 1, 0]])
-    return TokenBatch(ids, mask, np.zeros_like(mask, dtype=bool), np.arange(2))
+    return TokenBatch(ids, mask, np.zeros_like(mask, dtype=bool), np.arange(2), mask == 1)
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.texts.duplicates import originals
 
 TEXTS_AT_ONCE = 128  # texts in a batch of a replay
-PER_TOKEN = ("token_ids", "texts", "positions", "contexts", "embedding_contexts", "strata")
+PER_TOKEN = ("token_ids", "texts", "positions", "first_own", "contexts", "embedding_contexts", "strata")
 
 
 @dataclass
@@ -147,6 +147,7 @@ class Recording:
             texts=texts,
             originals=first_of[texts],
             positions=facts["positions"],
+            first_own=facts["first_own"],
             contexts=contexts,
             embedding_contexts=facts["embedding_contexts"],
             frequent=frequent[facts["token_ids"]],

@@ -26,6 +26,10 @@ def make_batch():
         token_ids = positions if token_ids is None else np.asarray(token_ids, dtype=np.int64)
         contexts = positions if contexts is None else np.asarray(contexts)
         order = np.argsort(strata, kind="stable")
+        own = np.flatnonzero(strata != 1)
+        begins = np.unique(texts[own[np.argsort(positions[own], kind="stable")]], return_index=True)[1]
+        first = np.zeros(count, dtype=bool)
+        first[own[np.argsort(positions[own], kind="stable")][begins]] = True
         tensors = [torch.tensor(x[order], dtype=torch.float32) for x in map(np.asarray, states)]
         size = max(40, int(token_ids.max(initial=0)) + 1)
         none = np.zeros(size, dtype=bool)
@@ -40,6 +44,7 @@ def make_batch():
             texts=texts[order],
             originals=texts[order],
             positions=positions[order],
+            first_own=first[order],
             contexts=contexts.astype(np.uint64)[order],
             embedding_contexts=token_ids.astype(np.uint64)[order],
             frequent=token_ids[order] % 3 == 0,

@@ -18,7 +18,7 @@ from reporter.report import render
 from reporter.report.compared import _path
 from reporter.report.tables import ModelRow, warnings
 from reporter.report.templating import folded
-from reporter.runs.over_models import write_over_models
+from reporter.runs.over_models import _interval, write_over_models
 from reporter.store import query
 
 MODELS = [(f"model-{i}", ("encoder", "decoder")[i % 2], 3, 16, (0, 50) if i == 3 else (None,)) for i in range(4)]
@@ -55,14 +55,23 @@ def test_a_models_number_is_the_mean_over_its_layers_at_its_last_checkpoint(fold
             assert float(found[key]["ci_low"]) == pytest.approx(sum(low) / len(low), rel=1e-12)
 
 
-def test_a_role_has_students_interval_over_its_models(folder: Path) -> None:
+def test_two_models_of_a_role_have_an_interval_over_texts(folder: Path) -> None:
     rows = [r for r in stored(folder) if (r["statistic"], r["corpus"], r["view"]) == ("motion.step_cosine", "a", "all")]
-    own = [float(row["value"]) for row in rows if row["model"] and row["role"] == "decoder"]
+    own = [row for row in rows if row["model"] and row["role"] == "decoder"]
     (role,) = [row for row in rows if not row["model"] and row["role"] == "decoder"]
-    mean = sum(own) / 2
-    half = t.ppf(0.975, 1) * math.sqrt(sum((x - mean) ** 2 for x in own)) / math.sqrt(2)
-    assert role["models"] == "2" and float(role["value"]) == pytest.approx(mean)
-    assert float(role["ci_high"]) - float(role["ci_low"]) == pytest.approx(2 * half)
+    assert role["models"] == "2" and all(row["ci_low"] for row in own)
+    for column in ("value", "ci_low", "ci_high"):
+        assert float(role[column]) == pytest.approx(sum(float(row[column]) for row in own) / 2)
+    html = (folder / "side" / "index.html").read_text("utf-8")
+    assert "2 decoders, mean (interval over texts)" in html
+
+
+def test_three_models_have_students_interval_and_two_without_intervals_none() -> None:
+    own = [1.0, 2.5, 4.0]
+    mean, low, high = _interval([(value, 0.0, 9.0) for value in own])
+    half = t.ppf(0.975, 2) * math.sqrt(sum((x - 2.5) ** 2 for x in own) / 2) / math.sqrt(3)
+    assert (mean, high - low) == (2.5, pytest.approx(2 * half))
+    assert _interval([(1.0, 0.5, 1.5), (2.0, None, None)]) == (1.5, None, None)
 
 
 def test_the_sql_on_the_page_gives_the_rows_of_the_csv(folder: Path) -> None:

@@ -166,6 +166,16 @@ BROKEN = [
         ["corpora.c: needs one of the keys 'dataset', 'file', 'generate' or 'texts'"],
     ),
     (CORPUS % "texts: »[]", ["corpora.c.texts: must not be empty"]),
+    (CORPUS % "file: a.csv, only: »[joy]", ["corpora.c.only: goes with `label`, which names the column of the labels"]),
+    (CORPUS % "texts: [a], stride: »4", ["corpora.c.stride: goes with `window`, which is not there"]),
+    (
+        CORPUS % "texts: [a], window: 8, stride: »9",
+        ["corpora.c.stride: must be at most the window (8), or tokens would be skipped; got 9"],
+    ),
+    (
+        CORPUS % "texts: [a], window: 8, max_tokens: »9",
+        ["corpora.c.max_tokens: cuts texts, and `window` reads them whole: leave one of the two out"],
+    ),
     (CORPUS % "texts: »5", ["corpora.c.texts: expected a list, got the number 5"]),
     (CORPUS % "texts: [a, »5]", ["corpora.c.texts[1]: expected text, got the number 5; put it in quotes"]),
     (

@@ -27,13 +27,11 @@ class Rows:
     def select_columns(self, names):
         return Rows({name: self.columns[name] for name in names}, self.read)
 
-    def __len__(self):
-        return len(next(iter(self.columns.values())))
-
-    def __getitem__(self, part):
-        assert isinstance(part, slice), "rows are read in batches"
-        self.read.append((part.start, part.stop, list(self.columns)))
-        return {name: values[part] for name, values in self.columns.items()}
+    def iter(self, batch_size):
+        for start in range(0, len(next(iter(self.columns.values()))), batch_size):
+            part = slice(start, start + batch_size)
+            self.read.append((part.start, part.stop, list(self.columns)))
+            yield {name: values[part] for name, values in self.columns.items()}
 
 
 @pytest.fixture
@@ -155,3 +153,19 @@ def test_the_real_package_reads_a_local_folder(build, tmp_path, monkeypatch):
     (tmp_path / "mine" / "test.csv").write_text("text,label\nhello world,1\nsecond,0\n")
     texts = build(DatasetCorpus(dataset="mine", label="label"), offline=True)
     assert (list(texts), texts.labels) == (["hello world", "second"], ("1", "0"))
+
+
+def test_a_share_by_label_and_a_stream_of_a_real_dataset(build, tmp_path):
+    """Reads a local file with the real package, once whole and once as a stream; skipped where it is not installed."""
+    pytest.importorskip("datasets")
+    folder = tmp_path / "set"
+    folder.mkdir()
+    rows = [("good day", "joy"), ("oh no", "fear"), ("well done", "joy"), ("so glad", "joy")]
+    (folder / "train.csv").write_text("text,mood\n" + "".join(f"{text},{mood}\n" for text, mood in rows))
+    said = {"dataset": "set", "split": "train", "label": "mood", "only": ("joy",), "limit": 2}
+    whole = build(DatasetCorpus(**said), "whole")
+    stream = build(DatasetCorpus(**said, streaming=True), "stream")
+    assert list(whole) == list(stream) == ["good day", "well done"]
+    assert whole.labels == stream.labels == ("joy",) and whole.dropped == stream.dropped == 1
+    with pytest.raises(ReporterError, match="has no column 'txt'"):
+        build(DatasetCorpus(dataset="set", split="train", column="txt", streaming=True), "wrong")

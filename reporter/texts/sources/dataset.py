@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from reporter.errors import ReporterError
-from reporter.spec.corpora import CorpusPart
+from reporter.spec.corpora import LabelledCorpus
 from reporter.spec.part import Elsewhere, Text
 from reporter.texts.columns import require_column
 from reporter.texts.origin import Around, Origin, corpus_source, digest, file_hash
@@ -27,7 +27,7 @@ def _from_here(value: Any) -> Any:
     return value.as_path() if isinstance(value, Elsewhere) and value.startswith(".") else value
 
 
-class DatasetCorpus(CorpusPart):
+class DatasetCorpus(LabelledCorpus):
     """Texts from a dataset of a hub; needs the optional package ``datasets``."""
 
     dataset: Annotated[Text, BeforeValidator(_from_here, json_schema_input_type=str)] = Field(
@@ -37,7 +37,11 @@ class DatasetCorpus(CorpusPart):
     split: Text = Field("test", description="Its split.")
     revision: Text | None = Field(None, description="A branch, tag or commit.")
     column: Text = Field("text", description="The column that holds the texts.")
-    label: Text | None = Field(None, description="The column that holds a label for each text.")
+    streaming: bool = Field(
+        False,
+        description="Read rows as they come, without fetching the whole dataset; with `limit` only so many. Labels are "
+        "given as the rows hold them.",
+    )
 
 
 @corpus_source("dataset", DatasetCorpus)
@@ -66,13 +70,16 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
     """
     rows = _load(spec, folder, offline)
     where = f"dataset '{spec.dataset}', split '{spec.split}',"
-    columns = [require_column(spec.column, rows.column_names, where)]
+    names = rows.column_names
+    if names is None:  # a stream may not know its columns before its first row
+        names = list(next(iter(rows), {}))
+    columns = [require_column(spec.column, names, where)]
     if spec.label is not None:
-        columns.append(require_column(spec.label, rows.column_names, where, "label"))
-    label_of = None if spec.label is None else rows.features[spec.label]
+        columns.append(require_column(spec.label, names, where, "label"))
+    label_of = None if spec.label is None or rows.features is None else rows.features[spec.label]
     rows = rows.select_columns(list(dict.fromkeys(columns)))  # a column named twice is read once
-    for start in range(0, len(rows), _AT_ONCE):
-        batch = rows[start : start + _AT_ONCE]
+    start = 0
+    for batch in rows.iter(batch_size=_AT_ONCE):
         texts = batch[spec.column]
         labels = [None] * len(texts) if spec.label is None else batch[spec.label]
         for row, (text, label) in enumerate(zip(texts, labels, strict=True), start):
@@ -80,6 +87,7 @@ def read_dataset(spec: DatasetCorpus, folder: Path, offline: bool) -> Iterator[R
                 kind = type(text).__name__
                 raise ReporterError(f"{where} row {row}: the column '{spec.column}' holds not text but {kind}")
             yield Record(text, _label(label, label_of))
+        start += len(texts)
 
 
 def local_dataset(dataset: str, folder: Path) -> Path | None:
@@ -106,7 +114,7 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
                 spec.config,
                 split=spec.split,
                 revision=spec.revision,
-                streaming=False,
+                streaming=spec.streaming,
             )
         except Exception as error:  # a dozen kinds, from the package, its hub client and the network below
             raise ReporterError(_explain(spec, error, offline)) from error

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reporter.errors import ReporterError
 from reporter.paths import shared
-from reporter.spec.corpora import CorpusPart
-from reporter.spec.part import AsPath, Text
+from reporter.spec.corpora import LabelledCorpus
+from reporter.spec.part import AsPath, Complaint, Text, failure
 from reporter.texts.csv_file import read_csv
 from reporter.texts.duckdb_file import read_with_duckdb
 from reporter.texts.json_lines import read_json_lines
@@ -31,7 +31,7 @@ _TABLES: dict[str, _Kind] = {
 }
 
 
-class FileCorpus(CorpusPart):
+class FileCorpus(LabelledCorpus):
     """Texts from a file: plain text, or a column of a CSV, JSONL or Parquet file."""
 
     file: Annotated[Path, AsPath] = Field(description="The file, relative to the study file or absolute.")
@@ -39,7 +39,20 @@ class FileCorpus(CorpusPart):
         "line", description="What one text is, in a file of plain text."
     )
     column: Text | None = Field(None, description="The column that holds the texts, in a table.")
-    label: Text | None = Field(None, description="The column that holds a label for each text.")
+    chat: bool = Field(
+        False,
+        description="Each line of a .jsonl file is a conversation, a list of turns with role and content under "
+        "'messages'; each model reads it as its own chat template writes it.",
+    )
+    role: Text | None = Field(
+        None, description="Of a chat only the turns of this role count, such as assistant; the others are context."
+    )
+
+    @model_validator(mode="after")
+    def _role_goes_with_chat(self) -> FileCorpus:
+        if self.role is not None and not self.chat:
+            raise failure(Complaint("goes with `chat: true`", ("role",)))
+        return self
 
 
 @corpus_source("file", FileCorpus)
@@ -58,13 +71,16 @@ def file(said: FileCorpus, around: Around) -> Origin:
         raise ReporterError(
             f"'{key}' goes with a table (.csv, .tsv, .jsonl, .json, .parquet); {path} is read as plain text"
         )
+    if said.chat and kind != "jsonl":
+        raise ReporterError(f"a chat is a .jsonl file with a conversation on each line; {path} is none")
     files = find_files(path, said.unit if kind == "text" else "line")
 
     def read() -> Iterator[Record]:
         if kind == "text":
             return read_text_files(files, said.unit)
         if kind == "jsonl":
-            return read_json_lines(path, said.column, said.label)
+            column = said.column or ("messages" if said.chat else None)
+            return read_json_lines(path, column, said.label, said.chat)
         if kind == "json" or kind == "parquet":
             return read_with_duckdb(path, kind, said.column, said.label)
         return read_csv(path, said.column, said.label, tabs=kind == "tsv")

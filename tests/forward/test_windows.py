@@ -1,0 +1,98 @@
+"""A pass over windows, against windows that are cut by hand and sent through the model one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles.fake_model import EDGE, FIRST_WORD, FakeModel, FakeTexts
+
+from reporter.forward.measure import Settings, measure, tokenised
+from reporter.forward.places import Layout
+from reporter.forward.type_counts import count_types
+from reporter.observables.text_sums import TextSums
+from reporter.texts.windows import Windows
+
+SIZE, STRIDE = 8, 3
+TEXTS = [" ".join(str(4 + (7 * i + k) % 30) for i in range(n)) for k, n in enumerate((29, 3, 14, 8, 29, 11))]
+
+
+class Collector:
+    def __init__(self):
+        self.rows = []
+
+    def start(self, batch):
+        self.batch, self.states = batch, []
+
+    def observe(self, layer):
+        self.states.append(layer.states.double().numpy())
+
+    def finish(self, batch):
+        columns = (batch.originals, batch.token_ids, batch.positions, batch.strata, batch.first_own)
+        for i, facts in enumerate(zip(*columns, strict=True)):
+            self.rows.append((*(int(f) for f in facts), np.stack([x[i] for x in self.states])))
+
+    def settle(self):
+        pass
+
+
+def by_hand(model, text):
+    """Yield each token of a text once: id, position in its window, special, first, states."""
+    words = [FIRST_WORD + int(word) for word in text.split()]
+    edges = 1 if model.special else 0
+    room, done, start = SIZE - 2 * edges, 0, 0
+    if len(words) <= room:
+        room = len(words)
+    while done < len(words):
+        inside = words[start : start + room]
+        end = start + len(inside)
+        ids = [EDGE] * edges + inside + [EDGE] * edges
+        states = np.stack(model.reference(ids))
+        for place, token in enumerate(ids):
+            word = start + place - edges
+            first_edge, last_edge = place < edges, place >= edges + len(inside)
+            if (first_edge and start > 0) or (last_edge and end < len(words)):
+                continue
+            if not first_edge and not last_edge and word < done:
+                continue
+            yield token, place, first_edge or last_edge, word == start, states[:, place]
+        done, start = end, start + STRIDE
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize("batch_tokens", [8, 200])
+def test_a_pass_over_windows_is_what_each_window_gives_alone(role, special, batch_tokens):
+    model, texts = FakeModel(role=role, special=special, sinks=False), FakeTexts(TEXTS)
+    corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
+    seen, layout = Collector(), Layout.of(model.anatomy, ())
+    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
+    ((_, counts),) = measure(model, corpus, [seen], Settings(batch_tokens, 0, "float32", layout, frequent))
+    expected = [(text, *row) for text, said in enumerate(TEXTS) for row in by_hand(model, said)]
+    assert counts.texts == len(TEXTS) and counts.cut_texts == 0 and counts.windows == corpus.windows > len(TEXTS)
+    words = sum(len(text.split()) for text in TEXTS)
+    assert counts.tokens == len(expected) == words + 2 * special * len(TEXTS)
+    found = sorted(seen.rows, key=lambda row: (*row[:3], row[5][1].tolist()))
+    wanted = sorted(expected, key=lambda row: (*row[:3], row[5][1].tolist()))
+    for one, other in zip(found, wanted, strict=True):
+        assert one[:3] == other[:3]
+        assert (one[3] == 1) == other[3] and (one[3] == 2) == bool(one[4]) == (other[4] and not other[3])
+        np.testing.assert_allclose(one[5], other[5], rtol=1e-4, atol=1e-5)
+    types = count_types(corpus, model.anatomy.vocabulary_size, 0)
+    assert types.counts.sum() == words and types.added.sum() == counts.special
+
+
+def test_intervals_are_over_documents():
+    """Two documents of many windows have two weights each replicate, and no more."""
+    model, texts = FakeModel(role="decoder", special=False, sinks=False), FakeTexts(TEXTS[:2])
+    layout = Layout.of(model.anatomy, ())
+    frequent = np.zeros(model.anatomy.vocabulary_size, dtype=bool)
+    corpus = tokenised(model, texts, SIZE, windows=Windows(SIZE, STRIDE))
+    sums = TextSums(layout, 0, replicates=400)
+    for _ in measure(model, corpus, [sums], Settings(64, 0, "float32", layout, frequent)):
+        pass
+    counts = sums.replicate_counts[:, 0].sum(dim=1)[:, sums.quantities.index("norm")]
+    first, second = (len(text.split()) for text in TEXTS[:2])
+    from reporter.observables.bootstrap import poisson_weights
+
+    weights = poisson_weights(np.array([0, 1]), 0, 400).astype(float)
+    np.testing.assert_allclose(counts.numpy(), first * weights[0] + second * weights[1])

@@ -1,0 +1,113 @@
+"""Conversations: what of them counts, by a small tokenizer with a chat template of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.fake_model import FakeTexts
+
+from reporter.errors import ReporterError
+from reporter.texts.chat import Chat
+from reporter.texts.sources.file import FileCorpus
+from reporter.texts.tokens import tokenise_corpus
+from reporter.texts.windows import Windows
+
+TEMPLATE = "<s>{% for m in messages %} [{{ m['role'] }}] {{ m['content'] | trim }} <end>{% endfor %}"
+WORDS = [
+    "<s>",
+    "<end>",
+    "[user]",
+    "[assistant]",
+    "[system]",
+    "hi",
+    "you",
+    "ok",
+    "fine",
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "f",
+    "g",
+]
+TALK = [
+    {"role": "user", "content": " hi you "},
+    {"role": "assistant", "content": "ok fine"},
+    {"role": "user", "content": "ok"},
+    {"role": "assistant", "content": "a b c d e f g"},
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<end>"))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<end>")
+    made.chat_template = TEMPLATE
+    return made
+
+
+def words(text, keep):
+    return " ".join(WORDS[i] for i in text.ids[keep])
+
+
+def read(tokenizer, chat, talks=(TALK,), max_tokens=99, windows=None):
+    texts = FakeTexts(json.dumps(talk) for talk in talks)
+    corpus = tokenise_corpus(texts, tokenizer, max_tokens, None, windows, chat)
+    return [text for shard in corpus.shards for text in corpus.of(shard)]
+
+
+def test_turns_count_and_what_the_template_adds_is_no_word(tokenizer):
+    (text,) = read(tokenizer, Chat())
+    assert words(text, ~text.special) == "hi you ok fine ok a b c d e f g" and text.counted.all()
+    assert words(text, text.special) == "<s> [user] <end> [assistant] <end> [user] <end> [assistant] <end>"
+
+
+def test_one_role_counts_and_the_others_are_context(tokenizer):
+    (user,), (assistant,) = read(tokenizer, Chat("user")), read(tokenizer, Chat("assistant"))
+    assert words(user, user.counted) == "hi you ok"
+    assert words(assistant, assistant.counted) == "ok fine a b c d e f g"
+    assert user.ids.tolist() == assistant.ids.tolist()
+    assert read(tokenizer, Chat("system")) == []
+
+
+def test_a_long_conversation_is_cut_or_read_in_windows(tokenizer):
+    (cut,) = read(tokenizer, Chat("assistant"), max_tokens=8)
+    assert cut.cut and len(cut) == 8 and words(cut, cut.counted) == "ok fine"
+    windows = read(tokenizer, Chat("assistant"), windows=Windows(9, 3))
+    counted = [words(text, text.counted) for text in windows]
+    assert " ".join(counted) == "ok fine a b c d e f g" and all(len(text) <= 9 for text in windows)
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        (None, "has no chat template"),
+        ("{{ raise_exception('no system') }}", r"conversation 1: its chat template refuses it \(no system\)"),
+        ("<s> nothing", "conversation 1: the chat template leaves out or changes what turn 1 says"),
+    ],
+)
+def test_what_cannot_be_rendered_says_so(tokenizer, monkeypatch, template, said):
+    monkeypatch.setattr(tokenizer, "chat_template", template)
+    with pytest.raises(ReporterError, match=said):
+        read(tokenizer, Chat())
+
+
+def test_json_lines_of_conversations(build, tmp_path):
+    path = tmp_path / "talks.jsonl"
+    path.write_text(json.dumps({"messages": TALK}) + "\n" + json.dumps({"messages": []}) + "\n")
+    texts = build(FileCorpus(file=Path("talks.jsonl"), chat=True))
+    assert json.loads(texts[0]) == TALK and (len(texts), texts.dropped) == (1, 1)
+    path.write_text('{"messages": [{"role": "user"}]}\n')
+    with pytest.raises(ReporterError, match=r"talks.jsonl:1: a conversation is a list such as"):
+        build(FileCorpus(file=Path("talks.jsonl"), chat=True))
+    with pytest.raises(ReporterError, match=r"a chat is a \.jsonl file"):
+        build(FileCorpus(file=Path("talks.txt"), chat=True))
+    assert np.array_equal(texts.slice(0, 9), [texts[0]])

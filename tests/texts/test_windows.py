@@ -1,0 +1,68 @@
+"""Windows over long texts: which tokens each holds, and that a corpus of them is what it should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.fake_model import EDGE, FIRST_WORD, FakeTexts, FakeTokenizer
+
+from reporter.errors import ReporterError
+from reporter.texts.tokens import shards, tokenise, tokenise_corpus
+from reporter.texts.windows import Windows, windows_of
+
+
+@given(st.integers(0, 60), st.integers(0, 2), st.integers(0, 2), st.integers(5, 20), st.integers(1, 20))
+def test_each_token_counts_once_and_with_the_context_that_was_promised(words, before, after, size, stride):
+    special = np.array([True] * before + [False] * words + [True] * after, dtype=bool)
+    windows = list(windows_of(special, Windows(size, min(stride, size))))
+    counted = np.concatenate([window.rows[~window.context] for window in windows])
+    assert sorted(counted.tolist()) == list(range(len(special)))
+    for number, window in enumerate(windows):
+        assert len(window.rows) <= size or not words
+        if len(windows) > 1:
+            assert special[window.rows].sum() == before + after  # each stands as a text of its own
+        if number:
+            own = ~special[window.rows]
+            begins = window.rows[own & ~window.context][0]
+            assert begins - window.rows[own][0] == size - before - after - min(stride, size - before - after)
+
+
+def test_a_window_without_room_for_a_word_says_so():
+    with pytest.raises(ReporterError, match="no room for a word: the tokenizer adds 4"):
+        list(windows_of(np.array([True] * 2 + [False] * 9 + [True] * 2), Windows(4, 2)))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_corpus_of_windows_is_read_back_as_it_was_tokenised(tmp_path, kept):
+    texts, tokenizer = FakeTexts(["1 2 3 4 5", "7", "1 2 3 4 5"]), FakeTokenizer(special=True)
+    corpus = tokenise_corpus(texts, tokenizer, 9, tmp_path / "key" if kept else None, Windows(5, 2))
+    if kept:
+        corpus = tokenise_corpus(texts, None, 9, tmp_path / "key", Windows(5, 2))
+    (shard,) = corpus.shards
+    found = corpus.of(shard)
+    word = [FIRST_WORD + i for i in range(8)]
+    assert [(text.index, text.ids.tolist(), text.counted.tolist()) for text in found] == [
+        (0, [EDGE, word[1], word[2], word[3], EDGE], [True, True, True, True, False]),
+        (3, [EDGE, word[3], word[4], word[5], EDGE], [False, False, True, True, True]),
+        (1, [EDGE, word[7], EDGE], [True] * 3),
+        (2, [EDGE, word[1], word[2], word[3], EDGE], [True, True, True, True, False]),
+        (5, [EDGE, word[3], word[4], word[5], EDGE], [False, False, True, True, True]),
+    ]
+    assert corpus.windows == 5 and len(corpus) == 3 and not corpus.cut.any()
+    # Windows of one text, and of one that says the same, are one observation.
+    assert corpus.original(np.array([text.index for text in found])).tolist() == [0, 0, 1, 0, 0]
+    said = [text for shard in shards(texts) for text in tokenise(texts, shard, tokenizer, 9, Windows(5, 2))]
+    assert [text.ids.tolist() for text in said] == [text.ids.tolist() for text in found]
+
+
+def test_shuffling_keeps_what_counts():
+    texts = FakeTexts(["1 2 3 4 5 6 7 8 9 10 11 12"])
+    windows = Windows(6, 2)
+    (shard,) = shards(texts)
+    plain = tokenise(texts, shard, FakeTokenizer(special=True), 9, windows)
+    moved = [text.shuffled(0) for text in plain]
+    assert any(a.ids.tolist() != b.ids.tolist() for a, b in zip(plain, moved, strict=True))
+    for before, after in zip(plain, moved, strict=True):
+        assert sorted(before.ids[before.counted]) == sorted(after.ids[after.counted])
