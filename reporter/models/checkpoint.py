@@ -71,6 +71,7 @@ class Checkpoint:
             model reads, not the model, so it is no part of the fingerprint.
         states: of a model that is given by its states, by corpus, their file and its hash; empty for any other.
         role: of such a model, where the study says it.
+        part: of an encoder–decoder, which half is measured; None where the study does not say it.
     """
 
     model: str
@@ -97,6 +98,7 @@ class Checkpoint:
     bos: Bos = "as-is"
     states: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     role: Literal["encoder", "decoder"] | None = None
+    part: Literal["encoder", "decoder"] | None = None
 
     def weights_on(self, corpus: str) -> str:
         """Return the identity of what makes its states on a corpus: the weights, or the file of these states."""

@@ -58,8 +58,7 @@ class LoadedModel:
 
     Args:
         checkpoint: what was loaded.
-        module: the model without its vocabulary head (of an encoder–decoder: its encoder), in evaluation
-            mode.
+        module: what is measured of the model, without its vocabulary head, in evaluation mode.
         tokenizer: its transformers tokenizer, padding on the right.
         anatomy: what was measured of it.
         device: where it is.
@@ -215,10 +214,10 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         folder = local_folder(checkpoint, offline)
         config_file(folder)
         tokenizer = load_tokenizer(checkpoint, folder, offline)
-        module = load_module(checkpoint, folder)
+        module, part = load_module(checkpoint, folder)
         place = torch.device(device)
         module = module.to(place)
-        found = examine(module, tokenizer)
+        found = examine(module, tokenizer, part)
         _check_vocabulary(tokenizer, found.anatomy)
     return LoadedModel(
         checkpoint,

@@ -44,6 +44,8 @@ def random_init(checkpoint: Checkpoint, seed: int) -> Checkpoint:
         "dtype": checkpoint.dtype,
         "code": checkpoint.trust_remote_code,
     }
+    if checkpoint.part == "decoder":
+        made_of["part"] = checkpoint.part
     return replace(
         checkpoint,
         name=RANDOM_INIT,

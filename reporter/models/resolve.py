@@ -55,7 +55,18 @@ def resolve(
         ReporterError: if files are missing, or a hub model cannot be found.
     """
     found = _resolve(name, spec, folder, cache, texts, offline, models)
-    return found if isinstance(spec, StatesModel) else tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+    if isinstance(spec, StatesModel):
+        return found
+    found = tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+    return tuple(_said(checkpoint, spec) for checkpoint in found) if isinstance(spec, HubModel | PathModel) else found
+
+
+def _said(checkpoint: Checkpoint, spec: HubModel | PathModel) -> Checkpoint:
+    """Return a checkpoint with what the study says of how it is read."""
+    if spec.part == "decoder":  # the encoder is what is measured where nothing is said
+        more = fingerprint({"of": checkpoint.fingerprint, "part": spec.part})
+        checkpoint = replace(checkpoint, fingerprint=more)
+    return replace(checkpoint, part=spec.part)
 
 
 def _resolve(

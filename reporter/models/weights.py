@@ -6,34 +6,38 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
+from reporter.models.parts import PartName, measured_part
 from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 
-def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
-    """Return the model in ``folder`` in evaluation mode, without a vocabulary head; the encoder of a pair.
+def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None]:
+    """Return what is measured of the model in ``folder``, in evaluation mode, without a vocabulary head, and its name.
 
     Raises:
         ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
             the states depend on.
     """
     config = read_config(checkpoint, folder)
-    whole, missing = build(_kind(config), checkpoint, folder, config)
-    module: Any = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
+    if getattr(config, "rescale_every", 0):  # RWKV halves its states in float16; the stream is meant as it was trained
+        config.rescale_every = 0
+    whole, missing = build(_kind(config, checkpoint.part), checkpoint, folder, config)
+    found = measured_part(whole, checkpoint.part, folder)
+    module: Any = found[0]
     ids = torch.zeros((1, 2), dtype=torch.long)
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
-    return cast("nn.Module", module)
+    return found
 
 
 def build(
@@ -115,13 +119,19 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
         raise ReporterError(f"its configuration in {folder} cannot be read: {_one_line(error)}") from error
 
 
-def _kind(config: Any) -> Any:
-    """Return the class to load with: T5 and its like have one for the encoder alone."""
-    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
+def _kind(config: Any, part: str | None) -> Any:
+    """Return the class to load with: T5 and its like have one for the encoder alone, a text tower may have its own."""
+    import transformers
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING, AutoModel, AutoModelForTextEncoding
 
     named = (getattr(config, "architectures", None) or [""])[0]
-    has_decoder = config.is_encoder_decoder or named.endswith("EncoderModel")
-    return AutoModelForTextEncoding if has_decoder and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
+    has_decoder = getattr(config, "is_encoder_decoder", False) or named.endswith("EncoderModel")
+    if has_decoder and part != "decoder" and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING:
+        return AutoModelForTextEncoding
+    own = getattr(transformers, named, None)
+    if type(config) not in MODEL_MAPPING and getattr(own, "config_class", None) is type(config):
+        return own
+    return AutoModel
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:

@@ -99,6 +99,11 @@ class _Weights(Part):
     allow_pickle: bool = Field(
         False, description="Load weights that are only there as pickle, which can run code; safetensors else."
     )
+    part: Literal["encoder", "decoder"] | None = Field(
+        None,
+        description="Of an encoder–decoder such as T5, which half is measured: the encoder where it is left out. The "
+        "decoder reads the text beside its encoder, which reads the same text.",
+    )
 
 
 class _Related(Part):
