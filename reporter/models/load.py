@@ -212,7 +212,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
     with loading(checkpoint, offline), torch.inference_mode(False):
         folder = local_folder(checkpoint, offline)
-        config_file(folder)
+        if checkpoint.gguf is None:
+            config_file(folder)
         tokenizer = load_tokenizer(checkpoint, folder, offline)
         module, part = load_module(checkpoint, folder)
         place = torch.device(device)

@@ -28,10 +28,14 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     Raises:
         ReporterError: if there is none, or it cannot be read.
     """
-    place = _place(checkpoint, folder, offline)
+    from transformers import AutoTokenizer
+
+    place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
     try:
-        tokenizer = _class(place).from_pretrained(
+        kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
+        tokenizer = kind.from_pretrained(
             str(place),
+            **checkpoint.source_file,
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=offline or not checkpoint.trust_remote_code,
         )

@@ -60,7 +60,7 @@ def build(
     """
     if checkpoint.initialised is not None:
         return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
-    files = weight_files(folder, checkpoint.allow_pickle)
+    files = [folder / checkpoint.gguf] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, quantised=getattr(config, "quantization_config", None) is not None)
@@ -69,7 +69,7 @@ def build(
             str(folder),
             config=config,
             dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-            use_safetensors=safe,
+            **(checkpoint.source_file or {"use_safetensors": safe}),
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
             output_loading_info=True,
@@ -79,6 +79,10 @@ def build(
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
+    if checkpoint.adapter is not None:
+        from reporter.models.adapter import merged
+
+        model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
 
@@ -108,6 +112,7 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
     try:
         return AutoConfig.from_pretrained(
             str(folder),
+            **checkpoint.source_file,
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
         )
