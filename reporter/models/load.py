@@ -18,6 +18,7 @@ from reporter.models.capture import Capture
 from reporter.models.closing import Closing
 from reporter.models.feed_forward import FeedForward
 from reporter.models.inputs import Inputs
+from reporter.models.limits import limited
 from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
@@ -214,11 +215,12 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         folder = local_folder(checkpoint, offline)
         if checkpoint.gguf is None:
             config_file(folder)
-        tokenizer = load_tokenizer(checkpoint, folder, offline)
-        module, part = load_module(checkpoint, folder)
-        place = torch.device(device)
-        module = module.to(place)
-        found = examine(module, tokenizer, part)
+        with limited(folder):
+            tokenizer = load_tokenizer(checkpoint, folder, offline)
+            module, part = load_module(checkpoint, folder)
+            place = torch.device(device)
+            module = module.to(place)
+            found = examine(module, tokenizer, part)
         _check_vocabulary(tokenizer, found.anatomy)
     return LoadedModel(
         checkpoint,

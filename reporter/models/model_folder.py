@@ -55,8 +55,8 @@ def config_file(folder: Path) -> Path:
     if not (folder / CONFIG).is_file():
         if (folder / ADAPTER).is_file():
             raise ReporterError(
-                f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its base "
-                f"({_base_of(folder)}) as `path` and this one as `adapter`"
+                f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
+                f"base ({_base_of(folder)}) as `path` and this one as `adapter`"
             )
         if found := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}; it holds {found[0]}: write that file as `path`")

@@ -119,9 +119,13 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
     found = []
     file = gguf_file(root)
     if file is not None and spec.checkpoints:
-        raise ReporterError(f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own")
+        raise ReporterError(
+            f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own"
+        )
     for one in wanted:
-        print_ = _path_fingerprint(root, one.name, spec, cache) if file is None else _gguf_fingerprint(file, spec, cache)
+        print_ = (
+            _path_fingerprint(root, one.name, spec, cache) if file is None else _gguf_fingerprint(file, spec, cache)
+        )
         found.append(
             Checkpoint(
                 model=name,

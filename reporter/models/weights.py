@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from reporter.errors import ReporterError
+from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
 from reporter.models.random_init import seeded
@@ -59,22 +60,25 @@ def build(
         ReporterError: if the files are missing or damaged, or do not fit the configuration.
     """
     if checkpoint.initialised is not None:
+        if (folder / WEIGHTS).is_file():  # a claim that is wrong there would be as large here
+            refuse_claims(config, read_headers([folder / WEIGHTS]), folder)
         return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
     files = [folder / checkpoint.gguf] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
-        _check_safetensors(files, quantised=getattr(config, "quantization_config", None) is not None)
+        _check_safetensors(files, config)
     try:
-        model, info = kind.from_pretrained(
-            str(folder),
-            config=config,
-            dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-            **(checkpoint.source_file or {"use_safetensors": safe}),
-            trust_remote_code=checkpoint.trust_remote_code,
-            local_files_only=not checkpoint.trust_remote_code,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
-        )
+        with _no_bars() if checkpoint.gguf else nullcontext():
+            model, info = kind.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
+                **(checkpoint.source_file or {"use_safetensors": safe}),
+                trust_remote_code=checkpoint.trust_remote_code,
+                local_files_only=not checkpoint.trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
+            )
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)
@@ -85,6 +89,19 @@ def build(
         model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar while it unpacks a GGUF file, which it does whatever it was told."""
+    from transformers import modeling_gguf_pytorch_utils as unpacking
+
+    bar = getattr(unpacking, "tqdm", None)
+    unpacking.tqdm = lambda found, *args, **kwargs: found
+    try:
+        yield
+    finally:
+        unpacking.tqdm = bar
 
 
 def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
@@ -176,25 +193,14 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         raise ReporterError(f"{folder}: all of its weights are 0; fetch or save them again")
 
 
-def _check_safetensors(files: list[Path], quantised: bool) -> None:
-    from safetensors import SafetensorError, safe_open
-
-    whole = {True: 0, False: 0}  # how many weights are integers, how many are not
-    for file in files:
-        if file.suffix == ".safetensors":
-            try:
-                with safe_open(str(file), framework="pt") as content:  # compares its header with its size
-                    for name in content.keys():  # noqa: SIM118 (no mapping)
-                        whole[content.get_slice(name).get_dtype()[:1] in "IU"] += math.prod(
-                            content.get_slice(name).get_shape()
-                        )
-            except (SafetensorError, OSError) as error:
-                raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
-    if whole[True] > whole[False] and not quantised:
+def _check_safetensors(files: list[Path], config: Any) -> None:
+    header = read_headers(files)
+    if header.integers > header.floats and getattr(config, "quantization_config", None) is None:
         raise ReporterError(
             f"{files[0]} holds integers: weights that were quantised need the quantization_config of whoever did it in "
             f"{CONFIG}"
         )
+    refuse_claims(config, header, files[0].parent)
 
 
 def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter]) -> str:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
-from reporter.models.model_folder import adapter_files, config_file, gguf_file, tokenizer_files, tokenizer_folder, weight_files
+from reporter.models.model_folder import (
+    adapter_files,
+    config_file,
+    gguf_file,
+    tokenizer_files,
+    tokenizer_folder,
+    weight_files,
+)
 from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.part import Complaint
 from reporter.texts.origin import Around, source_of

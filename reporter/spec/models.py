@@ -161,7 +161,9 @@ class HubModel(_Weights, _Related, _Reading):
 class PathModel(_Weights, _Related, _Reading):
     """A model in a folder, in the format of ``save_pretrained``, or in one GGUF file."""
 
-    path: Annotated[Path, AsPath] = Field(description="The folder, or a GGUF file, relative to the study file or absolute.")
+    path: Annotated[Path, AsPath] = Field(
+        description="The folder, or a GGUF file, relative to the study file or absolute."
+    )
     checkpoints: Annotated[
         tuple[Annotated[CheckpointSpec, _checkpoint_of(_Folder)], ...], AsTuple, AfterValidator(_distinct)
     ] = Field((), description="Sub-folders to measure, one after the other: names, or {folder:, step:}.")

@@ -69,9 +69,7 @@ def test_states_are_those_of_peft(
     assert model.anatomy.parameters == plain.anatomy.parameters
 
 
-def test_the_identity_covers_base_and_adapter(
-    family: Family, tmp_path: Path, found: Callable[..., Checkpoint]
-) -> None:
+def test_the_identity_covers_base_and_adapter(family: Family, tmp_path: Path, found: Callable[..., Checkpoint]) -> None:
     adapted(family("llama"), tmp_path / "one")
     adapted(family("llama"), tmp_path / "two", r=2)
     prints = {
@@ -94,7 +92,7 @@ def test_an_adapter_as_a_model_says_what_to_write(
 def test_what_cannot_be_merged_is_refused(family: Family, tmp_path: Path, loaded: Load) -> None:
     folder = tmp_path / "lora"
     adapted(family("llama"), folder)
-    with pytest.raises(ReporterError, match="no weight of the adapter .* fits this base"):
+    with pytest.raises(ReporterError, match=r"no weight of the adapter .* fits this base"):
         loaded(family("gpt2"), adapter=folder)
     with pytest.raises(ReporterError, match=r"has no adapter_config\.json"):
         loaded(family("llama"), adapter=family("gpt2"))
