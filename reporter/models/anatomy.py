@@ -18,6 +18,7 @@ from reporter.models.closing import Closing, find_closing
 from reporter.models.feed_forward import FeedForward, find_feed_forward
 from reporter.models.inputs import Inputs, config_limit
 from reporter.models.norms import NormPlacement, norm_placement
+from reporter.models.parts import DecoderBesideEncoder, PartName
 from reporter.models.tokenizer import added_tokens
 from reporter.models.trace import trace
 
@@ -51,8 +52,13 @@ class Anatomy:
         first_token: what stands at position 0 of its input: ``word``, or the token that its tokenizer puts there.
         self_test: largest relative deviation of the captured states from the model's own ``hidden_states``.
         initialised: whether its weights are those of an initialisation; None where that cannot be told.
+        part: which part of a model it is; None where it is the whole. Of a decoder beside its encoder the role is that
+            of its own attention, for a fixed text in its encoder.
+        own_states: ``shifted`` where the model's own ``hidden_states`` begin with what the first block returned and end
+            with the closed state, as those of state-space models do; ``same`` where they begin with what enters it.
 
-    Where only the states of a model are there, parameters, norm placement, self-test and initialised are None.
+    Where only the states of a model are there, parameters, norm placement, self-test, initialised and
+    own states are None.
     """
 
     family: str
@@ -70,6 +76,8 @@ class Anatomy:
     first_token: str
     self_test: float | None
     initialised: bool | None
+    part: PartName | None = None
+    own_states: Literal["same", "shifted"] | None = None
 
 
 @dataclass(frozen=True)
@@ -93,12 +101,13 @@ class Examined:
     feed_forward: FeedForward
 
 
-def examine(module: nn.Module, tokenizer: Any) -> Examined:
+def examine(module: nn.Module, tokenizer: Any, part: PartName | None = None) -> Examined:
     """Measure a model, hook its blocks and test the hooks.
 
     Args:
         module: the model without its vocabulary head, in evaluation mode.
         tokenizer: its tokenizer; only special tokens are asked for.
+        part: which part of a model it is.
 
     Raises:
         ReporterError: if the blocks cannot be found, or the captured states are not what they should be.
@@ -115,14 +124,14 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
     closing = find_closing(seen, blocks)
     capture = Capture(blocks)
 
-    def states(ids: Tensor, mask: Tensor | None = None) -> list[Tensor]:
+    def states(ids: Tensor, mask: Tensor | None = None, encoder_ids: Tensor | None = None) -> list[Tensor]:
         capture.clear()
         with torch.inference_mode():
-            module(**inputs(ids, torch.ones_like(ids) if mask is None else mask))
+            module(**inputs(ids, torch.ones_like(ids) if mask is None else mask, encoder_ids=encoder_ids))
         return capture.take()
 
     added = _positions_are_added(states(inputs.repeated_id()))
-    role = _role(states(ids), states(inputs.with_other_token(ids, -1)))
+    role = _role(states(ids), states(inputs.with_other_token(ids, -1), encoder_ids=ids))  # the encoder's input stays
     _check_padding(states, ids, inputs.pad_id)
     own_limit = measured_limit(module, inputs(ids, torch.ones_like(ids)), inputs.vocabulary) if added else None
     config: Any = module.config
@@ -131,7 +140,7 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         role=role,
         layers=len(blocks.calls),
         width=blocks.states[0].shape[-1],
-        parameters=sum(p.numel() for p in module.parameters()),
+        parameters=sum(p.numel() for p in _measured(module).parameters()),
         vocabulary_size=inputs.vocabulary_size,
         max_tokens=own_limit if own_limit is not None else config_limit(config),
         positions="added" if added else "not-added",
@@ -142,8 +151,14 @@ def examine(module: nn.Module, tokenizer: Any) -> Examined:
         first_token=(added_tokens(tokenizer)[0] or ["word"])[0],
         self_test=blocks.deviation,
         initialised=_initialised(module),
+        part=part,
+        own_states="shifted" if blocks.shifted else "same",
     )
     return Examined(anatomy, capture, inputs, closing, attention, feed_forward)
+
+
+def _measured(module: nn.Module) -> nn.Module:
+    return module.decoder if isinstance(module, DecoderBesideEncoder) else module
 
 
 def _initialised(module: nn.Module) -> bool | None:

@@ -33,6 +33,8 @@ class Blocks:
         states: what entered each block and what the last one returned: L + 1 tensors (texts, length, width).
         deviation: the largest relative deviation of ``states[:-1]`` from the model's own hidden states.
         overwritten: whether the model writes into these tensors after they were passed on.
+        shifted: whether the model's own hidden states begin with what the first block returned, and end with the
+            closed state: then it is ``states[1:]`` that they are compared with.
     """
 
     calls: tuple[Call, ...]
@@ -41,6 +43,7 @@ class Blocks:
     states: tuple[Tensor, ...]
     deviation: float
     overwritten: bool
+    shifted: bool = False
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -78,8 +81,8 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
     if any(b.start < a.end for a, b in pairwise(calls)):
         return None  # one inside the other
     entering: list[Passed] = []
-    for before, after in pairwise(calls):
-        link = _link(before, after, seen, shape)
+    for made, taking in pairwise(calls):
+        link = _link(made, taking, seen, shape)
         if link is None:
             return None
         entering.append(link)
@@ -93,8 +96,13 @@ def _chain(calls: list[Call], seen: Trace, shape: tuple[int, int], own: Sequence
     states = tuple(p.tensor for p in passed)
     if len({state.shape for state in states}) != 1:
         return None
-    deviation = max((_deviation(x, h) for x, h in zip(states[:-1], own, strict=False)), default=0.0)
-    return Blocks(tuple(calls), first.slot, returned.slot, states, deviation, any(p.changed_later for p in passed))
+    before, after = (
+        max((_deviation(x, h) for x, h in zip(of, own, strict=False)), default=0.0) for of in (states[:-1], states[1:])
+    )
+    shifted = after <= TOLERANCE < before
+    overwritten = any(p.changed_later for p in passed)
+    deviation = after if shifted else before
+    return Blocks(tuple(calls), first.slot, returned.slot, states, deviation, overwritten, shifted)
 
 
 def _link(before: Call, after: Call, seen: Trace, shape: tuple[int, int]) -> Passed | None:

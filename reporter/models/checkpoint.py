@@ -71,6 +71,9 @@ class Checkpoint:
             model reads, not the model, so it is no part of the fingerprint.
         states: of a model that is given by its states, by corpus, their file and its hash; empty for any other.
         role: of such a model, where the study says it.
+        adapter: the folder of an adapter that is merged into the weights; None where there is none.
+        gguf: the name of the GGUF file in ``path`` that holds configuration, tokenizer and weights; None for any other.
+        part: of an encoder–decoder, which half is measured; None where the study does not say it.
     """
 
     model: str
@@ -97,6 +100,9 @@ class Checkpoint:
     bos: Bos = "as-is"
     states: Mapping[str, tuple[Path, str]] = field(default_factory=dict)
     role: Literal["encoder", "decoder"] | None = None
+    part: Literal["encoder", "decoder"] | None = None
+    adapter: Path | None = None
+    gguf: str | None = None
 
     def weights_on(self, corpus: str) -> str:
         """Return the identity of what makes its states on a corpus: the weights, or the file of these states."""
@@ -106,6 +112,11 @@ class Checkpoint:
     def label(self) -> str:
         """How messages call it: ``model 'bert'``, with its checkpoint where there are several."""
         return f"model '{self.model}'" + ("" if self.name == FINAL else f", checkpoint '{self.name}'")
+
+    @property
+    def source_file(self) -> dict[str, str]:
+        """What transformers must be told where all is in one GGUF file; nothing for any other model."""
+        return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     @property
     def folder(self) -> Path | None:

@@ -89,6 +89,8 @@ def load_head(checkpoint: Checkpoint, model: LoadedModel, offline: bool) -> Head
             language model.
     """
     with loading(checkpoint, offline), torch.inference_mode(False), torch.no_grad():
+        if model.anatomy.part == "decoder":
+            raise ReporterError("its decoder has the text before it in its encoder, so that predicting it is no task")
         folder = local_folder(checkpoint, offline)
         config = read_config(checkpoint, folder)
         kind: Literal["causal", "masked"] = "causal" if model.anatomy.role == "decoder" else "masked"

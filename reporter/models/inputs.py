@@ -39,15 +39,27 @@ class Inputs:
             )
         # A cache of keys and values would only cost memory. Models without one would not know the word.
         self._fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
+        self._beside_encoder = "encoder_input_ids" in accepted
         self.vocabulary = _input_embedding(module)
         self.vocabulary_size = int(self.vocabulary.shape[0])
         self.pad_id = _pad_id(tokenizer, self.vocabulary_size)
         self._length = max(2, min(12, (config_limit(module.config) or 512) - _LARGEST_OFFSET))
         self._ordinary = self._ordinary_ids(module.config, tokenizer)
 
-    def __call__(self, ids: Tensor, mask: Tensor, output_hidden_states: bool = False) -> Mapping[str, Any]:
-        """Return the arguments for these token ids and this mask, both (texts, length)."""
-        more = {"output_hidden_states": True} if output_hidden_states else {}
+    def __call__(
+        self, ids: Tensor, mask: Tensor, output_hidden_states: bool = False, encoder_ids: Tensor | None = None
+    ) -> Mapping[str, Any]:
+        """Return the arguments for these token ids and this mask, both (texts, length).
+
+        Args:
+            ids: what the model reads.
+            mask: 1 for a token, 0 for padding.
+            output_hidden_states: ask for the model's own hidden states, too.
+            encoder_ids: what the encoder beside a decoder reads, if not the same.
+        """
+        more: dict[str, Any] = {"output_hidden_states": True} if output_hidden_states else {}
+        if encoder_ids is not None and self._beside_encoder:
+            more["encoder_input_ids"] = encoder_ids
         return {"input_ids": ids, "attention_mask": mask, **self._fixed, **more}
 
     def random_ids(self, texts: int) -> Tensor:

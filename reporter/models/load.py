@@ -18,6 +18,7 @@ from reporter.models.capture import Capture
 from reporter.models.closing import Closing
 from reporter.models.feed_forward import FeedForward
 from reporter.models.inputs import Inputs
+from reporter.models.limits import limited
 from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
@@ -58,8 +59,7 @@ class LoadedModel:
 
     Args:
         checkpoint: what was loaded.
-        module: the model without its vocabulary head (of an encoder–decoder: its encoder), in evaluation
-            mode.
+        module: what is measured of the model, without its vocabulary head, in evaluation mode.
         tokenizer: its transformers tokenizer, padding on the right.
         anatomy: what was measured of it.
         device: where it is.
@@ -213,12 +213,14 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
     # A caller's inference mode would keep the tests from differentiating and from seeing changes in place.
     with loading(checkpoint, offline), torch.inference_mode(False):
         folder = local_folder(checkpoint, offline)
-        config_file(folder)
-        tokenizer = load_tokenizer(checkpoint, folder, offline)
-        module = load_module(checkpoint, folder)
-        place = torch.device(device)
-        module = module.to(place)
-        found = examine(module, tokenizer)
+        if checkpoint.gguf is None:
+            config_file(folder)
+        with limited(folder):
+            tokenizer = load_tokenizer(checkpoint, folder, offline)
+            module, part = load_module(checkpoint, folder)
+            place = torch.device(device)
+            module = module.to(place)
+            found = examine(module, tokenizer, part)
         _check_vocabulary(tokenizer, found.anatomy)
     return LoadedModel(
         checkpoint,

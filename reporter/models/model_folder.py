@@ -10,6 +10,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
+ADAPTER = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 
 _VOCABULARIES = frozenset(
@@ -50,8 +53,57 @@ def config_file(folder: Path) -> Path:
         kind = "is a file, not a folder" if folder.exists() else "is not there"
         raise ReporterError(f"the folder {folder} {kind}")
     if not (folder / CONFIG).is_file():
+        if (folder / ADAPTER).is_file():
+            raise ReporterError(
+                f"{folder} is an adapter, as PEFT's `save_pretrained` writes it, not a model; write the folder of its "
+                f"base ({_base_of(folder)}) as `path` and this one as `adapter`"
+            )
+        if found := sorted(file.name for file in folder.glob("*.gguf")):
+            raise ReporterError(f"{folder} has no {CONFIG}; it holds {found[0]}: write that file as `path`")
         raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
     return folder / CONFIG
+
+
+def gguf_file(path: Path) -> Path | None:
+    """Return the GGUF file that a path names; None where it names none.
+
+    Raises:
+        ReporterError: if it is not there, or is not what its name says.
+    """
+    if path.suffix.lower() != ".gguf" or path.is_dir():
+        return None
+    if not path.is_file():
+        raise ReporterError(f"there is no file {path}")
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise ReporterError(f"{path} is damaged: a GGUF file begins with 'GGUF'; fetch it again")
+    if find_spec("gguf") is None:
+        raise ReporterError(f"{path.name} needs the optional packages: pip install 'reporter[gguf]'")
+    return path
+
+
+def adapter_files(folder: Path) -> list[Path]:
+    """Return the files of an adapter that PEFT saved.
+
+    Raises:
+        ReporterError: if it is none, or its weights are pickle.
+    """
+    if not (folder / ADAPTER).is_file():
+        kind = f"has no {ADAPTER}" if folder.is_dir() else "is not there"
+        raise ReporterError(f"the adapter {folder} {kind}; an adapter's folder is what PEFT's `save_pretrained` writes")
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise ReporterError(
+            f"the adapter {folder} has no {ADAPTER_WEIGHTS}; weights in pickle are not read, save them again with PEFT"
+        )
+    return [folder / ADAPTER, folder / ADAPTER_WEIGHTS]
+
+
+def _base_of(folder: Path) -> str:
+    try:
+        named = json.loads((folder / ADAPTER).read_text("utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError):
+        named = None
+    return f"trained on {named}" if isinstance(named, str) else "which it does not name"
 
 
 def weight_files(folder: Path, allow_pickle: bool) -> list[Path]:

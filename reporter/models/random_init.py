@@ -44,6 +44,8 @@ def random_init(checkpoint: Checkpoint, seed: int) -> Checkpoint:
         "dtype": checkpoint.dtype,
         "code": checkpoint.trust_remote_code,
     }
+    if checkpoint.part == "decoder":
+        made_of["part"] = checkpoint.part
     return replace(
         checkpoint,
         name=RANDOM_INIT,
@@ -53,6 +55,7 @@ def random_init(checkpoint: Checkpoint, seed: int) -> Checkpoint:
         unigram_entropy=None,
         warning="",
         initialised=seed,
+        adapter=None,
     )
 
 
@@ -72,6 +75,8 @@ def _identity(checkpoint: Checkpoint) -> object:
         other = checkpoint.tokenizer
         return own if other is None else {**own, "tokenizer": [other.hub, other.revision]}
     assert checkpoint.path is not None and checkpoint.folder is not None
+    if checkpoint.gguf is not None:
+        return hash_files([checkpoint.path / checkpoint.gguf])
     folder, root = checkpoint.folder, checkpoint.path
     files: list[Path] = [config_file(folder)]
     if checkpoint.trust_remote_code:

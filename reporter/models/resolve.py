@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import FINAL, Checkpoint
 from reporter.models.model_folder import (
+    adapter_files,
     code_files,
     config_file,
     fingerprint,
+    gguf_file,
     hash_files,
     tokenizer_files,
     tokenizer_folder,
@@ -55,7 +57,30 @@ def resolve(
         ReporterError: if files are missing, or a hub model cannot be found.
     """
     found = _resolve(name, spec, folder, cache, texts, offline, models)
-    return found if isinstance(spec, StatesModel) else tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+    if isinstance(spec, StatesModel):
+        return found
+    found = tuple(replace(checkpoint, bos=spec.bos) for checkpoint in found)
+    if not isinstance(spec, HubModel | PathModel):
+        return found
+    try:
+        return tuple(_said(checkpoint, spec, folder, cache) for checkpoint in found)
+    except ReporterError as error:
+        raise ReporterError(f"model '{name}': {error}") from error
+
+
+def _said(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cache: Path) -> Checkpoint:
+    """Return a checkpoint with what the study says of how it is read."""
+    more: dict[str, Any] = {}
+    if spec.part == "decoder":  # the encoder is what is measured where nothing is said
+        more["part"] = spec.part
+    if spec.adapter is not None:
+        adapter = folder / spec.adapter.expanduser()
+        more["adapter"] = hash_files(adapter_files(adapter), cache)
+        location = f"{checkpoint.location} + {shared(spec.adapter, folder)}"
+        checkpoint = replace(checkpoint, adapter=adapter, location=location)
+    if more:
+        checkpoint = replace(checkpoint, fingerprint=fingerprint({"of": checkpoint.fingerprint, **more}))
+    return replace(checkpoint, part=spec.part)
 
 
 def _resolve(
@@ -92,8 +117,15 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
     root = folder / spec.path.expanduser()
     wanted = spec.checkpoints or (CheckpointSpec(name="", step=None),)
     found = []
+    file = gguf_file(root)
+    if file is not None and spec.checkpoints:
+        raise ReporterError(
+            f"{file} is one file, which has no sub-folders; give each checkpoint's file a model of its own"
+        )
     for one in wanted:
-        print_ = _path_fingerprint(root, one.name, spec, cache)
+        print_ = (
+            _path_fingerprint(root, one.name, spec, cache) if file is None else _gguf_fingerprint(file, spec, cache)
+        )
         found.append(
             Checkpoint(
                 model=name,
@@ -101,7 +133,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
                 step=one.step,
                 source="path",
                 location=shared(spec.path / one.name, folder),
-                path=root,
+                path=root if file is None else file.parent,
                 hub=None,
                 revision=print_,
                 subfolder=one.name or None,
@@ -109,6 +141,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
                 trust_remote_code=spec.trust_remote_code,
                 allow_pickle=spec.allow_pickle,
                 fingerprint=print_,
+                gguf=None if file is None else file.name,
             )
         )
     return tuple(found)
@@ -138,6 +171,10 @@ def _of_states(name: str, spec: StatesModel, folder: Path, cache: Path) -> Check
         states={corpus: (file, hashes[corpus]) for corpus, file in files.items()},
         role=spec.role,
     )
+
+
+def _gguf_fingerprint(file: Path, spec: PathModel, cache: Path) -> str:
+    return fingerprint({"gguf": hash_files([file], cache)[file.name], "dtype": spec.dtype})
 
 
 def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import tokenizer_folder
+from reporter.models.parts import decoder_start
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -27,10 +28,14 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     Raises:
         ReporterError: if there is none, or it cannot be read.
     """
-    place = _place(checkpoint, folder, offline)
+    from transformers import AutoTokenizer
+
+    place = folder if checkpoint.gguf is not None else _place(checkpoint, folder, offline)
     try:
-        tokenizer = _class(place).from_pretrained(
+        kind = _class(place) if checkpoint.gguf is None else AutoTokenizer
+        tokenizer = kind.from_pretrained(
             str(place),
+            **checkpoint.source_file,
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=offline or not checkpoint.trust_remote_code,
         )
@@ -41,6 +46,9 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
     tokenizer.truncation_side = "right"
     if checkpoint.bos != "as-is":
         _begin_with(tokenizer, checkpoint.bos)
+    if checkpoint.part == "decoder" and (start := decoder_start(folder)) is not None:
+        before, after = added_tokens(tokenizer)
+        _frame(tokenizer, [tokenizer.convert_ids_to_tokens(start), *before], after, "part: decoder")
     return tokenizer
 
 
@@ -79,12 +87,24 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
     begin = tokenizer.bos_token or tokenizer.cls_token if bos == "add" else None
     if bos == "add" and begin is None:
         raise ReporterError("'bos: add' needs a tokenizer that names a BOS token, and its tokenizer names none")
+    _frame(tokenizer, [] if begin is None else [begin], after, f"bos: {bos}")
+
+
+def _frame(tokenizer: Any, begin: list[str], after: list[str], said: str) -> None:
+    """Make a tokenizer put these tokens before and after each text.
+
+    Args:
+        tokenizer: a fast one.
+        begin: tokens before a text.
+        after: tokens after it.
+        said: what the study says that asks for it, for errors.
+    """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise ReporterError(f"'bos: {bos}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
+        raise ReporterError(f"'{said}' needs a fast tokenizer (a tokenizer.json), and its tokenizer is a slow one")
     from tokenizers import processors
 
-    around = [*([] if begin is None else [begin]), "$A", *after]
+    around = [*begin, "$A", *after]
     names = dict.fromkeys(name for name in around if name != "$A")
     template = processors.TemplateProcessing(
         single=around,
@@ -92,10 +112,11 @@ def _begin_with(tokenizer: Any, bos: Literal["add", "none"]) -> None:
         special_tokens=[(name, tokenizer.convert_tokens_to_ids(name)) for name in names],
     )
     # One that adds nothing does something else, such as trimming offsets, which goes on.
+    framed = any(added_tokens(tokenizer))
     other = backend.post_processor
-    backend.post_processor = template if before or after or other is None else processors.Sequence([other, template])
-    if added_tokens(tokenizer) != ([] if begin is None else [begin], after):
-        raise ReporterError(f"'bos: {bos}' has no effect on its tokenizer")
+    backend.post_processor = template if framed or other is None else processors.Sequence([other, template])
+    if added_tokens(tokenizer) != (begin, after):
+        raise ReporterError(f"'{said}' has no effect on its tokenizer")
 
 
 def _place(checkpoint: Checkpoint, folder: Path, offline: bool) -> Path:

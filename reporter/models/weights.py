@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from reporter.errors import ReporterError
+from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
+from reporter.models.parts import PartName, measured_part
 from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 
-def load_module(checkpoint: Checkpoint, folder: Path) -> nn.Module:
-    """Return the model in ``folder`` in evaluation mode, without a vocabulary head; the encoder of a pair.
+def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None]:
+    """Return what is measured of the model in ``folder``, in evaluation mode, without a vocabulary head, and its name.
 
     Raises:
         ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
             the states depend on.
     """
     config = read_config(checkpoint, folder)
-    whole, missing = build(_kind(config), checkpoint, folder, config)
-    module: Any = whole.get_encoder() if getattr(whole.config, "is_encoder_decoder", False) else whole
+    if getattr(config, "rescale_every", 0):  # RWKV halves its states in float16; the stream is meant as it was trained
+        config.rescale_every = 0
+    whole, missing = build(_kind(config, checkpoint.part), checkpoint, folder, config)
+    found = measured_part(whole, checkpoint.part, folder)
+    module: Any = found[0]
     ids = torch.zeros((1, 2), dtype=torch.long)
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
-    return cast("nn.Module", module)
+    return found
 
 
 def build(
@@ -55,28 +60,48 @@ def build(
         ReporterError: if the files are missing or damaged, or do not fit the configuration.
     """
     if checkpoint.initialised is not None:
+        if (folder / WEIGHTS).is_file():  # a claim that is wrong there would be as large here
+            refuse_claims(config, read_headers([folder / WEIGHTS]), folder)
         return _drawn(kind, checkpoint, config, checkpoint.initialised), {}
-    files = weight_files(folder, checkpoint.allow_pickle)
+    files = [folder / checkpoint.gguf] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
-        _check_safetensors(files, quantised=getattr(config, "quantization_config", None) is not None)
+        _check_safetensors(files, config)
     try:
-        model, info = kind.from_pretrained(
-            str(folder),
-            config=config,
-            dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-            use_safetensors=safe,
-            trust_remote_code=checkpoint.trust_remote_code,
-            local_files_only=not checkpoint.trust_remote_code,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
-        )
+        with _no_bars() if checkpoint.gguf else nullcontext():
+            model, info = kind.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
+                **(checkpoint.source_file or {"use_safetensors": safe}),
+                trust_remote_code=checkpoint.trust_remote_code,
+                local_files_only=not checkpoint.trust_remote_code,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
+            )
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
+    if checkpoint.adapter is not None:
+        from reporter.models.adapter import merged
+
+        model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep transformers from drawing a bar while it unpacks a GGUF file, which it does whatever it was told."""
+    from transformers import modeling_gguf_pytorch_utils as unpacking
+
+    bar = getattr(unpacking, "tqdm", None)
+    unpacking.tqdm = lambda found, *args, **kwargs: found
+    try:
+        yield
+    finally:
+        unpacking.tqdm = bar
 
 
 def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
@@ -104,6 +129,7 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
     try:
         return AutoConfig.from_pretrained(
             str(folder),
+            **checkpoint.source_file,
             trust_remote_code=checkpoint.trust_remote_code,
             local_files_only=not checkpoint.trust_remote_code,
         )
@@ -115,13 +141,19 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
         raise ReporterError(f"its configuration in {folder} cannot be read: {_one_line(error)}") from error
 
 
-def _kind(config: Any) -> Any:
-    """Return the class to load with: T5 and its like have one for the encoder alone."""
-    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, AutoModel, AutoModelForTextEncoding
+def _kind(config: Any, part: str | None) -> Any:
+    """Return the class to load with: T5 and its like have one for the encoder alone, a text tower may have its own."""
+    import transformers
+    from transformers import MODEL_FOR_TEXT_ENCODING_MAPPING, MODEL_MAPPING, AutoModel, AutoModelForTextEncoding
 
     named = (getattr(config, "architectures", None) or [""])[0]
-    has_decoder = config.is_encoder_decoder or named.endswith("EncoderModel")
-    return AutoModelForTextEncoding if has_decoder and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING else AutoModel
+    has_decoder = getattr(config, "is_encoder_decoder", False) or named.endswith("EncoderModel")
+    if has_decoder and part != "decoder" and type(config) in MODEL_FOR_TEXT_ENCODING_MAPPING:
+        return AutoModelForTextEncoding
+    own = getattr(transformers, named, None)
+    if type(config) not in MODEL_MAPPING and getattr(own, "config_class", None) is type(config):
+        return own
+    return AutoModel
 
 
 def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_layers: bool) -> None:
@@ -161,25 +193,14 @@ def _refuse_lies(model: nn.Module, info: Mapping[str, Any], folder: Path, few_la
         raise ReporterError(f"{folder}: all of its weights are 0; fetch or save them again")
 
 
-def _check_safetensors(files: list[Path], quantised: bool) -> None:
-    from safetensors import SafetensorError, safe_open
-
-    whole = {True: 0, False: 0}  # how many weights are integers, how many are not
-    for file in files:
-        if file.suffix == ".safetensors":
-            try:
-                with safe_open(str(file), framework="pt") as content:  # compares its header with its size
-                    for name in content.keys():  # noqa: SIM118 (no mapping)
-                        whole[content.get_slice(name).get_dtype()[:1] in "IU"] += math.prod(
-                            content.get_slice(name).get_shape()
-                        )
-            except (SafetensorError, OSError) as error:
-                raise ReporterError(f"{file} is damaged: {error}; fetch or save it again") from error
-    if whole[True] > whole[False] and not quantised:
+def _check_safetensors(files: list[Path], config: Any) -> None:
+    header = read_headers(files)
+    if header.integers > header.floats and getattr(config, "quantization_config", None) is None:
         raise ReporterError(
             f"{files[0]} holds integers: weights that were quantised need the quantization_config of whoever did it in "
             f"{CONFIG}"
         )
+    refuse_claims(config, header, files[0].parent)
 
 
 def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter]) -> str:

@@ -40,8 +40,10 @@ def whole_words(checkpoint: Checkpoint, offline: bool = False) -> list[str]:
         ReporterError: if the model's tokenizer cannot be read, or has no such words.
     """
     try:
-        folder = _folder(checkpoint, offline)
-        vocabulary, special = _vocabulary(folder)
+        if checkpoint.gguf is not None and checkpoint.path is not None:
+            vocabulary, special = _by_transformers(checkpoint.path, **checkpoint.source_file)
+        else:
+            vocabulary, special = _vocabulary(_folder(checkpoint, offline))
     except ReporterError as error:
         raise ReporterError(f"{checkpoint.label}: {error}") from error
     found = _words(sorted(vocabulary, key=lambda token: vocabulary[token]), special)
@@ -126,11 +128,11 @@ def _ids(vocabulary: Any) -> dict[str, int]:
     return {token: i for i, token in enumerate(tokens)}
 
 
-def _by_transformers(folder: Path) -> tuple[dict[str, int], set[str]]:
+def _by_transformers(folder: Path, **more: str) -> tuple[dict[str, int], set[str]]:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, **more)
     except Exception as error:
         raise ReporterError(f"its tokenizer in {folder} cannot be read: {error}") from error
     return tokenizer.get_vocab(), set(tokenizer.all_special_tokens)

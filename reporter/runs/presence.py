@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
-from reporter.models.model_folder import config_file, tokenizer_files, tokenizer_folder, weight_files
-from reporter.spec.models import PathModel, StatesModel
+from reporter.models.model_folder import (
+    adapter_files,
+    config_file,
+    gguf_file,
+    tokenizer_files,
+    tokenizer_folder,
+    weight_files,
+)
+from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.part import Complaint
 from reporter.texts.origin import Around, source_of
 from reporter.texts.sources.dataset import DatasetCorpus, local_dataset
@@ -35,6 +42,10 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
         try:
             if isinstance(model, PathModel):
                 _find_model(folder / model.path.expanduser(), model)
+            if isinstance(model, HubModel | PathModel) and model.adapter is not None:
+                adapter_files(folder / model.adapter.expanduser())
+                if find_spec("peft") is None:
+                    raise ReporterError("an adapter needs the optional package: pip install 'reporter[peft]'")
         except ReporterError as error:
             yield Complaint(str(error), at)
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
@@ -67,6 +78,8 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
 
 
 def _find_model(root: Path, model: PathModel) -> None:
+    if gguf_file(root) is not None:
+        return
     for name in [checkpoint.name for checkpoint in model.checkpoints] or [""]:
         config_file(root / name)
         weight_files(root / name, model.allow_pickle)

@@ -149,13 +149,25 @@ def measured_columns(measured: Measured) -> Record:
     """Return the columns of ``models`` that a pass fills."""
     facts = measured.facts
     ran = {"device": facts.device, "precision": facts.precision, "precision_deviation": facts.deviation}
-    return facts.anatomy | ran | {"status": "done", "error": None}
+    warning = _warning(measured.of.checkpoint, facts.anatomy.get("part"))
+    return facts.anatomy | ran | {"status": "done", "error": None, "warning": warning}
 
 
 def loaded_columns(model: LoadedModel, study: Study) -> Record:
     """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
     row: Record = asdict(model.anatomy) | {"device": str(model.device), "status": "done", "error": None}
+    row["warning"] = _warning(model.checkpoint, model.anatomy.part)
     return row if study.metrics and study.corpora else row | {"precision": "float32"}
+
+
+def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:
+    """Return what is to be known before the numbers of a loaded checkpoint are believed; None mostly."""
+    said = [checkpoint.warning]
+    if part == "encoder" and checkpoint.part is None:
+        said.append("only its encoder was measured; its decoder is a model of its own, with `part: decoder`")
+    if part == "decoder":
+        said.append("its tokens attend to earlier ones alone, but its encoder has read the whole text")
+    return "; ".join(filter(None, said)) or None
 
 
 def failed_columns(error: Exception) -> Record:

@@ -89,7 +89,11 @@ def _of_recipe(recipe: Recipe) -> Size:
 
 def folder_of(checkpoint: Checkpoint) -> Path | None:
     """Return the folder of a model that is on this machine already."""
-    return None if checkpoint.path is None else checkpoint.path / (checkpoint.subfolder or "")
+    return (
+        None
+        if checkpoint.path is None or checkpoint.gguf is not None
+        else checkpoint.path / (checkpoint.subfolder or "")
+    )
 
 
 def _config(folder: Path) -> dict[str, Any] | None:

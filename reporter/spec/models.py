@@ -99,6 +99,16 @@ class _Weights(Part):
     allow_pickle: bool = Field(
         False, description="Load weights that are only there as pickle, which can run code; safetensors else."
     )
+    adapter: Annotated[Path, AsPath] | None = Field(
+        None,
+        description="The folder of an adapter that PEFT saved, such as a LoRA: it is merged into the weights of this "
+        "model, its base.",
+    )
+    part: Literal["encoder", "decoder"] | None = Field(
+        None,
+        description="Of an encoder–decoder such as T5, which half is measured: the encoder where it is left out. The "
+        "decoder reads the text beside its encoder, which reads the same text.",
+    )
 
 
 class _Related(Part):
@@ -149,9 +159,11 @@ class HubModel(_Weights, _Related, _Reading):
 
 
 class PathModel(_Weights, _Related, _Reading):
-    """A model in a folder, in the format of ``save_pretrained``."""
+    """A model in a folder, in the format of ``save_pretrained``, or in one GGUF file."""
 
-    path: Annotated[Path, AsPath] = Field(description="The folder, relative to the study file or absolute.")
+    path: Annotated[Path, AsPath] = Field(
+        description="The folder, or a GGUF file, relative to the study file or absolute."
+    )
     checkpoints: Annotated[
         tuple[Annotated[CheckpointSpec, _checkpoint_of(_Folder)], ...], AsTuple, AfterValidator(_distinct)
     ] = Field((), description="Sub-folders to measure, one after the other: names, or {folder:, step:}.")

@@ -17,7 +17,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -260,6 +260,14 @@ class Model(OfModel, table="models"):
     )
     sink_rule: str = column("which tokens are sinks, in words")
     self_test: float = column("largest relative deviation between hooks and the model's own hidden_states")
+    part: str | None = column(
+        "which part of the model was measured: 'encoder' or 'decoder' (beside its encoder, which reads the same text) "
+        "of an encoder–decoder, 'text' of a model for texts and images; NULL where it is the whole"
+    )
+    own_states: str | None = column(
+        "'same' where the model's own hidden_states begin with what enters its first block, 'shifted' where they begin "
+        "with what that block returned, as those of state-space models do; NULL where that is not known"
+    )
     initialised: bool | None = column(
         "true where its weights are those of an initialisation (the gains of each norm are all alike), so that no "
         "finding is about it; NULL where that cannot be told"

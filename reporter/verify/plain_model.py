@@ -22,7 +22,8 @@ class PlainModel:
     """A model whose states are its own ``hidden_states``.
 
     Their last entry is what the last block returned only where nothing follows the blocks. Elsewhere, in most decoders,
-    it has gone through the closing norm; then what the last block returned is taken by one hook on that block.
+    it has gone through the closing norm; then what the last block returned is taken by one hook on that block. Those of
+    state-space models begin with what the first block returned: what entered it is taken by a hook, too.
 
     Args:
         checkpoint: what to load.
@@ -38,11 +39,11 @@ class PlainModel:
         with loading(checkpoint, offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, offline)
             self.tokenizer: Any = load_tokenizer(checkpoint, folder, offline)
-            module = load_module(checkpoint, folder)
+            module, _ = load_module(checkpoint, folder)
         self.full_precision = all(p.dtype == torch.float32 for p in module.parameters())
         self.module = module.float()
         self.checkpoint, self.layers, self.last = checkpoint, layers, last
-        self._last_block: nn.Module | None = None
+        self._blocks: tuple[nn.Module, nn.Module] | None = None  # the first and the last
 
     def states(self, ids: list[int]) -> tuple[list[Tensor], Tensor | None]:
         """Return what enters the first block and what each block returns, and the state after the closing norm.
@@ -61,13 +62,16 @@ class PlainModel:
             if not torch.equal(own[-1], final):
                 raise self._error("its last hidden state is not what its last block returned, as `models` says")
             return [h[0] for h in own], None
-        if self._last_block is None:
-            self._last_block = self._find_last_block(ids)
-        with _outputs_of([self._last_block]) as seen:
+        if self._blocks is None:
+            self._blocks = self._find_blocks(ids)
+        with _outputs_of(list(self._blocks)) as seen:
             own, final = self._run(ids)
-        raw = seen[0][1]
+        raw = seen[1][1]
         if raw.shape == final.shape and torch.equal(raw, final):
             raise self._error("nothing follows its last block, although `models` says so")
+        if torch.equal(own[-2], raw):
+            entered = next(x for x in seen[0][0] if x.shape == raw.shape)
+            return [h[0] for h in (entered, *own[:-1])], final[0]
         return [h[0] for h in (*own[:-1], raw)], final[0]
 
     def _run(self, ids: list[int]) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -78,16 +82,16 @@ class PlainModel:
             raise self._error(f"it has {len(result.hidden_states) - 1} blocks, and `models` says {self.layers}")
         return result.hidden_states, result.last_hidden_state
 
-    def _find_last_block(self, ids: list[int]) -> nn.Module:
-        """Return the last of a list of L modules that takes the last but one of the model's own hidden states."""
+    def _find_blocks(self, ids: list[int]) -> tuple[nn.Module, nn.Module]:
+        """Return the ends of a list of L modules whose last takes, or returns, the last but one of the own states."""
         lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
         candidates = [found[-1] for found in lists]
         with _outputs_of(candidates) as seen:
             own, _ = self._run(ids)
         for place, module in enumerate(candidates):
-            taken = seen[place][0] if place in seen else []
-            if any(x.shape == own[-2].shape and torch.equal(x, own[-2]) for x in taken):
-                return module
+            passed = [*seen[place][0], seen[place][1]] if place in seen else []
+            if any(x.shape == own[-2].shape and torch.equal(x, own[-2]) for x in passed):
+                return lists[place][0], module
         raise self._error("its last block was not found in a list of modules, so what it returns cannot be read")
 
     def _error(self, text: str) -> ReporterError:

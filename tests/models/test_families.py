@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from oracles.families import FAMILIES, TEXTS
+from oracles.families import FAMILIES, SHIFTED, TEXTS
 
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
@@ -109,3 +109,43 @@ def test_a_plain_run_of_one_text_has_the_same_states(
         assert (final is None) == (captured.final is None)
         if final is not None:
             torch.testing.assert_close(final, captured.final[0])
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_hidden_states_without_the_embedding_are_recognised(
+    name: str, family: Family, found: Callable[..., Checkpoint], loaded: Load
+) -> None:
+    """Their entry l is what block l + 1 returned, and the last one is closed; RWKV would halve the stream, too."""
+    import transformers
+
+    folder = family(name)
+    model = loaded(folder)
+    role, norms, last, positions, longest = SHIFTED[name][2:]
+    anatomy = model.anatomy
+    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
+    assert measured == (role, norms, last, positions, longest)
+    assert (anatomy.own_states, anatomy.layers, anatomy.self_test) == ("shifted", 3, 0.0)
+    ids, mask = padded(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own = getattr(transformers, f"{SHIFTED[name][0]}Model").from_pretrained(folder).eval()
+        own.config.rescale_every = 0
+        with torch.inference_mode():
+            mine = model.run(ids, mask)
+            theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True, use_cache=False)
+            embedded = own.get_input_embeddings()(ids)
+    for ours, expected in zip(mine.path, (embedded, *theirs.hidden_states[:-1]), strict=True):
+        torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()])
+    assert mine.final is not None
+    torch.testing.assert_close(mine.final[mask.bool()], theirs.last_hidden_state[mask.bool()])
+    plain = PlainModel(found(folder), anatomy.layers, anatomy.last_hidden_state, offline=True)
+    length = int(mask[0].sum())
+    states, final = plain.states(ids[0, :length].tolist())
+    for ours, expected in zip(mine.path, states, strict=True):
+        torch.testing.assert_close(ours[0, :length], expected)
+    assert final is not None
+    torch.testing.assert_close(mine.final[0, :length], final)
+
+
+def test_the_hidden_states_of_others_are_not_shifted(family: Family, loaded: Load) -> None:
+    assert loaded(family("gpt2")).anatomy.own_states == "same"

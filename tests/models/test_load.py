@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.limits import limited
 from reporter.models.load import LoadedModel, load
 
 Family = Callable[[str], Path]
@@ -275,3 +276,41 @@ def test_loading_is_the_same_without_the_cache_of_a_checkpoint(
     checkpoint = found(family("albert"))
     first, second = (load(checkpoint, "cpu", offline=True) for _ in range(2))
     assert first.anatomy == second.anatomy
+
+
+@pytest.mark.parametrize(
+    ("name", "claim", "said"),
+    [
+        ("bert", {"num_hidden_layers": 100_000}, "says 100,000 layers (num_hidden_layers), and there are"),
+        ("gpt2", {"n_layer": 100_000}, "says 100,000 layers (num_hidden_layers), and there are"),
+        ("t5", {"num_decoder_layers": 100_000}, "says 100,000 layers (num_decoder_layers), and there are"),
+        ("bert", {"hidden_size": 4_000_000}, "says hidden_size 4,000,000, and the largest dimension of its weights is"),
+        ("bert", {"vocab_size": 10**9}, "says vocab_size 1,000,000,000, and the largest dimension"),
+    ],
+)
+def test_absurd_claims_are_refused_before_anything_is_built(
+    copy: Any, loaded: Load, name: str, claim: dict[str, int], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    folder = copy(name)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | claim))
+    monkeypatch.setattr(transformers.PreTrainedModel, "from_pretrained", lambda *args, **kwargs: pytest.fail("built"))
+    assert said in refused(loaded, folder)
+
+
+def test_loading_is_limited_in_time(tmp_path: Path) -> None:
+    with pytest.raises(ReporterError, match=r"took longer than 0\.001 minutes"), limited(tmp_path, minutes=0.001):
+        while True:
+            sum(range(1000))
+
+
+def test_a_file_that_is_no_gguf(tmp_path: Path, found: Callable[..., Checkpoint]) -> None:
+    (tmp_path / "model.gguf").write_bytes(b"no")
+    with pytest.raises(ReporterError, match="is damaged: a GGUF file begins with"):
+        found(tmp_path / "model.gguf")
+    with pytest.raises(ReporterError, match="there is no file"):
+        found(tmp_path / "other.gguf")
+    with pytest.raises(ReporterError, match=r"holds model\.gguf: write that file as `path`"):
+        found(tmp_path)

@@ -187,6 +187,24 @@ FAMILIES: dict[str, Case] = {
     ),
 }
 
+# Each family's own hidden states lack what enters the first block and end with the closed state.
+_MAMBA = {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 8, "pad_token_id": 1}
+SHIFTED: dict[str, Case] = {
+    "mamba": ("Mamba", _MAMBA | {"time_step_rank": 4}, "decoder", "pre", "final", "not-added", None),
+    "mamba2": (
+        "Mamba2",
+        _MAMBA | {"num_heads": 4, "head_dim": 16, "n_groups": 2, "chunk_size": 8},
+        *("decoder", "pre", "final", "not-added", None),
+    ),
+    "falcon-mamba": ("FalconMamba", _MAMBA | {"time_step_rank": 4}, "decoder", "pre", "final", "not-added", None),
+    "rwkv": (
+        "Rwkv",
+        {"hidden_size": 32, "num_hidden_layers": 3, "attention_hidden_size": 32, "context_length": 40}
+        | {"rescale_every": 2},
+        *("decoder", "pre", "final", "not-added", 40),
+    ),
+}
+
 # The module that the state after attention enters, {} being the number of the block.
 _BERT_SUM = "encoder.layer.{}.attention.output.LayerNorm"
 _LLAMA_SUM = "layers.{}.post_attention_layernorm"
@@ -242,7 +260,7 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
     import torch
     import transformers
 
-    prefix, options, role, *_ = FAMILIES[name]
+    prefix, options, role, *_ = (FAMILIES | SHIFTED)[name]
     special = (
         {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
         if role == "encoder"
