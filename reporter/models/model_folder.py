@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
+from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.seals import sha256
 
 CONFIG = "config.json"
@@ -40,6 +41,9 @@ _TOKENIZER_EXTRAS = frozenset(
 _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 
 
+_MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
+
+
 def config_file(folder: Path) -> Path:
     """Return the configuration of the model in this folder.
 
@@ -51,6 +55,10 @@ def config_file(folder: Path) -> Path:
         raise ReporterError(f"the folder {folder} {kind}")
     if not (folder / CONFIG).is_file():
         raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
+    for file in sorted(folder.iterdir()):
+        most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
+        if (problem := endless(file, most)) and not file.is_dir():
+            raise ReporterError(f"{file} {problem}")
     return folder / CONFIG
 
 
@@ -166,6 +174,8 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
 
 def _hash(file: Path, known: dict[str, Any]) -> str:
     try:
+        if problem := endless(file):
+            raise ReporterError(f"{file} {problem}")
         place = str(file.resolve())
         stat = file.stat()
         state = [stat.st_size, stat.st_mtime_ns]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.spec.claim_references import refused_claims
 from reporter.spec.layers import Layers, read_layers
 from reporter.spec.offer import Offer
@@ -165,6 +166,8 @@ def _check(said: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list
 
 def read_text(path: Path) -> str:
     """Return the text of a study; raise ``SpecError`` if there is no such file, or it is no UTF-8."""
+    if (problem := endless(path, MOST_OF_A_STUDY)) and not path.is_dir():
+        raise _no_text(path, problem)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
