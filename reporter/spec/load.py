@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -180,9 +181,8 @@ def read_text(path: Path) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        line = before.count(b"\n") + 1
-        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        lines = re.split(rb"\r\n|\r|\n", raw[: error.start])
+        line, column = len(lines), len(lines[-1].decode("utf-8-sig", "replace")) + 1
         message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
         raise SpecError([Problem(str(path), line, column, "", message)]) from None
     return text

@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.locks import workplace
 from reporter.seals import found_intact, seal
 from reporter.texts.duplicates import originals
 
@@ -178,9 +178,8 @@ def tokenise_corpus(texts: Texts, tokenizer: Any, max_tokens: int, folder: Path 
         return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held)
     found = _opened(texts, folder)
     if found is None:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="unfinished-", dir=folder.parent, ignore_cleanup_errors=True) as name:
-            part = Path(name) / "tokens"
+        with workplace(folder.parent) as place:
+            part = place / "tokens"
             part.mkdir()
             with (part / "ids.bin").open("wb") as ids_file, (part / "special.bin").open("wb") as special_file:
                 starts, cut = _write(texts, tokenizer, max_tokens, ids_file, special_file)
