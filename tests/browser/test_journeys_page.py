@@ -199,7 +199,8 @@ def test_controls_that_change_faster_than_their_data_loads(tab, results):
         before["model"],
     )
     tab.until("return window.pressed")
-    tab.until("return new URLSearchParams(location.hash.slice(1)).get('journey') === arguments[0]", journey)
+    drawn = "const at = new URLSearchParams(location.hash.slice(1)); return at.get('journey') === arguments[0]"
+    tab.until(f"{drawn} && at.has('zoom')", journey)
     assert tab.run("return thrown") == []
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
     assert tab.run("return document.querySelector('[data-key=\"a.journey\"]').value") == journey
