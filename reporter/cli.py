@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, bounded
 from reporter.imports import importing
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except ReporterError as error:
-            typer.echo(str(error), err=True)
+            typer.echo("\n".join(map(bounded, str(error).split("\n"))), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -17,10 +18,27 @@ class UsageError(ReporterError):
     """The call or the study is wrong: nothing was computed or written, exit code 2."""
 
 
+LONGEST_LINE = 2000
+_LONGEST_WORD = 300
+
+
+def bounded(text: str) -> str:
+    """Return one line of an error for people: what a name of 100,000 characters would bury stays in sight.
+
+    Args:
+        text: the line; very long words in it are cut, and the middle of what is still too long is left out.
+    """
+    if len(text) <= _LONGEST_WORD:
+        return text
+    text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:60]}…{word[0][-20:]}", text)
+    half = LONGEST_LINE // 2
+    return text if len(text) <= LONGEST_LINE else f"{text[:half]} … {text[-half:]}"
+
+
 def describe(error: BaseException) -> str:
     """Say in one line what went wrong, for the database; for an error nobody expected, where in the code."""
     if isinstance(error, ReporterError):
-        return shortened(str(error))
+        return bounded(shortened(str(error)))
     frames = traceback.extract_tb(error.__traceback__)
     libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platlib", "purelib"))
     ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 SAY_AFTER_SECONDS = 1.0
+UNFINISHED = "unfinished-"
 
 _log = logging.getLogger(__name__)
 
@@ -63,6 +66,37 @@ def held_if_free(path: Path) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+@contextmanager
+def workplace(parent: Path) -> Iterator[Path]:
+    """Give a new folder in which something is made, and remove it in the end, with those that dead processes left.
+
+    Args:
+        parent: where it is made; its parents are, too.
+
+    Raises:
+        OSError: if that folder cannot be written.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    for leftover in [*parent.glob(f"{UNFINISHED}*")]:
+        if leftover.is_dir():
+            with suppress(OSError), held_if_free(_beside(leftover)) as free:
+                if free:  # the lock of a process that was killed went with it
+                    shutil.rmtree(leftover, ignore_errors=True)
+                    _beside(leftover).unlink(missing_ok=True)
+    place = parent / f"{UNFINISHED}{uuid4().hex}"
+    with held_if_free(_beside(place)):
+        place.mkdir()
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+            _beside(place).unlink(missing_ok=True)
+
+
+def _beside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.lock")
 
 
 def _read(holder: Path) -> str:

@@ -49,13 +49,16 @@ export async function showJourneys() {
     choose(change, side = null, focus = null) {
       const turned = side && ["journey", "model", "checkpoint"].some(name => name in change);
       const before = side && sides[side];
-      if (side && before) sides[side] = { ...before, ...change };
-      else Object.assign(shared, change);
+      if (side && before) {
+        if (turned && before.data) from[side] ??= before;
+        else Object.assign(from[side] ?? {}, change);
+        sides[side] = { ...before, ...change };
+      } else Object.assign(shared, change);
       // the other side follows to the same depth
-      const other = sides[side === "a" ? "b" : "a"];
-      const layer = before?.data.placesOf(shared.site).find(place => "layer" in change && place.key === change.layer);
-      if (layer && other) other.layer = other.data.asDeep(layer, shared.site);
-      return show(focus, turned ? { [side]: before } : {}).catch(error => find(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
+      const next = side === "a" ? "b" : "a";
+      const layer = before?.data?.placesOf(shared.site).find(place => "layer" in change && place.key === change.layer);
+      for (const other of [sides[next], from[next]]) if (layer && other?.data) other.layer = other.data.asDeep(layer, shared.site);
+      return show(focus).catch(error => find(".bar").after(make("p", { class: "broken", role: "alert", text: String(error) })));
     },
   };
 
@@ -88,16 +91,19 @@ export async function showJourneys() {
     }
   }
 
-  let turn = 0;
+  // Readers choose faster than data loads: only the last choice is made whole and drawn, from what was drawn last.
+  let turn = 0, drawn = 0;
+  /** @type {{ a?: Side, b?: Side }} what a side was when it was drawn last, where its journey or model has changed since */
+  let from = {};
   /**
    * Shows what is chosen.
    * @param {string | null} focus see App.choose
-   * @param {{ a?: Side | null, b?: Side | null }} before what a side was, where its journey or model has changed
    */
-  async function show(focus = null, before = {}) {
+  async function show(focus = null) {
     const own = ++turn;
-    await settle(sides.a, before.a);
-    if (sides.b) await settle(sides.b, before.b);
+    await settle(sides.a, from.a);
+    if (own === turn && sides.b) await settle(sides.b, from.b);
+    if (own !== turn) return;
     const { data } = sides.a;
     const asked = /** @type {Record<string, string>} */ (shared);
     for (const name of Object.keys(OPTIONS)) if (!OPTIONS[name].includes(asked[name])) asked[name] = OPTIONS[name][0];
@@ -110,11 +116,15 @@ export async function showJourneys() {
       side.layer = (side.layer === "0" ? blocks[0] : blocks[blocks.length - 1]).key;
     }
     const models = [...new Set(entriesOf(sides.a.journey).map(entry => entry.model))];
-    app.others = await Promise.all(models.map(model => {
+    const others = await Promise.all(models.map(model => {
       const entries = entriesOf(sides.a.journey, model);
       return model === sides.a.model ? data : load(entries.find(entry => entry.checkpoint === sides.a.checkpoint) ?? entries[entries.length - 1]);
     }));
-    if (own === turn) draw(focus);
+    if (own !== turn) return;
+    app.others = others;
+    from = {};
+    drawn = own;
+    draw(focus);
   }
 
   /** @param {string | null} [focus] */
@@ -135,13 +145,15 @@ export async function showJourneys() {
     address();
     if (key) /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(key)}"]`))?.focus({ preventScroll: !focus });
   }
+  const redraw = () => { if (drawn === turn) draw(); }; // else it will be drawn at once
   const hasAttention = () => app.both.some(side => side.data.places.attention.size > 0);
   const positionsOf = () => [...new Set(app.both.flatMap(side => side.data.positions))];
 
   // Begins to compare, or ends it.
   function swap() {
-    if (sides.b) { sides.b = null; return show("compare"); }
-    const own = sides.a, { data } = own;
+    if (sides.b) { sides.b = null; delete from.b; return show("compare"); }
+    const own = from.a ?? sides.a, { data } = own;
+    if (!data) return;
     const side = sides.b = { ...own };
     const texts = [...data.texts.keys()];
     const other = entriesOf(own.journey).find(entry => entry.model !== own.model);
@@ -153,9 +165,9 @@ export async function showJourneys() {
       return show("compare");
     }
     if (!other) return show("compare");
-    const before = { ...side };
+    from.b = { ...side };
     Object.assign(side, { model: other.model, checkpoint: undefined });
-    return show("compare", { b: before });
+    return show("compare");
   }
 
   function sql() {
@@ -180,15 +192,16 @@ export async function showJourneys() {
       journey: given[`${prefix}journey`], model: given[`${prefix}model`], checkpoint: given[`${prefix}checkpoint`], layer: given[`${prefix}layer`],
       token: given[`${prefix}token`] === undefined ? undefined : { text: Number(given[`${prefix}text`] ?? 0), position: Number(given[`${prefix}token`]) },
     });
+    from = {};
     sides.a = of("");
     sides.b = given["b.journey"] ? of("b.") : null;
     for (const name of Object.keys(shared)) if (given[name] !== undefined) Object.assign(shared, { [name]: given[name] });
     return show();
   }
   addEventListener("hashchange", () => { if (location.hash.includes("=")) fromAddress(); });
-  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, () => draw());
-  onTheme(() => draw());
+  for (const event of ["beforeprint", "afterprint"]) addEventListener(event, redraw);
+  onTheme(redraw);
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; requestAnimationFrame(() => draw()); } });
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; requestAnimationFrame(redraw); } });
   await fromAddress();
 }

@@ -35,14 +35,16 @@ FLOW = [
 EVERYWHERE = {
     "effort",
     "errors",
+    "files",
     "imports",
     "paths",
     "registry",
     "threads",
-}  # what people are told, and where that is, what imports take, where plug-ins register, how cores are shared
+}  # what people are told, and where that is, which files end, what imports take, plug-ins, how cores are shared
 MAY_IMPORT = (
     {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
+        "files": set(),  # it looks at them, and opens none
         "spec": {"errors"},  # it is given the metric catalogue
         "registry": set(),
         "threads": set(),

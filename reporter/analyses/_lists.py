@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.spec.part import Complaint, complaints_of
 from reporter.spec.problems import Problem, SpecError, show, show_location
 from reporter.spec.yaml_reader import read_yaml
@@ -30,6 +31,8 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
     Raises:
         SpecError: the file cannot be read or something in it is wrong; with line and column.
     """
+    if problem := endless(path, MOST_OF_A_STUDY):
+        raise _problem(path, problem)
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
+from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.seals import sha256
 
 CONFIG = "config.json"
@@ -43,6 +44,9 @@ _TOKENIZER_EXTRAS = frozenset(
 _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 
 
+_MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
+
+
 def config_file(folder: Path) -> Path:
     """Return the configuration of the model in this folder.
 
@@ -61,6 +65,10 @@ def config_file(folder: Path) -> Path:
         if found := sorted(file.name for file in folder.glob("*.gguf")):
             raise ReporterError(f"{folder} has no {CONFIG}; it holds {found[0]}: write that file as `path`")
         raise ReporterError(f"{folder} has no {CONFIG}; a model's folder is what `save_pretrained` writes")
+    for file in sorted(folder.iterdir()):
+        most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
+        if (problem := endless(file, most)) and not file.is_dir():
+            raise ReporterError(f"{file} {problem}")
     return folder / CONFIG
 
 
@@ -218,6 +226,8 @@ def hash_files(files: Iterable[Path], cache: Path | None = None) -> dict[str, st
 
 def _hash(file: Path, known: dict[str, Any]) -> str:
     try:
+        if problem := endless(file):
+            raise ReporterError(f"{file} {problem}")
         place = str(file.resolve())
         stat = file.stat()
         state = [stat.st_size, stat.st_mtime_ns]

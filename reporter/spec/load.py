@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.spec.claim_references import refused_claims
 from reporter.spec.layers import Layers, read_layers
 from reporter.spec.offer import Offer
@@ -165,6 +167,8 @@ def _check(said: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list
 
 def read_text(path: Path) -> str:
     """Return the text of a study; raise ``SpecError`` if there is no such file, or it is no UTF-8."""
+    if (problem := endless(path, MOST_OF_A_STUDY)) and not path.is_dir():
+        raise _no_text(path, problem)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -177,9 +181,8 @@ def read_text(path: Path) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = raw[: error.start]
-        line = before.count(b"\n") + 1
-        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        lines = re.split(rb"\r\n|\r|\n", raw[: error.start])
+        line, column = len(lines), len(lines[-1].decode("utf-8-sig", "replace")) + 1
         message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
         raise SpecError([Problem(str(path), line, column, "", message)]) from None
     return text

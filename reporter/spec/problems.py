@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from reporter.errors import UsageError
+from reporter.errors import UsageError, bounded
 
 Location = tuple[str | int, ...]
 """The keys and list indices (from 0) that lead from the top of a study to one of its parts."""
@@ -36,7 +36,8 @@ class Problem:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         # Names and messages can carry what the study says, and that can be anything.
-        return one_line(": ".join(part for part in (place, self.where, self.message) if part))
+        said = (place, bounded(self.where), bounded(self.message))
+        return one_line(": ".join(part for part in said if part))
 
 
 class SpecError(UsageError):
@@ -64,7 +65,7 @@ def show_location(location: Location) -> str:
             shown += f"[{part}]"
         else:
             plain = re.fullmatch(r"[\w-]+", part) is not None
-            shown += ("." if shown else "") + (part if plain else _quote(part))
+            shown += ("." if shown else "") + (_shorten(part) if plain else _quote(part))
     return shown
 
 

@@ -61,6 +61,7 @@ _SYNTAX = (
         "unknown escape in double quotes; write '\\\\' for a backslash, or use single quotes",
     ),
     (r"but found another document", "a second document begins here; a study is one document"),
+    (r"nested too deeply", "lists and mappings are nested too deeply"),
     (r"cannot start any token", "a value cannot begin with this character; put it in quotes"),
 )
 
@@ -88,6 +89,7 @@ def syntax(error: MarkedYAMLError) -> tuple[Position, Location, str]:
     return position, (), f"not valid YAML: {one_line(problem)}"
 
 
+MOST_DEEP = 100  # lists and mappings inside each other; a study needs seven
 _EMPTY = "the file is empty; 'reporter init' writes a study to start from"
 _TAG = "tag:yaml.org,2002:"
 CORE = (
@@ -148,8 +150,6 @@ def read_yaml(text: str) -> Document:
         document.problems.append((_offset(text, error.position), (), unwanted(error.character)))
     except MarkedYAMLError as error:
         document.problems.append((*syntax(error),))
-    except RecursionError:
-        document.problems.append(((1, 1), (), "lists and mappings are nested too deeply"))
     return document
 
 
@@ -163,6 +163,7 @@ class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
         Composer.__init__(self)
         BaseResolver.__init__(self)
         self.aliases: list[tuple[Position, Location, str]] = []
+        self._depth = 0
 
     def resolve(self, kind: type[Node], value: Any, implicit: Any) -> str:
         if kind is not ScalarNode:
@@ -179,7 +180,13 @@ class _Composer(Reader, Scanner, Parser, Composer, BaseResolver):
             message = f"aliases (*{one_line(str(event.anchor))}) are not supported; write the value out"
             self.aliases.append((position_of(event.start_mark), (), message))
             return ScalarNode(_TAG + "null", "", event.start_mark, event.end_mark)
-        return super().compose_node(parent, index)
+        if self._depth == MOST_DEEP:
+            raise MarkedYAMLError(problem="nested too deeply", problem_mark=self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 def _build(node: Node, location: Location, key: Position, document: Document) -> Any:
@@ -263,5 +270,5 @@ def _scalar(node: Node) -> Any:
 
 
 def _offset(text: str, index: int) -> Position:
-    before = text[:index]
-    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+    lines = re.split(r"\r\n|\r|\n", text[:index])  # a lone carriage return ends a line, in YAML and in editors
+    return len(lines), len(lines[-1]) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Collection, Iterable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
 # An old storage version: people open the file with the DuckDB client they have.
 _NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1.4.0"}
+_log = logging.getLogger(__name__)
 _HERE = "WHERE database_name = current_database()"
 
 
@@ -67,6 +69,7 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         if all(present.get(key) == comment for key, comment in wanted.items()):
             return
         _refuse_altered(present.keys(), wanted.keys(), path)
+        _say_what_went(connection, present.keys(), path)
     with transaction(connection):
         for statement in _statements(present.keys()):
             connection.execute(statement)
@@ -86,6 +89,28 @@ def _refuse_altered(
         if table in ours and (table, column) not in present:
             what = f"table {table}" if column is None else f"column {column} of table {table}"
             raise ReporterError(f"{path} lacks the {what}, somebody changed it; {WAY_OUT}")
+
+
+def _say_what_went(
+    connection: duckdb.DuckDBPyConnection, present: Collection[tuple[str, str | None]], path: Path
+) -> None:
+    """Say which table of a metric is made again without the numbers that its cells had.
+
+    A plug-in may just have learnt to yield one, so it is no reason to refuse the file.
+    """
+    from reporter.analyses.registry import analyses
+    from reporter.metrics.registry import catalogue
+
+    for name, definition in {**catalogue(), **analyses()}.items():
+        gone = [row.table.name for row in definition.tables if (row.table.name, None) not in present]
+        if gone:
+            done = "SELECT count(*) FROM cells WHERE metric = ? AND status = 'done'"
+            (cells,) = connection.execute(done, [name]).fetchone() or (0,)
+            if cells:
+                _log.warning(
+                    f"{path.name} lacks the table {', '.join(gone)}, although {cells} cells of {name} are done: it is "
+                    f"made again, empty; `reporter run STUDY --only {name} --force` fills it"
+                )
 
 
 def version_of(connection: duckdb.DuckDBPyConnection, path: Path) -> int:

@@ -11,14 +11,17 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
+from reporter.files import LONGEST_TEXT
 from reporter.spec.corpora import CorpusPart
 from reporter.texts.filters import Filter
 from reporter.texts.origin import Around, Origin, WholeWords, source_of
+from reporter.texts.record import Record
 from reporter.texts.texts import Texts, open_texts
 from reporter.texts.thinning import WordsOf, thin
 from reporter.texts.writer import TextsWriter
@@ -52,7 +55,10 @@ def build_texts(
     """
     try:
         source = source_of(spec)
-        origin = source.find(spec, Around(folder, offline, whole_words))
+        try:
+            origin = source.find(spec, Around(folder, offline, whole_words))
+        except OSError as error:
+            raise ReporterError(f"cannot read its source: {error.strerror or error}") from error
         place = cache / "texts" / _key(spec, origin.state, source.code)
         texts = open_texts(place, name, source.called, origin.location)
         if texts is None:
@@ -82,16 +88,27 @@ def _write(place: Path, spec: CorpusPart, origin: Origin) -> None:
     labelled = getattr(spec, "label", None) is not None
     only = getattr(spec, "only", None)
     with TextsWriter(place, labelled) as writer:
-        for record in origin.read():
+        for record in _records(origin):
             text = kept.keep(record.text, only is None or record.label in only)
             if text is None:
                 continue
+            if len(text[0]) > LONGEST_TEXT:
+                raise ReporterError(
+                    f"text {writer.texts + 1} of those kept has more than {LONGEST_TEXT:,} characters, which is no text"
+                )
             writer.add(*text, label=record.label)
             if writer.texts == spec.limit:
                 break
         if not writer.texts:
             raise ReporterError(f"no text is left of {origin.location}: {kept.explain()}")
         writer.finish(kept.dropped)
+
+
+def _records(origin: Origin) -> Iterator[Record]:
+    try:
+        yield from origin.read()
+    except OSError as error:  # told from one of writing, which does not happen in here
+        raise ReporterError(f"cannot read {origin.location}: {error.strerror or error}") from error
 
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:

@@ -7,12 +7,12 @@ one of 480 MB), keeps every character, and knows the line of whatever is wrong.
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 from reporter.errors import ReporterError
+from reporter.files import LONGEST_TEXT
 from reporter.texts.columns import require_column
 from reporter.texts.record import Record
 from reporter.texts.utf8 import lines
@@ -33,7 +33,7 @@ def read_csv(path: Path, column: str | None, label: str | None, tabs: bool) -> I
     Raises:
         ReporterError: the file cannot be read, a column is missing, or a row is malformed; with its line.
     """
-    csv.field_size_limit(sys.maxsize)
+    csv.field_size_limit(LONGEST_TEXT)
     text = lines(path)
     first = next(text, "")
     delimiter = "\t" if tabs else next((d for d in _DELIMITERS if d in _unquoted(first)), ",")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _AT_ONCE = 1024  # rows
+_MEMORY = "2GB"  # a few kilobytes of Parquet can stand for any number of them
 _TEXT = {
     "parquet": ("VARCHAR", "ENUM"),
     "json": ("VARCHAR", "DATE", "TIME", "UUID"),  # strings, some of which happen to look like dates
@@ -38,7 +39,9 @@ def read_with_duckdb(
     import duckdb
 
     # One thread and rows in order: the same texts every time, in buffers of a few dozen MB.
-    with duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False}) as connection:
+    with duckdb.connect(
+        config={"threads": 1, "memory_limit": _MEMORY, "autoinstall_known_extensions": False}
+    ) as connection:
         try:
             types = {name: type_ for name, type_, *_ in _describe(connection, kind, path)}
             text = _text_column(types, kind, column, path)

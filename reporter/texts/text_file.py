@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from reporter.errors import ReporterError
+from reporter.files import LONGEST_TEXT, endless
 from reporter.texts.record import Record
 from reporter.texts.utf8 import lines
 
@@ -34,6 +35,8 @@ def find_files(path: Path, unit: Unit) -> list[Path]:
         if not found:
             raise ReporterError(f"the folder {path} holds no .txt file")
         return found
+    if problem := endless(path):
+        raise ReporterError(f"{path} {problem}")
     if path.exists():
         return [path]
     if glob.has_magic(str(path)):
@@ -64,7 +67,10 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
     """
     for file in files:
         if unit == "document":
-            yield Record("".join(line.rstrip("\r\n") + "\n" for line in lines(file)))
+            gathered = _Gathered(file, unit)
+            for line in lines(file):
+                gathered.add(line.rstrip("\r\n") + "\n")
+            yield Record("".join(gathered.take()))
         elif unit == "paragraph":
             yield from _paragraphs(file)
         else:
@@ -72,12 +78,33 @@ def read_text_files(files: list[Path], unit: Unit) -> Iterator[Record]:
 
 
 def _paragraphs(file: Path) -> Iterator[Record]:
-    gathered: list[str] = []
+    gathered = _Gathered(file, "paragraph")
     for line in lines(file):
         if line.strip():
-            gathered.append(line.strip())
-        elif gathered:
-            yield Record(" ".join(gathered))
-            gathered = []
-    if gathered:
-        yield Record(" ".join(gathered))
+            gathered.add(line.strip())
+        elif whole := gathered.take():
+            yield Record(" ".join(whole))
+    if whole := gathered.take():
+        yield Record(" ".join(whole))
+
+
+class _Gathered:
+    """The lines of one text, of which there is an end."""
+
+    def __init__(self, file: Path, unit: Unit) -> None:
+        self._file, self._unit = file, unit
+        self._lines: list[str] = []
+        self._characters = 0
+
+    def add(self, line: str) -> None:
+        self._lines.append(line)
+        self._characters += len(line) + 1
+        if self._characters > LONGEST_TEXT:
+            raise ReporterError(
+                f"{self._file}: a {self._unit} is longer than {LONGEST_TEXT:,} characters, which is no text; "
+                "choose another 'unit'"
+            )
+
+    def take(self) -> list[str]:
+        whole, self._lines, self._characters = self._lines, [], 0
+        return whole

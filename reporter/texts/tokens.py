@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from reporter.locks import workplace
 from reporter.seals import found_intact, seal
 from reporter.texts.chat import Chat
 from reporter.texts.chat import tokenised as conversation
@@ -246,9 +246,8 @@ def tokenise_corpus(
         return TokenisedCorpus(texts.name, tuple(shards(texts)), starts, cut, originals(texts), *held, of_tokens)
     found = _opened(texts, folder)
     if found is None:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="unfinished-", dir=folder.parent, ignore_cleanup_errors=True) as name:
-            part = Path(name) / "tokens"
+        with workplace(folder.parent) as place:
+            part = place / "tokens"
             part.mkdir()
             with ExitStack() as stack:
                 files = [stack.enter_context((part / f"{of}.bin").open("wb")) for of in ("ids", "special", "marks")]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from reporter.errors import ReporterError
+from reporter.files import LONGEST_TEXT
 
 # Ends of lines as in Python's text mode. str.splitlines would also break at U+2028, form feeds and others,
 # which are ordinary characters of a text here.
@@ -51,7 +52,9 @@ def unreadable(path: Path, error: OSError) -> ReporterError:
 
 def _decode(file: IO[bytes], path: Path) -> Iterator[str]:
     offset = 0
-    for number, raw in enumerate(file, 1):
+    for number, raw in enumerate(iter(lambda: file.readline(LONGEST_TEXT + 1), b""), 1):
+        if len(raw) > LONGEST_TEXT:
+            raise ReporterError(f"{path}:{number}: this line has more than {LONGEST_TEXT:,} bytes, which is no text")
         if number == 1 and raw.startswith(_UTF16):
             raise ReporterError(f"{path} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8")
         try:

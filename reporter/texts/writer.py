@@ -7,9 +7,8 @@ finished.
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from array import array
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -17,11 +16,11 @@ from typing import BinaryIO
 import numpy as np
 
 from reporter.errors import ReporterError
+from reporter.locks import workplace
 from reporter.seals import seal, write_note
 from reporter.texts.texts import BLOB, LABELS, META, OFFSETS
 
 MOST_LABELS = 10_000  # a label names a class; a column with more distinct values is something else
-TEMPORARY = "unfinished-"
 
 _NO_LABEL = -1
 _BUFFERED = 16 * 1024
@@ -93,8 +92,8 @@ class TextsWriter:
 
     def __init__(self, folder: Path, labelled: bool) -> None:
         self._folder = folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        self._temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
+        self._exit = ExitStack()
+        self._temporary = self._exit.enter_context(workplace(folder.parent))
         self._blob: BinaryIO = (self._temporary / BLOB).open("wb")
         self._offsets = _Column(self._temporary / OFFSETS, "q", "<i8")
         self._offsets.append(0)
@@ -110,7 +109,7 @@ class TextsWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._exit.close()
 
     def add(self, text: str, words: int, label: str | None = None) -> None:
         """Append one text.
@@ -164,7 +163,6 @@ class TextsWriter:
         }
         write_note(self._temporary / META, meta)
         seal(self._temporary)
-        self._temporary.chmod(0o755)  # mkdtemp's folders are closed to everybody else
         try:
             self._temporary.replace(self._folder)
         except OSError:

@@ -169,3 +169,39 @@ def test_hostile_tokens_are_shown_as_text(tab: Any, results: Path, width: int) -
     tip = tab.until("return !document.querySelector('.tip').hidden && document.querySelector('.tip').innerText")
     assert HOSTILE in tip and "rank 0" in tip
     assert tab.complaints() == [] and tab.requests() == []
+
+
+def test_controls_that_change_faster_than_their_data_loads(tab, results):
+    """Data comes late; whatever is chosen meanwhile, nothing throws and the last choice is shown."""
+    tab.open(results / "explored" / "journeys.html")
+    tab.until(READY)
+    before = address(tab)
+    journeys = tab.run("return [...document.querySelector('[data-key=\"a.journey\"]').options].map(one => one.value)")
+    journey = next(name for name in journeys if name != before["journey"])  # of this one nothing is loaded
+    tab.run(
+        """
+        const [journey, model] = arguments;
+        window.thrown = [];
+        addEventListener("error", event => { if (event.message) thrown.push(event.message); });
+        addEventListener("unhandledrejection", event => thrown.push(String(event.reason)));
+        const append = document.head.append.bind(document.head);
+        document.head.append = script => { setTimeout(() => append(script), 500); };
+        const press = key => document.querySelector(`[data-key="${key}"]`)?.click();
+        addEventListener("hashchange", () => {
+          ["layer.up", "compare", "measure.distance", "layer.down", `a.model.${model}`].forEach(press);
+          dispatchEvent(new Event("beforeprint"));
+          ["layer.up", "compare", "compare", "layer.up"].forEach(press);
+          window.pressed = true;
+        }, { once: true });
+        location.hash = `journey=${journey}`;
+        """,
+        journey,
+        before["model"],
+    )
+    tab.until("return window.pressed")
+    drawn = "const at = new URLSearchParams(location.hash.slice(1)); return at.get('journey') === arguments[0]"
+    tab.until(f"{drawn} && at.has('zoom')", journey)
+    assert tab.run("return thrown") == []
+    assert tab.run("return document.querySelectorAll('.broken').length") == 0
+    assert tab.run("return document.querySelector('[data-key=\"a.journey\"]').value") == journey
+    assert address(tab)["measure"] == "distance"

@@ -73,7 +73,7 @@ def test_bytes_that_are_no_text_are_found(complain: Callable[[str | bytes], list
 
 
 def test_deep_nesting_is_refused_without_a_traceback(complain: Callable[[str], list[str]]) -> None:
-    assert complain("study: " + "[" * 20_000) == ["study.yaml:1:1: lists and mappings are nested too deeply"]
+    assert complain("study: " + "[" * 20_000) == ["study.yaml:1:107: lists and mappings are nested too deeply"]
 
 
 def test_a_long_value_is_cut(complain: Callable[[str], list[str]]) -> None:

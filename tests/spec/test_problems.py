@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reporter.errors import ReporterError, bounded, describe
 from reporter.spec.problems import Problem, choices, hint, one_line, show, show_location, suggest
 
 
@@ -51,3 +52,12 @@ def test_suggestions() -> None:
     assert hint("pairs", [], "known here") == ""
     assert choices(["a"]) == "'a'"
     assert choices(["a", "b", "c"]) == "'a', 'b' or 'c'"
+
+
+def test_a_name_of_a_hundred_thousand_characters_is_not_echoed() -> None:
+    long, wide = "n" * 100_000, "n y " * 25_000
+    for text in (f"no model '{long}'; did you mean 'mine'?", f"no model '{wide}'; did you mean 'mine'?"):
+        line = str(Problem("study.yaml", 1, 2, show_location(("models", long)), text))
+        assert len(line) < 2300 and line.startswith("study.yaml:1:2: models.nnn") and line.endswith("mean 'mine'?")
+        assert len(describe(ReporterError(text))) < 2100
+    assert bounded("x" * 299) == "x" * 299 and bounded("a " * 999) == "a " * 999

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reporter.spec.part import Complaint
-from reporter.spec.yaml_reader import read_yaml
+from reporter.spec.yaml_reader import MOST_DEEP, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,16 @@ def test_any_punctuation_is_read_or_refused(text: str) -> None:
         assert line >= 1
         assert column >= 1
         assert message.isprintable()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_every_end_of_a_line_begins_a_new_one(end: str) -> None:
+    for text, at in (("a: x\x01y", (2, 5)), ("a: x\u2028y", (2, 5)), ("a: !odd 1", (2, 4))):
+        assert [problem[0] for problem in read_yaml(f"s: t{end}{text}{end}").problems] == [at]
+
+
+def test_deep_nesting_is_pointed_at() -> None:
+    deep = "".join("  " * depth + f"k{depth}:\n" for depth in range(150))
+    (problem,) = read_yaml(f"a: 1\n{deep}").problems
+    assert problem == ((MOST_DEEP + 1, 2 * MOST_DEEP - 1), (), "lists and mappings are nested too deeply")
+    assert not read_yaml("a: " + "[" * (MOST_DEEP - 2) + "]" * (MOST_DEEP - 2)).problems

@@ -89,6 +89,19 @@ def test_a_flipped_byte_is_found_or_changes_nothing(store, cell, numbers, place)
         assert "is damaged (" in str(error) and "move it away and run the study again" in str(error)
 
 
+def test_a_table_of_a_metric_that_somebody_dropped_is_said_to_be_empty(store, cell, numbers, caplog):
+    store.commit_cell(cell(metric="outliers"), numbers(statistic="kurtosis"))
+    store.commit_cell(cell(metric="motion"), numbers())
+    alter(store.path, "DROP TABLE sinks")
+    store.commit_cell(cell(metric="motion", corpus="other"), numbers())
+    store.commit_cell(cell(metric="motion", corpus="third"), numbers())
+    said = [record.message for record in caplog.records]
+    assert said == [
+        "results.duckdb lacks the table sinks, although 1 cells of outliers are done: it is made again, empty; "
+        "`reporter run STUDY --only outliers --force` fills it"
+    ]
+
+
 def test_a_newer_file_is_refused(store, cell):
     store.commit_cell(cell())
     alter(store.path, "UPDATE schema_version SET version = 99, reporter = '9.9'")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reporter.errors import ReporterError
+from reporter.locks import workplace
 from reporter.texts import build
 from reporter.texts.record import Record
 from reporter.texts.sources import generated, inline
@@ -137,8 +138,15 @@ build_texts("mine", InlineCorpus(texts=("one", "two")), folder, folder / "cache"
     ended = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
     assert ended.returncode == -signal.SIGKILL
     left = folders(tmp_path)
-    assert len(left) == 1 and left[0].startswith("unfinished-")
+    assert len(left) == 2 and all(name.startswith("unfinished-") for name in left)  # the folder and its lock
     assert list(build(InlineCorpus(texts=("one", "two")))) == ["one", "two"]
+    assert not set(left) & set(folders(tmp_path))  # whoever builds next clears up
+
+
+def test_what_a_living_process_builds_is_left_alone(tmp_path):
+    with workplace(tmp_path) as one, workplace(tmp_path) as other:
+        assert one.is_dir() and other.is_dir()
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_that_another_process_finished_first_is_kept(build, monkeypatch):
