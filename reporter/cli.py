@@ -399,7 +399,9 @@ def tables(
 
 @app.command()
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="STUDY, FOLDER:STUDY, or FOLDER: for its study of that id.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for its study of that id.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
     out: Out = Path("results"),
     format: Annotated[
@@ -419,7 +421,8 @@ def diff(
 
     A and B are studies of the folder --out, or of another results folder:
     'reporter diff bert gpt2', 'reporter diff old:bert new:bert', 'reporter
-    diff old: new:'.
+    diff old: new:'. Two models of a study: 'reporter diff bert:base bert:tuned',
+    each at its last checkpoint.
 
     Says first what the study files say differently, then what the numbers
     were made from, then which numbers moved and which claims changed their
