@@ -61,8 +61,12 @@ Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A study, as a YAML f
 Specs = Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Studies, as YAML files.")]
 Out = Annotated[Path, typer.Option(help="The folder of the database, the report and the cache.")]
 Form = Annotated[
-    Literal["table", "csv", "json", "markdown", "latex"],
-    typer.Option("--format", metavar="FORM", help="How to print the rows: table, csv, json, markdown or latex."),
+    Literal["table", "csv", "json", "markdown", "latex", "parquet"],
+    typer.Option(
+        "--format",
+        metavar="FORM",
+        help="How to print the rows: table, csv, json, markdown, latex, or parquet (into a file: > rows.parquet).",
+    ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never try the network.")]
 Set = Annotated[
@@ -357,21 +361,48 @@ def answer(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="One SQL query; tables are described in the report.")],
+    query: Annotated[str, typer.Argument(help="One SQL query; `reporter tables` has the tables.")],
     out: Out = Path("results"),
     format: Form = "table",
 ) -> None:
-    """Ask the results: read-only SQL."""
-    from reporter.store import stream
+    """Ask the results: read-only SQL. `reporter tables` says what there is."""
+    from reporter.store import stream, write_parquet
 
+    if format == "parquet":
+        if sys.stdout.isatty():
+            raise UsageError("Parquet is no text; send it into a file: reporter sql … --format parquet > rows.parquet")
+        write_parquet(out / "results.duckdb", query, sys.stdout.buffer)
+        return
     for text in stream(out / "results.duckdb", query, format):
         typer.echo(text, nl=False)
     typer.echo()
 
 
 @app.command()
+def tables(
+    name: Annotated[str | None, typer.Argument(help="A table or view to explain; lists all if left out.")] = None,
+    out: Out = Path("results"),
+) -> None:
+    """Explain the tables and views that SQL can ask: columns, types, comments.
+
+    Where there are results, also how many rows each has, and the tables that
+    plug-ins brought.
+    """
+    from reporter.store.table_page import described, table_page, tables_page
+
+    found = described(out / "results.duckdb")
+    if name is not None and name not in found:
+        from reporter.spec.problems import hint, one_line
+
+        raise UsageError(f"no table or view '{one_line(name)}'{hint(name, list(found), 'there are')}")
+    typer.echo(tables_page(found) if name is None else table_page(found[name]))
+
+
+@app.command()
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="STUDY, FOLDER:STUDY, or FOLDER: for its study of that id.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="STUDY, STUDY:MODEL, FOLDER:STUDY, or FOLDER: for its study of that id.")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="The same for the other side.")],
     out: Out = Path("results"),
     format: Annotated[
@@ -391,7 +422,8 @@ def diff(
 
     A and B are studies of the folder --out, or of another results folder:
     'reporter diff bert gpt2', 'reporter diff old:bert new:bert', 'reporter
-    diff old: new:'.
+    diff old: new:'. Two models of a study: 'reporter diff bert:base bert:tuned',
+    each at its last checkpoint.
 
     Says first what the study files say differently, then what the numbers
     were made from, then which numbers moved and which claims changed their

@@ -102,6 +102,7 @@ class Table:
         columns: in order.
         fixed: parts of the cell's name that are the same for all rows and so have no column.
         compared: the numbers in it that ``reporter diff`` compares.
+        more: what else its class says of it, as it stands there.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Table:
     columns: tuple[Column, ...]
     fixed: Mapping[str, str] = field(default_factory=dict)
     compared: tuple[Comparable, ...] = ()
+    more: str = ""
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -214,10 +216,11 @@ class Row:
         super().__init_subclass__()
         known = {column.name: column for column in cls.table.columns} | {c.name: c for c in _columns(cls)}
         columns = sorted(known.values(), key=lambda column: column.last)
-        comment = " ".join((cls.__doc__ or "").split("\n\n")[0].split())
+        first, _, more = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")
+        comment = " ".join(first.split())
         if table and not (comment and re.fullmatch("[a-z][a-z0-9_]*", table)):
             raise TypeError(f"{cls.__name__}: a table has a name like 'layer_metrics' and a docstring, its comment")
-        cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed}, cls.compared)
+        cls.table = Table(table, comment, tuple(columns), {**cls.table.fixed, **fixed}, cls.compared, more)
         dataclass(frozen=True)(cls)
 
     def record(self, cell: Mapping[str, Any], layers: int) -> dict[str, Any]:

@@ -43,8 +43,8 @@ export function showLines(holder, app) {
     { column: shared.measure, title: shared.measure === "cosine" ? "Cosine to its own vocabulary vector" : "Distance to its own vocabulary vector", wide: true },
     { column: app.rank, title: "Rank: vocabulary tokens that are nearer", wide: true, rank: true },
     { column: `turnover_${shared.measure}`, title: "Turnover: new among its nearest 100", share: true },
-    { column: "step_length", title: "Step length" },
-    { column: "step_cosine", title: "Cosine of state and state before" },
+    { column: "step_length", title: "Length of the step to the next state" },
+    { column: "step_cosine", title: "Cosine of state and next state" },
   ];
   const legend = make("p", { class: "line-names" }, lines.map(line => make("span", { class: line.side ? `line-${line.side}` : undefined },
     line.style ? swatch(line.style) : make("i", { class: "badge", text: line.side?.toUpperCase() }), make("b", { text: line.data.model }), " ", tokenNode(line.token.token), make("small", { text: ` position ${line.token.position}${!app.comparing && bareToken(line.token.token) !== bareToken(sides.a.token.token) ? ", the piece in which it ends" : ""}` }))),

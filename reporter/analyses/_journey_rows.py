@@ -51,10 +51,10 @@ class JourneyStep(OfToken, table="journeys"):
     rank_distance: int | None = column("vocabulary vectors that are nearer than its own")
     norm: float = column("norm of its state")
     step_length: float | None = column(
-        "distance to its state at the place before: embedding and blocks are one path, attention 1..L another; before "
-        "'final' is block L"
+        "distance to its state at the next place, stored where the step begins, as motion.step_length is: embedding "
+        "and blocks are one path, attention 1..L another; after block L comes 'final', which motion leaves out"
     )
-    step_cosine: float | None = column("cosine of the two")
+    step_cosine: float | None = column("cosine of the two, stored in the same row; as motion.step_cosine")
     turnover_cosine: float | None = column(
         "share of its nearest 100 vocabulary tokens, by cosine, that were not among the nearest 100 at the place "
         "before; NULL in a vocabulary of at most 100"

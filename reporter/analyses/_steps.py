@@ -68,6 +68,7 @@ def steps(
         yield Value("vocabulary_with_positions", None, None if missing else float(size), size, reason=missing)
         variants += [] if missing else ["with"]
     before = places_before(layout)
+    after = {then: place for place, then in before.items() if then is not None}
     total = sum(len(journey.text.ids) for journey in journeys) * len(variants)
     done = 0
     for variant in variants:
@@ -75,7 +76,7 @@ def steps(
             for tokens, shift in _portions(journey, vectors, variant):
                 portion = _Portion(journey, tokens, vectors, shift, variant, top)
                 for place in layout.places:
-                    yield from portion.rows(place, before[place])
+                    yield from portion.rows(place, before[place], after.get(place))
                 done += len(tokens)
                 tell("tokens against the vocabulary", done, total)
 
@@ -145,9 +146,9 @@ class _Portion:
             own = np.tile(self.text.ids[tokens], len(same))
             self.found = compare(states, own, self.vectors, BOTH, max(top, TURNOVER))
 
-    def rows(self, place: Place, before: Place | None) -> Iterator[JourneyStep | Neighbour]:
-        """Yield the steps to a place, and the neighbours there of tokens that are followed."""
-        norms, lengths, cosines = self._moved(place, before)
+    def rows(self, place: Place, before: Place | None, after: Place | None) -> Iterator[JourneyStep | Neighbour]:
+        """Yield each token at a place, its step from there on, and the neighbours of those that are followed."""
+        norms, lengths, cosines = self._moved(place, after)
         for i, position in enumerate(self.tokens.tolist()):
             token_id, token = int(self.text.ids[position]), self.journey.tokens[position]
             cosine, distance, rank_cosine, rank_distance = self._own(place, i)
@@ -187,13 +188,13 @@ class _Portion:
         )
 
     def _moved(
-        self, place: Place, before: Place | None
+        self, place: Place, after: Place | None
     ) -> tuple[list[float], Sequence[float | None], Sequence[float | None]]:
-        """Return the norm of each state, how far it is from the one before, and the cosine of the two."""
+        """Return the norm of each state, how far it is from the next one, and the cosine of the two."""
         x = self.states[place].double()
-        if before is None:
+        if after is None:
             return x.norm(dim=1).tolist(), [None] * len(x), [None] * len(x)
-        y = self.states[before].double()
+        y = self.states[after].double()
         size = x.norm(dim=1) * y.norm(dim=1)
         cosines = ((x * y).sum(dim=1) / size.clamp_min(_TINY)).clamp(-1, 1)
         return (

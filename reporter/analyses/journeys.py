@@ -82,6 +82,7 @@ STATISTICS = (
     "where positions are added",
     effort=lambda scale, said: Effort(products=40.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
     tables=(JourneyStep, Neighbour, Point),
+    version=2,  # a step stands where it begins
     section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
 )
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:

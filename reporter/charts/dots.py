@@ -27,11 +27,14 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint
 DIFFERENCES_OF_MODELS = Query(
     "differences_of_models",
     """
-SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, 'model − its base, on ' || corpus_a) AS comparison,
+SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
+    min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
+  ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
   model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic,
   value, ci_low, ci_high, n
 FROM differences
 WHERE study = $study AND metric = $metric AND layer IS NULL
+WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
 ORDER BY kind DESC, comparison, statistic, view, model, checkpoint
 """,
 )

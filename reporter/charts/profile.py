@@ -28,12 +28,40 @@ ORDER BY statistic, corpus, view, role, model, step, checkpoint,
 DIFFERENCES = Query(
     "differences",
     """
-SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, 'model − its base, on ' || corpus_a) AS comparison,
+SELECT if(kind = 'corpora', corpus_a || ' − ' || corpus_b, if(
+    min(model_a) OVER tuned = max(model_a) OVER tuned, model_a, 'each model'
+  ) || ' − ' || model_b || ', on ' || corpus_a) AS comparison,
   model_a AS model, checkpoint_a AS checkpoint, model_b, checkpoint_b, view, statistic, layer, depth,
   value, ci_low, ci_high, n
 FROM differences
 WHERE study = $study AND metric = $metric AND layer IS NOT NULL AND site IN ('embedding', 'block')
+WINDOW tuned AS (PARTITION BY kind, model_b, corpus_a)
 ORDER BY kind DESC, comparison, statistic, view, model, checkpoint, layer
+""",
+)
+
+# Either of the two may stand first in a pair.
+BESIDE_BASE = Query(
+    "beside_base",
+    """
+WITH tuned AS (
+  SELECT DISTINCT model, base, layers FROM models WHERE study = $study AND base IS NOT NULL AND baseline IS NULL
+), either AS (
+  SELECT model, checkpoint_a AS checkpoint, base AS model_b, checkpoint_b, layers,
+    pairs.* EXCLUDE (model_b, checkpoint_b)
+  FROM layer_pairs AS pairs JOIN tuned ON (model_a, model_b) = (model, base) WHERE study = $study AND metric = $metric
+  UNION ALL BY NAME
+  SELECT model, checkpoint_b AS checkpoint, base AS model_b, checkpoint_a AS checkpoint_b, layers,
+    pairs.* EXCLUDE (model_b, checkpoint_b)
+  FROM layer_pairs AS pairs JOIN tuned ON (model_b, model_a) = (model, base) WHERE study = $study AND metric = $metric
+)
+SELECT if(min(model) OVER related = max(model) OVER related, model, 'each model') || ' beside ' || model_b || ', on '
+    || corpus AS comparison,
+  model, checkpoint, model_b, checkpoint_b, view, statistic, layer_a AS layer, layer_a / layers AS depth, value, ci_low,
+  ci_high, n
+FROM either WHERE layer_a = layer_b AND NOT ends_with(statistic, '_floor')
+WINDOW related AS (PARTITION BY model_b, corpus)
+ORDER BY comparison, statistic, view, model, checkpoint, layer
 """,
 )
 

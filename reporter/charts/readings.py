@@ -40,6 +40,8 @@ WIDE = 0.5
 """Depths further apart than this are no place."""
 FEW = 4
 """As many models are named one by one."""
+BOTH = 2
+"""As many models of one role, such as a base and what was tuned from it."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Course:
     top: float
     bottom_at: float
     bottom: float
+    top_layer: int | None = None
+    bottom_layer: int | None = None
 
     @property
     def flat(self) -> bool:
@@ -168,7 +172,7 @@ def over_comparisons(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
         for row in rows:
             panel = str(row["comparison"])
             line = by_panel.setdefault(panel, _Line(model, roles.get(model, "other"), panel, False, False))
-            line.add(row.get("depth", math.nan), [row[name] for name in VALUES])
+            line.add(row.get("depth", math.nan), [row[name] for name in VALUES], row.get("layer", math.nan))
         for number, moment in enumerate(scene.moments):
             if (moment.shown.get(model), moment.shown.get(base)) != (checkpoint, checkpoint_b):
                 continue
@@ -201,15 +205,17 @@ class _Line:
         self.depths: list[float] = []
         self.values: list[float] = []
         self.numbers: list[float] = []
+        self.layers: list[float] = []
 
-    def add(self, depth: float, values: Sequence[float]) -> None:
+    def add(self, depth: float, values: Sequence[float], layer: float = math.nan) -> None:
         self.depths.append(depth)
+        self.layers.append(layer)
         self.values.append(values[0])
         self.numbers += values
 
     def summary(self) -> Course | Point | None:
         if any(depth == depth for depth in self.depths):
-            return course(self.model, self.role, self.depths, self.values)
+            return course(self.model, self.role, self.depths, self.values, self.layers)
         seen = [value for value in self.values if value == value]
         return Point(self.model, self.role, seen[0]) if seen else None
 
@@ -249,18 +255,19 @@ def _lines(
     """Gather rows into lines, by site, view, model and checkpoint. Loops: pandas' groups would take seconds."""
     names = ["view", "model", "checkpoint", panel, "statistic", "role"]
     depths = list(frame["depth"]) if "depth" in frame else [math.nan] * len(frame)
+    layers = list(frame["layer"]) if "layer" in frame else [math.nan] * len(frame)
     sites = list(frame["site"]) if "site" in frame else [""] * len(frame)
-    keys = zip(*(list(frame[name]) for name in names), sites, depths, strict=True)
+    keys = zip(*(list(frame[name]) for name in names), sites, depths, layers, strict=True)
     numbers = zip(*(list(frame[name]) for name in VALUES), strict=True)
     roles = roles_of(scene)
     lines: dict[tuple[Any, ...], _Line] = {}
-    for (view, model, checkpoint, shown_in, name, role, site, depth), values in zip(keys, numbers, strict=True):
+    for (view, model, checkpoint, shown_in, name, role, site, depth, layer), values in zip(keys, numbers, strict=True):
         where = ATTENTION if site == ATTENTION else PATH
         key = (where, view, model, checkpoint, shown_in, name, site == "final")
         if key not in lines:
             its = roles.get(model, str(role))
             lines[key] = _Line(model, its, shown_in, name != statistic, site == "final")
-        lines[key].add(depth, values)
+        lines[key].add(depth, values, layer)
     found: dict[tuple[str, str, str, str], list[_Line]] = {}
     for (where, view, model, checkpoint, *_), line in lines.items():
         found.setdefault((where, view, model, checkpoint), []).append(line)
@@ -295,7 +302,9 @@ def groups(frame: pd.DataFrame, columns: Sequence[str]) -> Iterator[tuple[tuple[
         yield tuple(key) if isinstance(key, tuple) else (key,), rows
 
 
-def course(model: str, role: str, places: Sequence[float], values: Sequence[float]) -> Course | None:
+def course(
+    model: str, role: str, places: Sequence[float], values: Sequence[float], layers: Sequence[float] = ()
+) -> Course | None:
     """Summarise a line; None where it has no values. NaN is passed over.
 
     Args:
@@ -303,20 +312,26 @@ def course(model: str, role: str, places: Sequence[float], values: Sequence[floa
         role: its role.
         places: relative depth (or step) of each value, rising.
         values: the values, NaN where there is none.
+        layers: the layer of each, where places are depths; NaN where it has none.
     """
-    seen = [(place, value) for place, value in zip(places, values, strict=True) if value == value]
+    seen = [i for i, value in enumerate(values) if value == value]
     if not seen:
         return None
-    top, bottom = max(seen, key=lambda pair: pair[1]), min(seen, key=lambda pair: pair[1])
-    return Course(model, role, *seen[0], *seen[-1], *top, *bottom)
+    top, bottom = max(seen, key=lambda i: values[i]), min(seen, key=lambda i: values[i])
+    start, first, end, last, top_at, highest, bottom_at, lowest = (
+        number for i in (seen[0], seen[-1], top, bottom) for number in (places[i], values[i])
+    )
+    of_top, of_bottom = (int(layers[i]) if len(layers) and layers[i] == layers[i] else None for i in (top, bottom))
+    return Course(model, role, start, first, end, last, top_at, highest, bottom_at, lowest, of_top, of_bottom)
 
 
 def read_courses(courses: Sequence[Course]) -> str:
-    """Say where lines start, end and are highest, one clause for each role.
+    """Say where lines start, end and are highest, one clause for each role, or for each model of up to two.
 
-    ``bert 0.12 → 0.31, peak 0.35 at depth 0.25 · 3 decoders 0.05–0.1 → …``; of lines below 0 it is their lowest point.
+    ``bert 0.12 → 0.31, peak 0.35 at layer 3 (depth 0.25) · 3 decoders 0.05–0.1 → …``; of lines below 0 it is their
+    lowest point.
     """
-    return " · ".join(f"{name} {_course(group)}" for name, group in _by_role(courses))
+    return " · ".join(f"{name} {_course(group)}" for name, group in _apart(_by_role(courses)))
 
 
 def _course(group: Sequence[Course]) -> str:
@@ -339,12 +354,16 @@ def _course(group: Sequence[Course]) -> str:
         return f"{first} → {last}, {'lowest' if below else 'highest'} at the {side}"
     if max(where) - min(where) > WIDE:
         return f"{first} → {last}, {what} {turn} at no common depth"
-    return f"{first} → {last}, {what} {turn} at depth {span(where)}"
+    layers = sorted({layer for c in group if (layer := c.bottom_layer if below else c.top_layer) is not None})
+    if not layers:
+        return f"{first} → {last}, {what} {turn} at depth {span(where)}"
+    blocks = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]}–{layers[-1]}"
+    return f"{first} → {last}, {what} {turn} at {blocks} (depth {span(where)})"
 
 
 def read_points(points: Sequence[Point]) -> str:
-    """Say the value of each role: ``bert 0.083 · 3 decoders 0.05–0.19``."""
-    return " · ".join(f"{name} {span([p.value for p in group])}" for name, group in _by_role(points))
+    """Say the value of each role, or of each model of up to two: ``bert 0.083 · 3 decoders 0.05–0.19``."""
+    return " · ".join(f"{name} {span([p.value for p in group])}" for name, group in _apart(_by_role(points)))
 
 
 def read_training(courses: Sequence[Course]) -> str:
@@ -365,6 +384,12 @@ def read_training(courses: Sequence[Course]) -> str:
         steps = f"steps {whole(min(c.start for c in group))} to {whole(max(c.end for c in group))}"
         clauses.append(f"{name} {told[0]} → {told[1]} ({steps})")
     return " · ".join(clauses)
+
+
+def _apart(groups: Sequence[tuple[str, list[Any]]]) -> Iterator[tuple[str, list[Any]]]:
+    """Name the models of a role one by one where they are two: a range would not say which is which."""
+    for name, group in groups:
+        yield from [(one.model, [one]) for one in group] if len(group) <= BOTH else [(name, group)]
 
 
 def _by_role(items: Sequence[Course] | Sequence[Point]) -> list[tuple[str, list]]:  # type: ignore[type-arg]

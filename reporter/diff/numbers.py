@@ -18,14 +18,29 @@ SMALLEST = 1e-3
 # The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
 # the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
 # symmetric intervals these are the half widths.
+#
+# Views under which all numbers of a profile are the same on both sides are one: without sinks 'words' is 'no-sinks'.
+_WHOSE = "metric, statistic, model, checkpoint, corpus"
 _JUDGED = f"""
 CREATE TEMP TABLE judged AS
-WITH sized AS (
+WITH signed AS (
+  SELECT {_WHOSE}, view, hash(list(
+    (site, layer, layer_b, a, b, low_a, high_a, low_b, high_b, in_a, in_b)
+    ORDER BY site, layer, layer_b, a, b, low_a, low_b)) AS sign
+  FROM paired WHERE view IS NOT NULL GROUP BY ALL
+), together AS (
+  SELECT {_WHOSE}, min(view) AS view, string_agg(view, ', ' ORDER BY view) AS views FROM signed
+  GROUP BY {_WHOSE}, sign
+), once AS (
+  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view) FROM paired LEFT JOIN together
+    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
+  WHERE paired.view IS NULL OR views IS NOT NULL
+), sized AS (
   SELECT *, b - a AS delta,
     CASE WHEN b >= a THEN high_a - a ELSE a - low_a END AS towards_b,
     CASE WHEN b >= a THEN b - low_b ELSE high_b - b END AS towards_a,
     {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
-  FROM paired
+  FROM once
 )
 SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b),
   CASE WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
@@ -81,7 +96,7 @@ def number_changes(connection: duckdb.DuckDBPyConnection) -> tuple[Result, Resul
 
     Returns:
         How many numbers of each metric are the same, within their intervals, moved…; and each number that moved, became
-        or was NULL, or is on one side only, the largest moves first.
+        or was NULL, or is on one side only, the largest moves first. Views that are alike count once.
     """
     connection.execute(f"CREATE TEMP VIEW paired AS {paired()}")
     connection.execute(_JUDGED)

@@ -14,12 +14,14 @@ from reporter.spec.problems import hint, one_line
 from reporter.spec.study import STUDY_ID
 from reporter.store.connection import attached, opened
 from reporter.store.schema import tables
-from reporter.store.shape import version_of
+from reporter.store.shape import quoted, version_of
 
 if TYPE_CHECKING:
     import duckdb
 
 DATABASE = "results.duckdb"
+_OF_STUDY = ("studies", "corpora", "corpus_texts")
+"""Tables without a model that are read where two models are compared, too."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,16 @@ class Side:
     Args:
         database: its file.
         study: the study's id.
+        model: the only model of it that is compared; None for all of the study.
     """
 
     database: Path
     study: str
+    model: str | None = None
 
     def __str__(self) -> str:
         folder = self.database.parent if self.database.name == DATABASE else self.database
-        return one_line(f"{folder}:{self.study}")
+        return one_line(":".join(filter(None, (str(folder), self.study, self.model))))
 
 
 def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
@@ -45,14 +49,22 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
     Args:
         a: ``STUDY``, a study of the folder ``out``; ``FOLDER:STUDY``, a study of another results folder; or
             ``FOLDER:``, its study of the same id as the other side's, or its only one. A ``.duckdb`` file may stand
-            for its folder.
+            for its folder. ``STUDY:MODEL`` or ``FOLDER:STUDY:MODEL``: one model of it.
         b: the other side, likewise.
         out: the results folder of bare ids.
 
     Raises:
-        UsageError: there is no such folder or study, a study must be named, or both sides are the same.
+        UsageError: there is no such folder, study or model, a study must be named, both sides are the same, or one
+            names a model and the other does not.
         ReporterError: a file cannot be read.
     """
+    models = [_model_of(text, out) for text in (a, b)]
+    if None in models and models != [None, None]:
+        raise UsageError("one side names a model and the other does not; write STUDY:MODEL on both sides")
+    if models[0] and models[1]:
+        if models[0] == models[1]:
+            raise UsageError(f"both sides are {models[0]}; name two models")
+        return models[0], models[1]
     asked = [_read(text, out) for text in (a, b)]
     known = [_studies_of(path) for path, _ in asked]
     shared = [study for study in known[0] if study in known[1]]
@@ -72,6 +84,30 @@ def find_sides(a: str, b: str, out: Path) -> tuple[Side, Side]:
     return sides[0], sides[1]
 
 
+def _model_of(text: str, out: Path) -> Side | None:
+    """The side that ``STUDY:MODEL`` or ``FOLDER:STUDY:MODEL`` names; None where it is none of these.
+
+    A folder with results goes before a study of the same name.
+    """
+    head, _, model = text.rpartition(":")
+    folder, colon, study = head.rpartition(":")
+    if not head or not model or (not colon and _file_of(Path(head)).is_file()):
+        return None
+    path = _file_of(Path(folder) if colon else out)
+    if not path.is_file() or study not in _studies_of(path):
+        return None
+    with opened(path, read_only=True) as connection:
+        own = connection.execute("SELECT DISTINCT model FROM models WHERE study = ? ORDER BY model", [study]).fetchall()
+    names = [str(name) for (name,) in own]
+    if model not in names:
+        raise UsageError(f"no model '{one_line(model)}' in study {study}{hint(model, names, 'it has')}")
+    return Side(path.resolve(), study, model) if colon else Side(path, study, model)
+
+
+def _file_of(path: Path) -> Path:
+    return path if path.is_file() else path / DATABASE
+
+
 def _read(text: str, out: Path) -> tuple[Path, str | None]:
     """The file and, where it is named, the study."""
     folder, colon, study = text.rpartition(":")
@@ -80,8 +116,10 @@ def _read(text: str, out: Path) -> tuple[Path, str | None]:
     elif colon and folder and (not study or re.fullmatch(STUDY_ID, study)):
         path, name = Path(folder), study
     else:
-        raise UsageError(f"'{one_line(text)}' is neither STUDY nor FOLDER:STUDY (or FOLDER: for its only study)")
-    path = path if path.is_file() else path / DATABASE
+        raise UsageError(
+            f"'{one_line(text)}' is neither STUDY nor FOLDER:STUDY (or FOLDER: for its only study), nor STUDY:MODEL"
+        )
+    path = _file_of(path)
     if not path.is_file():
         raise UsageError(f"{path}: no results there{_perhaps_a_folder(text)}")
     return path, name or None
@@ -109,7 +147,9 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
 
     Yields:
         A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
-        ``study``. What an older file lacks is empty or NULL.
+        ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
+        rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
+        no model is left out.
 
     Raises:
         ReporterError: a file cannot be read.
@@ -127,7 +167,8 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             for prefix, side, name in zip("ab", sides, names, strict=True):
                 present = _columns_of(connection, name)
-                for statement in _views(prefix, side.study, name, present):
+                both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
+                for statement in _views(prefix, side, name, present, both):
                     connection.execute(statement)
             yield connection
         except duckdb.Error as problem:
@@ -141,16 +182,35 @@ def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, s
     return {table: set(columns) for table, columns in found}
 
 
-def _views(prefix: str, study: str, database: str, present: Mapping[str, set[str]]) -> Iterator[str]:
-    quoted = study.replace("'", "''")
+def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str]], both: str) -> Iterator[str]:
+    of_study = f"study = {quoted(side.study)}"
+    last = (
+        f'(SELECT arg_max(checkpoint, (coalesce(step, -1), checkpoint)) FROM "{database}".models '
+        f"WHERE {of_study} AND model = {quoted(side.model or '')})"
+    )
+    said = {"model": quoted(side.model or ""), "checkpoint": last}
+    shown = {"model": quoted(both), "checkpoint": "'final'"}
     for table in tables().values():
         if "study" not in {column.name for column in table.columns}:
             continue
         there = present.get(table.name, set())
+        where, renamed = [of_study], dict[str, str]()
+        if side.model is not None:
+            held = {c.name: part for c in table.columns if (part := re.sub("_[ab]$", "", c.name)) in said}
+            where += [f'"{name}" = {said[part]}' for name, part in held.items() if name in there]
+            renamed = {name: shown[part] for name, part in held.items()}
+            if not held and table.name not in _OF_STUDY:
+                there = set()
         columns = ", ".join(
-            f'"{c.name}"' if c.name in there else f'NULL::{c.type} AS "{c.name}"'
+            f'{renamed.get(c.name, _named(c.name))} AS "{c.name}"'
+            if c.name in there
+            else f'NULL::{c.type} AS "{c.name}"'
             for c in table.columns
             if c.name != "study"
         )
-        source = f"FROM \"{database}\".{table.name} WHERE study = '{quoted}'" if there else "WHERE false"
+        source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if there else "WHERE false"
         yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
+
+
+def _named(column: str) -> str:
+    return f'"{column}"'

@@ -12,7 +12,7 @@ from reporter.charts.correlations import CORRELATIONS, correlations, of_correlat
 from reporter.charts.dots import DIFFERENCES_OF_MODELS, DOTS, dots
 from reporter.charts.layout import ASKED
 from reporter.charts.pairs import PAIRS, of_pairs, pairs, which_pairs
-from reporter.charts.profile import DIFFERENCES, PROFILE, difference, profile, which_statistic
+from reporter.charts.profile import BESIDE_BASE, DIFFERENCES, PROFILE, difference, profile, which_statistic
 from reporter.charts.readings import over_comparisons, over_layers, over_moments
 from reporter.charts.training import TRAINING, TRAINING_OF_MODELS, training, which_layer
 from reporter.metrics.base import Definition, Statistic
@@ -77,13 +77,15 @@ def of_tables(name: str, statistics: Sequence[Statistic], tables: Iterable[str])
         name: name of the metric.
         statistics: its statistics, but for those that an own chart of the metric shows alone.
         tables: those of ``layer_pairs``, ``differences`` and ``correlations`` that have rows of it;
-            ``differences_of_models`` for rows of ``differences`` that have no layer.
+            ``differences_of_models`` for rows of ``differences`` that have no layer, ``layer_pairs_of_base`` for
+            rows of ``layer_pairs`` of a model and its base.
     """
-    made = {"layer_pairs": _pairs, "differences": _differences, "differences_of_models": _of_models}
+    made = {"layer_pairs_of_base": _beside_base, "layer_pairs": _pairs}
+    made |= {"differences": _differences, "differences_of_models": _of_models}
     made["correlations"] = _correlations
     found = set(tables)
     if not any(statistic.per == "pair" for statistic in statistics):
-        found -= {"layer_pairs"}  # an own chart shows them
+        found -= {"layer_pairs", "layer_pairs_of_base"}  # an own chart shows them
     return [make(name, statistics) for table, make in made.items() if table in found]
 
 
@@ -125,6 +127,21 @@ def _differences(name: str, statistics: Sequence[Statistic]) -> Chart:
         sources=_citations(statistics),
         interval="as stored with each difference",
         mind="A difference is in the unit of its statistic, so the axes of two statistics cannot be compared.",
+    )
+
+
+def _beside_base(name: str, statistics: Sequence[Statistic]) -> Chart:
+    own = [statistic for statistic in statistics if statistic.per == "pair"]
+    drawn = Statistic("beside_base", "each layer beside the same layer of the base", "", ())
+    return replace(
+        _differences(name, own),
+        id=f"{name}.{drawn.name}",
+        title=drawn.title,
+        query=BESIDE_BASE,
+        draw=partial(difference, of=drawn),
+        definition=f"Layer l of a model beside layer l of its base, on the same texts. {_together(own)}",
+        interval="; ".join(dict.fromkeys(statistic.interval for statistic in own if statistic.interval)),
+        mind="Layers that are alike may still differ by a turn of all axes: `change` compares the states themselves.",
     )
 
 

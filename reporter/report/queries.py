@@ -57,6 +57,9 @@ BESIDES = Query(
     """
 SELECT 'layer_pairs' AS name, metric FROM layer_pairs WHERE study = $study GROUP BY metric
 UNION ALL SELECT 'differences', metric FROM differences WHERE study = $study AND layer IS NOT NULL GROUP BY metric
+UNION ALL SELECT 'layer_pairs_of_base', metric FROM layer_pairs WHERE study = $study AND EXISTS (
+  FROM models AS m WHERE m.study = $study AND m.baseline IS NULL
+  AND (m.model, m.base) IN ((model_a, model_b), (model_b, model_a))) GROUP BY metric
 UNION ALL SELECT 'differences_of_models', metric FROM differences WHERE study = $study AND layer IS NULL GROUP BY metric
 UNION ALL SELECT 'correlations', metric FROM correlations WHERE study = $study GROUP BY metric
 ORDER BY metric, name

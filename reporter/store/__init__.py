@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from reporter.store.database import Store
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, joined
-from reporter.store.sandbox import query, query_frame, stream
+from reporter.store.sandbox import query, query_frame, stream, write_parquet
 
-__all__ = ["CellKey", "CellName", "CellRecord", "Store", "StudyRecord", "joined", "query", "query_frame", "stream"]
+__all__ = [
+    "CellKey",
+    "CellName",
+    "CellRecord",
+    "Store",
+    "StudyRecord",
+    "joined",
+    "query",
+    "query_frame",
+    "stream",
+    "write_parquet",
+]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, UsageError, describe
 from reporter.store.connection import is_torn, opened, said_of
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,7 +91,6 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
     import duckdb
 
     settings = {
-        "enable_external_access": "false",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "python_enable_replacements": "false",
@@ -98,12 +98,18 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
         "memory_limit": asked["memory"],
         "threads": str(min(_THREADS, os.cpu_count() or 1)),
         "max_execution_time": str(max(1, round(asked["seconds"] * 1000))),
-        "lock_configuration": "true",
     }
     sql, seconds = asked["sql"], asked["seconds"]
     with opened(Path(asked["path"]), read_only=True, config=settings) as connection:
+        if asked["to"]:  # the one file that may be written, and by our COPY alone: a query only reads
+            connection.execute(f"SET allowed_paths = [{quoted(asked['to'])}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
         answer(READY, b"")
         try:
+            if asked["to"]:
+                _copied(connection, sql, asked["to"])
+                return
             cursor = _executed(connection, sql)
             if asked["form"] == "frame":
                 answer(FRAME, pickle.dumps(cursor.df(), protocol=5))
@@ -152,6 +158,30 @@ def one_line(problem: Exception, sql: str) -> str:
 
 def _executed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyConnection:
     """Run the statement, if it is one that reads."""
+    cursor = connection.execute(_reading(connection, sql))
+    for name, type_name, *_ in cursor.description:
+        if "TIME ZONE" in str(type_name):
+            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
+    return cursor
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, sql: str, to: str) -> None:
+    """Write what a statement returns as Parquet; types are DuckDB's."""
+    import duckdb
+
+    statement = _reading(connection, sql)
+    if statement.type.name != "SELECT":
+        raise UsageError(f"{statement.type.name} has no rows to write as Parquet; give a SELECT")
+    bare = statement.query.strip().rstrip(";")
+    try:
+        connection.execute(f"COPY ({bare}\n) TO {quoted(to)} (FORMAT parquet, USE_TMP_FILE false)")
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.PermissionException):
+        connection.execute(statement)  # says the same, with the place in what was asked
+        raise
+
+
+def _reading(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """Return the only statement, if it is one that reads."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
@@ -161,11 +191,7 @@ def _executed(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBP
             f"{kind} is not allowed: a query reads the results "
             "(SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN)"
         )
-    cursor = connection.execute(statements[0])
-    for name, type_name, *_ in cursor.description:
-        if "TIME ZONE" in str(type_name):
-            raise UsageError(f"column {name} is a time with a time zone; write it as {name}::TIMESTAMP")
-    return cursor
+    return statements[0]
 
 
 def _written(cursor: duckdb.DuckDBPyConnection, form: Any, seconds: float, answer: Answer) -> None:

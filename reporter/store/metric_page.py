@@ -23,7 +23,7 @@ def metric_page(metric: Definition) -> str:
     Args:
         metric: the metric, or the analysis.
     """
-    lines = [f"{metric.name}: {metric.title}", "", *_wrapped(metric.summary)]
+    lines = [f"{metric.name}: {metric.title}", "", *wrapped(metric.summary)]
     for statistic in metric.statistics:
         lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
         low, high = statistic.bounds
@@ -50,30 +50,30 @@ def metric_page(metric: Definition) -> str:
         }
         for label, fact in facts.items():
             if fact:
-                lines += _wrapped(f"{label}: {fact}", "    ")
+                lines += wrapped(f"{label}: {fact}", "    ")
     published = [statistic for statistic in metric.statistics if statistic.published]
     if published:
         lines += ["", "In published code"]
         for statistic in published:
-            lines += _wrapped(f"{statistic.name}: {statistic.published}", "    ")
+            lines += wrapped(f"{statistic.name}: {statistic.published}", "    ")
     lines += ["", "options"]
     if not isinstance(metric, Metric):
-        lines += _wrapped(f"what a study writes under '{metric.name}': see `reporter schema`", "    ")
+        lines += wrapped(f"what a study writes under '{metric.name}': see `reporter schema`", "    ")
     for option, field in metric.options.model_fields.items():
         default = "required" if field.is_required() else f"default {field.get_default(call_default_factory=True)!r}"
-        lines += _wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
+        lines += wrapped(f"{option} ({default}): {field.description or 'no description'}", "    ")
     if isinstance(metric, Metric) and not metric.options.model_fields:
         lines += ["    none"]
     lines += ["", "columns"]
     for table in tables_of(metric):
-        lines += _wrapped(f"{table.name}: {table.comment}", "    ")
+        lines += wrapped(f"{table.name}: {table.comment}", "    ")
         for column in table.columns:
-            lines += _wrapped(f"{column.name}: {column.comment}", "      ")
+            lines += wrapped(f"{column.name}: {column.comment}", "      ")
     if isinstance(metric, Metric):
-        lines += ["", "needs", *_wrapped(", ".join(metric.needs) or "nothing", "    ")]
-    lines += ["", "cost", *_wrapped(metric.cost or "not stated", "    ")]
+        lines += ["", "needs", *wrapped(", ".join(metric.needs) or "nothing", "    ")]
+    lines += ["", "cost", *wrapped(metric.cost or "not stated", "    ")]
     if isinstance(metric, Metric) and metric.optional:
-        lines += ["", *_wrapped("`metrics: all` leaves it out: list it to have it.")]
+        lines += ["", *wrapped("`metrics: all` leaves it out: list it to have it.")]
     return "\n".join(lines)
 
 
@@ -89,7 +89,8 @@ def tables_of(metric: Definition) -> tuple[Table, ...]:
     return tuple(row.table for row in (*own, *metric.tables))
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str, indent: str = "") -> list[str]:
+    """Return a text in lines of at most 100 characters, those after the first further to the right."""
     return wrap(
         text,
         100,

@@ -11,8 +11,10 @@ import atexit
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -58,21 +60,35 @@ def stream(path: Path, sql: str, format: Format = "table", limit_seconds: float 
         yield data.decode("utf-8", "replace")
 
 
+def write_parquet(path: Path, sql: str, out: IO[bytes], limit_seconds: float = 30.0) -> None:
+    """Runs one reading statement like :func:`query` and writes its rows as Parquet, once all are found."""
+    with tempfile.TemporaryDirectory(prefix="reporter-") as folder:
+        file = Path(folder) / "rows.parquet"
+        for _ in _answers(path, sql, "parquet", limit_seconds, str(file)):
+            pass
+        with file.open("rb") as rows:
+            shutil.copyfileobj(rows, out)
+
+
 def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFrame:
     """Runs one reading statement like :func:`query` and returns the rows as a DataFrame, its types those of DuckDB."""
     ((_, data),) = _answers(path, sql, "frame", limit_seconds)
     return cast("pd.DataFrame", pickle.loads(data))  # of our own process
 
 
-def _answers(path: Path, sql: str, form: str, limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
-    """Yield what the process answers, and end it if it does not keep the limits or nobody reads on."""
+def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = "") -> Iterator[tuple[bytes, bytes]]:
+    """Yield what the process answers, and end it if it does not keep the limits or nobody reads on.
+
+    Where ``to`` is a file, the rows are written there instead.
+    """
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
     with _one_at_a_time:
         process = _process()
         whole = False
         try:
-            asked = {"path": str(path.absolute()), "sql": sql, "form": form, "seconds": limit_seconds, "memory": MEMORY}
+            asked: dict[str, object] = {"path": str(path.absolute()), "sql": sql, "form": form, "to": to}
+            asked |= {"seconds": limit_seconds, "memory": MEMORY}
             yield from process.ask(asked, limit_seconds)
             whole = True
         except ReporterError:  # it has answered, unless it was ended

@@ -13,9 +13,12 @@ from reporter import __version__
 from reporter.errors import ReporterError
 from reporter.store.connection import WAY_OUT, opened, transaction
 from reporter.store.schema import KEPT, SCHEMA_VERSION, tables
+from reporter.store.views import VIEWS, View
 
 if TYPE_CHECKING:
     import duckdb
+
+    from reporter.table import Table
 
 # Small blocks: a study is some thousand numbers, which in DuckDB's large ones would fill 2 MB instead of 0.4.
 # An old storage version: people open the file with the DuckDB client they have.
@@ -62,7 +65,8 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     version = version_of(connection, path)
     present = _comments(connection)
     wanted: dict[tuple[str, str | None], str] = {}
-    for table in tables().values():
+    described: list[Table | View] = [*tables().values(), *VIEWS.values()]
+    for table in described:
         wanted[table.name, None] = table.comment
         wanted |= {(table.name, column.name): column.comment for column in table.columns}
     if version == SCHEMA_VERSION:
@@ -152,16 +156,24 @@ def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
         if (table.name, None) not in known:
             columns = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
             yield f"CREATE TABLE {table.name} ({columns})"
-        yield f"COMMENT ON TABLE {table.name} IS {_quoted(table.comment)}"
+        yield f"COMMENT ON TABLE {table.name} IS {quoted(table.comment)}"
         for column in table.columns:
             if (table.name, None) in known and (table.name, column.name) not in known:
                 yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
-            yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {_quoted(column.comment)}'
+            yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
+    for view in VIEWS.values():  # anew each time: what they read may have changed
+        yield view.sql
+        yield f"COMMENT ON VIEW {view.name} IS {quoted(view.comment)}"
+        for column in view.columns:
+            yield f'COMMENT ON COLUMN {view.name}."{column.name}" IS {quoted(column.comment)}'
 
 
 def _comments(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str | None], str | None]:
-    """What each table (column None) and each column says about itself."""
-    tables = connection.execute(f"SELECT table_name, NULL, comment FROM duckdb_tables() {_HERE}").fetchall()
+    """What each table and view (column None) and each column says about itself."""
+    tables = connection.execute(
+        f"SELECT table_name, NULL, comment FROM duckdb_tables() {_HERE} "
+        f"UNION ALL SELECT view_name, NULL, comment FROM duckdb_views() {_HERE} AND NOT internal"
+    ).fetchall()
     columns = connection.execute(f"SELECT table_name, column_name, comment FROM duckdb_columns() {_HERE}").fetchall()
     return {(table, column): comment for table, column, comment in tables + columns}
 
@@ -176,5 +188,6 @@ def _place(draft: Path, path: Path) -> None:
             draft.rename(path)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"

@@ -41,18 +41,31 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -
     lines = [
         course("gpt2", "decoder", [0, 0.5, 1], [0.1, 0.6, 0.2]),
         course("llama", "decoder", [0, 0.25, 1], [0.2, 0.7, 0.2]),
+        course("opt", "decoder", [0, 0.5, 1], [0.1, 0.65, 0.2]),
         course("bert", "encoder", [0, 1], [0.1, 0.3]),
     ]
     assert read_courses([line for line in lines if line]) == (
-        "bert 0.1 → 0.3, highest at the end · 2 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
+        "bert 0.1 → 0.3, highest at the end · 3 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
     )
     ends = [course(name, "decoder", [0, 0.5, 1], values) for name, values in (("a", [3, 2, 1]), ("b", [1, 2, 4]))]
     assert read_courses([line for line in ends if line]) == "2 decoders 1–3 → 1–4, peak 3–4 at no common depth"
 
 
+def test_two_models_are_named_and_layers_said() -> None:
+    base = course("base", "decoder", [0, 0.25, 0.5, 1], [0.1, 0.6, 0.3, 0.2], [0, 3, 6, 12])
+    tuned = course("tuned", "decoder", [0, 0.25, 0.5, 1], [0.1, 0.5, 0.7, 0.2], [0, 3, 6, 12])
+    other = course("other", "decoder", [0, 0.5, 1], [0.1, 0.7, 0.2], [0, 2, 4])
+    assert base and tuned and other
+    assert read_courses([base, tuned]) == (
+        "base 0.1 → 0.2, peak 0.6 at layer 3 (depth 0.25) · tuned 0.1 → 0.2, peak 0.7 at layer 6 (depth 0.5)"
+    )
+    assert read_courses([base, tuned, other]) == "3 decoders 0.1 → 0.2, peak 0.6–0.7 at layers 2–6 (depth 0.25–0.5)"
+
+
 def test_points_and_training() -> None:
     points = [Point("a", "encoder", 0.08), Point("b", "decoder", 0.1), Point("c", "decoder", -0.2)]
-    assert read_points(points) == "a 0.08 · 2 decoders −0.2 to 0.1"
+    assert read_points(points) == "a 0.08 · b 0.1 · c −0.2"
+    assert read_points([*points, Point("d", "decoder", 0.0)]) == "a 0.08 · 3 decoders −0.2 to 0.1"
     line = course("gpt2", "decoder", [0, 600], [0.05, 0.41])
     assert line is not None and read_training([line]) == "gpt2 0.05 → 0.41 (steps 0 to 600)"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
+from diff.conftest import insert
 
+from reporter.diff import compare
 from reporter.diff.side import find_sides, side_by_side
 from reporter.errors import ReporterError, UsageError
 from reporter.store.schema import tables
@@ -88,3 +91,48 @@ def test_a_file_of_a_newer_reporter_is_refused(folder: Folder) -> None:
         connection.execute("UPDATE schema_version SET version = 999, reporter = '9.9'")
     with pytest.raises(ReporterError, match="newer than this one"):
         find_sides(f"{old}:", f"{new}:", Path("x"))
+
+
+def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
+    """The last checkpoint of each, under one name; what is of the study and of no model is left out."""
+    place = folder("results", [("norm", 1, 1.0, 0.9, 1.1)])
+    with duckdb.connect(str(place / "results.duckdb")) as connection:
+        for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
+            key = {"study": "s", "model": "tuned", "checkpoint": checkpoint, "step": step}
+            insert(connection, "models", key | {"base": "bert", "status": "done"})
+            number = {"corpus": "wiki", "metric": "motion", "view": "words", "statistic": "norm", "site": "block"}
+            number |= {"layer": 1, "value": value, "ci_low": 2.9, "ci_high": 3.1}
+            insert(connection, "layer_metrics", key | number)
+        insert(connection, "claims", {"study": "s", "claim": "c", "verdict": "supported"})
+    for a, b in (("s:bert", "s:tuned"), (f"{place}:s:bert", "s:tuned")):
+        found = compare(a, b, place)
+        assert found.spec == [] and not found.verdicts.rows
+        (row,) = [dict(zip(found.numbers.columns, row, strict=True)) for row in found.numbers.rows]
+        assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
+        assert row["change"] == "moved" and row["interval"] == pytest.approx(0.02**0.5)
+    for a, b, told in (
+        ("s:bert", "s", "one side names a model and the other does not"),
+        ("s:bert", "s:tune", "no model 'tune' in study s; did you mean 'tuned'?"),
+        ("s:bert", "s:bert", "both sides are"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(told)):
+            find_sides(a, b, place)
+
+
+def test_views_that_are_alike_are_said_once(folder: Folder) -> None:
+    places = []
+    for name, value in (("old", 1.0), ("new", 2.0)):
+        place = folder(name, [("norm", layer, value, value - 0.1, value + 0.1) for layer in (1, 2)])
+        with duckdb.connect(str(place / "results.duckdb")) as connection:
+            for view, more in (("no-sinks", 0.0), ("all", 0.5)):
+                connection.execute(
+                    "INSERT INTO layer_metrics BY NAME SELECT * REPLACE (? AS view, value + ? AS value) "
+                    "FROM layer_metrics WHERE view = 'words'",
+                    [view, more],
+                )
+        places.append(f"{place}:")
+    found = compare(*places, Path("x"))
+    views = found.numbers.columns.index("view")
+    assert sorted(row[views] for row in found.numbers.rows) == ["all", "all", "no-sinks, words", "no-sinks, words"]
+    assert sum(row[1] for row in found.summary.rows) == 4
+    assert {row[found.profiles.columns.index("view")] for row in found.profiles.rows} == {"all", "no-sinks, words"}

@@ -114,15 +114,15 @@ def _places(layers: int, more: tuple[str, ...]) -> list[tuple[str, int, float]]:
 def _numbers(position: int, text: int, depth: float, site: str, age: float) -> dict[str, Any]:
     drift = age * depth * (1 + math.sin(position * 2.1) * 0.6) + 0.05 * (site == "attention")
     rank = int(max(0.0, math.expm1(9 * drift - 2 - 0.4 * text)))
-    first = depth == 0
+    first, last = depth == 0, site == "final"
     return {
         "cosine": round(math.exp(-1.6 * drift), 6),
         "distance": 0.4 + 9 * drift,
         "rank_cosine": min(rank, 30521),
         "rank_distance": min(rank // 3, 30521),
         "norm": 1.4 + 10 * depth,
-        "step_length": None if first else 1 + 3 * abs(math.sin(position + 3 * depth)) * age,
-        "step_cosine": None if first else 0.7 + 0.25 * math.cos(2 * depth + position),
+        "step_length": None if last else 1 + 3 * abs(math.sin(position + 3 * depth)) * age,
+        "step_cosine": None if last else 0.7 + 0.25 * math.cos(2 * depth + position),
         "turnover_cosine": None if first else min(1.0, 0.08 + 0.5 * abs(math.sin(position + 4 * depth)) * age),
         "turnover_distance": None if first else min(1.0, 0.05 + 0.4 * abs(math.sin(position + 5 * depth)) * age),
     }

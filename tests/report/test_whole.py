@@ -96,7 +96,7 @@ def test_null_baselines_are_no_models_of_the_study(whole: Contents) -> None:
     assert len({styles[name].dash for name in ("gpt2", "gpt2 (random-init)", "gpt2 (shuffled)")}) == 3
     states = figure(whole, "convergence.rate").states
     for choice in (WITH, WITHOUT):
-        assert re.fullmatch(r"2 encoders \S+ · gpt2 \S+", states[f"words|1|{choice}"].readings["nested"])
+        assert re.fullmatch(r"bert \S+ · tuned \S+ · gpt2 \S+", states[f"words|1|{choice}"].readings["nested"])
     close = [states[f"words|1|{choice}"].axes["close"] for choice in (WITHOUT, WITH)]
     assert close[0] != close[1], "it reaches as far as what is seen"
 
@@ -156,6 +156,17 @@ def test_a_heat_map_says_its_floor_and_what_it_cut_off(whole: Contents) -> None:
     assert len(among.shows["bert with others"]) == 5
 
 
+def test_a_tuned_model_lies_beside_its_base_in_a_line_over_depth(whole: Contents) -> None:
+    own = figure(whole, "layer_pairs.beside_base")
+    assert [panel.value for panel in own.panels] == ["tuned beside bert, on nested", "tuned beside bert, on simple"]
+    line = own.frame[(own.frame["statistic"] == "cka") & (own.frame["view"] == "words")].drop_duplicates("layer")
+    assert set(line["model"]) == {"tuned"} and list(line["layer"]) == [0, 1, 2, 3, 4]
+    assert list(line["value"]) == pytest.approx([i / 20 - 0.05 for i in range(5)])  # as made up for both at layer i
+    assert list(line["depth"]) == [0, 0.25, 0.5, 0.75, 1]
+    said = own.states["words|1|cka|with"].readings["tuned beside bert, on nested"]
+    assert said == "tuned −0.05 → 0.15, highest at the end"
+
+
 def test_runs_of_blocks_say_the_least_of_each_length(whole: Contents) -> None:
     own = figure(whole, "angular_distance.runs")
     assert "angular_distance.pairs" not in [f.id for f in whole.charts], "one chart shows them"
@@ -170,12 +181,12 @@ def test_differences_have_zero_on_their_axis_and_say_who(whole: Contents) -> Non
     own = figure(whole, "convergence.differences")
     assert [panel.value for panel in own.panels] == [
         "simple − nested",
-        "model − its base, on nested",
-        "model − its base, on simple",
+        "tuned − bert, on nested",
+        "tuned − bert, on simple",
     ]
     assert all(state.axis.low <= 0 <= state.axis.high for state in own.states.values())
     assert list(own.picks[0].choices) == ["similarity", "bound"], "in the order of the definitions"
-    assert own.states["words|1|similarity|with"].readings["model − its base, on nested"].startswith("tuned 0.04")
+    assert own.states["words|1|similarity|with"].readings["tuned − bert, on nested"].startswith("tuned 0.04")
     assert set(figure(whole, "convergence.differences_of_models").frame["statistic"]) == {"rate"}
 
 

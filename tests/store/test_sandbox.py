@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from reporter.errors import ReporterError, UsageError
-from reporter.store import query, stream
+from reporter.store import query, stream, write_parquet
 
 
 @pytest.fixture
@@ -153,3 +153,22 @@ def test_a_file_left_by_a_killed_writer_can_be_queried(filled):
 def test_no_results_yet(tmp_path):
     with pytest.raises(UsageError, match="no results yet; run `reporter run STUDY` first"):
         query(tmp_path / "results.duckdb", "SELECT 1")
+
+
+def test_parquet_keeps_types_and_writes_one_file_alone(filled, tmp_path):
+    with (tmp_path / "rows.parquet").open("wb") as file:
+        sql = "SELECT model, layer, value, ci_low, DATE '2026-01-31' AS day FROM layer_metrics ORDER BY layer -- all\n;"
+        write_parquet(filled, sql, file)
+    rows = duckdb.read_parquet(str(tmp_path / "rows.parquet"))
+    assert list(map(str, rows.types)) == ["VARCHAR", "INTEGER", "DOUBLE", "DOUBLE", "DATE"]
+    assert [row[:4] for row in rows.fetchall()] == [("bert", i, pytest.approx(0.1 * i), None) for i in range(5)]
+    for sql, said in (
+        ("SELECT nothing FROM cells", r'"nothing" not found.*\(line 1, column 8\)'),
+        ("EXPLAIN SELECT 1", "EXPLAIN has no rows to write as Parquet; give a SELECT"),
+        ("COPY cells TO 'x.parquet'", "COPY is not allowed"),
+        ("SELECT * FROM read_text('/etc/hostname')", "not allowed, a query reads the results and nothing else"),
+        ("SELECT 1) TO 'x.parquet' (FORMAT parquet); SELECT (1", "Parser Error|exactly one"),
+    ):
+        with (tmp_path / "none.parquet").open("wb") as file, pytest.raises(UsageError, match=said):
+            write_parquet(filled, sql, file)
+        assert (tmp_path / "none.parquet").stat().st_size == 0

@@ -6,6 +6,7 @@ import pytest
 from reporter.errors import ReporterError
 from reporter.store import Store
 from reporter.store.schema import SCHEMA_VERSION, tables
+from reporter.store.views import VIEWS
 
 
 def alter(path, *statements):
@@ -18,9 +19,13 @@ def test_every_table_and_column_is_made_with_its_comment(store):
     store.put("studies", ["study"], {"study": "s"})
     found = store.frame("SELECT table_name, comment FROM duckdb_tables()")
     assert dict(found.values) == {name: table.comment for name, table in tables().items()}
+    views = store.frame("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
+    assert dict(views.values) == {name: view.comment for name, view in VIEWS.items()}
     columns = store.frame("SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE NOT internal")
     assert {tuple(row) for row in columns.values} == {
-        (name, column.name, column.type, column.comment) for name, table in tables().items() for column in table.columns
+        (name, column.name, column.type, column.comment)
+        for name, table in {**tables(), **VIEWS}.items()
+        for column in table.columns
     }
     assert all(comment and comment.strip() for comment in [*found["comment"], *columns["comment"]])
 
@@ -38,13 +43,16 @@ def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, number
     alter(
         store.path,
         "DROP TABLE corpora",
+        "DROP VIEW profiles",
+        "CREATE OR REPLACE VIEW layers AS SELECT study FROM cells",
         "ALTER TABLE cells DROP COLUMN inputs",
         "COMMENT ON COLUMN cells.study IS 'old words'",
         f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}",
     )
     assert len(store.cells("s")) == 1  # a read is enough
     assert store.cells("s")[("bert", "final", "wiki", "motion")].inputs is None
-    assert store.frame("FROM corpora").empty
+    assert store.frame("FROM corpora").empty and store.frame("FROM profiles").empty
+    assert len(store.frame("SELECT DISTINCT layer, value FROM layers")) == 5
     comment = store.frame("SELECT comment FROM duckdb_columns() WHERE (table_name, column_name) = ('cells', 'study')")
     assert comment.iloc[0, 0] == "id of the study"
     assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]

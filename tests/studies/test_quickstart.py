@@ -1,4 +1,4 @@
-"""The exercises of the quickstart's guided reading: each changes one line, and its question has an answer."""
+"""The quickstart's guided reading: its exercises change one line each, and its questions have answers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
 from reporter.spec import load_study
-from reporter.store import Store
+from reporter.store import Store, query_frame
 
 STUDIES = Path(__file__).parents[2] / "studies"
 STUDY, GUIDE = ((STUDIES / f"quickstart.{ending}").read_text("utf-8") for ending in ("yaml", "md"))
 EXERCISES = re.findall(
     r"^### (\d)\. .*?^```diff\n-(.*?)\n\+(.*?)\n```.*?^```sql\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL
 )
+QUESTIONS = re.findall(r"^```sql\n(.*?)^```", GUIDE.partition("## Five questions")[2], re.MULTILINE | re.DOTALL)
 SMALLER = (
     ("texts: 1000", "texts: 60"),
     ("texts: 300, words", "texts: 40, words"),
@@ -61,3 +62,23 @@ def test_an_exercise_changes_one_line_and_is_answered(
         assert {"words", "all"} <= set(frame["view"])
     if number == "3":
         assert list(frame["view"]) == ["words", "no-sinks"] and (frame["verdict"] != "failed").all()
+
+
+def test_the_five_questions_have_answers(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    text = STUDY[: STUDY.index("claims:")]
+    for old, new in (*SMALLER[:-1], ("  - all\n", "  - motion\n  - outliers\n")):
+        assert old in text
+        text = text.replace(old, new)
+    text = "\n".join(line for line in text.splitlines() if "- intrinsic" not in line and "- layer_pairs" not in line)
+    (tmp_path / "asked.yaml").write_text(text.replace("study: quickstart", "study: asked"), "utf-8")
+    run_studies([load_study(tmp_path / "asked.yaml", offer())], tmp_path / "results")
+    largest, _, trained, sinks, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
+    assert list(largest["model"]) == ["pocket-bert", "pocket-gpt2"] and (largest["low"] <= largest["share"]).all()
+    assert list(trained["step"]) == [0, 2, 0, 2]
+    assert list(sinks)[:2] == ["model", "token"]
+    motion = Store(tmp_path / "results" / "results.duckdb").frame(
+        "SELECT model, layer FROM layers WHERE statistic = 'step_cosine' AND corpus = 'sentences' AND step = 2 "
+        "AND \"view\" = 'words' ORDER BY ALL"
+    )
+    assert mouse[["model", "layer"]].equals(motion) and mouse["mouse"].between(-1, 1).all()

@@ -1,0 +1,61 @@
+"""Views save the usual conditions, and ``reporter tables`` says what every table and column holds."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from reporter.store.schema import tables
+from reporter.store.table_page import described, table_page, tables_page
+from reporter.store.views import VIEWS
+
+
+@pytest.fixture
+def filled(store, cell, numbers):
+    """A model at two checkpoints under two views, and its null baseline, with states after the closing norm."""
+    store.put("studies", ["study"], {"study": "s", "views": ["words", "all"]})
+    for model, checkpoint, step in (("bert", "step-5", 5), ("bert", "step-40", 40), ("noise", "final", None)):
+        baseline = {"base": "bert", "baseline": "random-init"} if model == "noise" else {}
+        store.put("models", ["study", "model", "checkpoint"],
+                  {"study": "s", "model": model, "checkpoint": checkpoint, "step": step, **baseline})  # fmt: skip
+        rows = [row for view in ("words", "all") for row in numbers(view=view, step=step)]
+        rows += numbers(site="final", layer=4)[:1] + numbers(site=None, layer=None, depth=None)[:1]
+        store.commit_cell(cell(model=model, checkpoint=checkpoint), rows)
+    return store
+
+
+def test_views_leave_out_what_is_no_profile(filled):
+    found = filled.frame("SELECT model, checkpoint, view, site, layer FROM layers")
+    assert len(found) == 2 * 2 * 5 and set(found["model"]) == {"bert"} and set(found["site"]) == {"embedding", "block"}
+    found = filled.frame("SELECT checkpoint, view, layer, value FROM profiles ORDER BY layer")
+    assert found.values.tolist() == [["step-40", "words", layer, pytest.approx(0.1 * layer)] for layer in range(5)]
+
+
+def test_views_are_there_for_any_client(filled):
+    with duckdb.connect(str(filled.path), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM profiles").fetchone() == (5,)
+
+
+def test_every_table_is_explained_in_full(tmp_path):
+    found = described(tmp_path / "none.duckdb")
+    assert set(found) == {*tables(), *VIEWS} and {one.rows for one in found.values()} == {None}
+    said = " ".join(tables_page(found).split())
+    for name, one in found.items():
+        assert one.comment in said
+        page = " ".join(table_page(one).split())
+        for column in one.columns:
+            assert (
+                f"{column.name}{' *' if column.key else ''} {column.type}: {' '.join(column.comment.split())}" in page
+            )
+        assert name in page
+    assert "how many times as many texts" in " ".join(table_page(found["claims"]).split())  # what `detail` holds
+
+
+def test_rows_are_counted_and_tables_of_plug_ins_found(filled):
+    with duckdb.connect(str(filled.path)) as connection:
+        connection.execute("CREATE TABLE peaks (height DOUBLE)")
+        connection.execute("COMMENT ON COLUMN peaks.height IS 'how high'")
+    found = described(filled.path)
+    assert found["layer_metrics"].rows == 36 and found["sinks"].rows == 0
+    assert table_page(found["peaks"]).splitlines()[0] == "peaks (0 rows)"
+    assert "height DOUBLE: how high" in table_page(found["peaks"])
