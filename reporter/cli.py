@@ -248,6 +248,47 @@ def report(
 
 
 @app.command()
+def merge(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The results folder to write.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="A B...", help="Results folders, left as they are.")],
+    prefer: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of these the one whose side is taken where they contradict each other."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="How many conflicts are listed.")] = 20,
+) -> None:
+    """Join results folders of several machines into a new one.
+
+    Cells are the same if they have the same fingerprint: weights, texts,
+    options and definition. What several folders have comes once, the column
+    cells.folder says from where, and claims, findings and answers are
+    computed from all numbers. Where two folders contradict each other, in a
+    fingerprint or by more than 0.00001 of a number, both values are named and
+    nothing is written, unless --prefer decides. The order of folders makes no
+    difference. Exit code: 0 merged, 1 conflicts, 2 a wrong call.
+    """
+    with importing():
+        from reporter.runs.merging import merge as join
+
+    found = join(out, folders, prefer)
+    for note in found.notes:
+        typer.echo(note)
+    shown = found.undecided or found.conflicts
+    for conflict in shown[:most]:
+        typer.echo(f"conflict: {conflict}", err=bool(found.undecided))
+    if len(shown) > most:
+        typer.echo(f"and {len(shown) - most} more conflicts (--most)", err=bool(found.undecided))
+    if found.undecided:
+        raise ReporterError(
+            f"nothing was written: {_count(len(found.undecided), 'conflict', 'conflicts')}; say which folder is right "
+            "with --prefer FOLDER, or measure one of them again"
+        )
+    from_where = f"{_count(len(found.folders), 'folder', 'folders')}, {found.twice} of them in more than one"
+    typer.echo(f"wrote {out / 'results.duckdb'}: {_count(found.cells, 'cell', 'cells')} from {from_where}")
+    typer.echo(f"`reporter report --out {out}` writes its pages")
+
+
+@app.command()
 def publish(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new or empty folder, or one that was published before.")

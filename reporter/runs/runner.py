@@ -107,9 +107,9 @@ def run_studies(
             store = Store(out / "results.duckdb", waiting=progress.note)
             with progress.clock.within("claims"):
                 write_over_models(store, name)
-                words += judge_claims(plan, store, progress)
+                words += judge_claims(plan.file.study, store, progress, plan.partial)
             with progress.clock.within("findings"):
-                write_findings(plan, store, progress)
+                write_findings(plan.file.study, store, progress)
             with progress.clock.within("answers"):
                 write_answers(store, name, progress)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished

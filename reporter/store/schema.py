@@ -17,7 +17,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -347,6 +347,7 @@ class Cell(Row, table="cells"):
     precision: str = column("'float32' or 'mixed'")
     versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
     finished: datetime = column("when it was committed, UTC")
+    folder: str | None = column("results folder that it was merged from; NULL where it was measured in this one")
 
 
 class Study(Row, table="studies"):
