@@ -325,7 +325,11 @@ def export(
         ),
     ] = None,
     format: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,…", help="Of pictures: svg, pdf, png; svg and pdf if left out.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Of pictures: svg, pdf, png; svg and pdf if left out. Or parquet alone: every table of the study.",
+        ),
     ] = None,
     width: Annotated[float, typer.Option(metavar="MM", help="Width of a figure in millimetres.")] = 170,
     font_size: Annotated[float, typer.Option(metavar="PT", help="Size of its labels in points.")] = 8,
@@ -353,9 +357,21 @@ def export(
     page saves them. No browser is needed, and nothing is computed.
 
     With --single-file the report itself is written, every page of the study
-    with its data and its script in one HTML file that needs no network.
+    with its data and its script in one HTML file that needs no network. With
+    --format parquet every table is, by study and model, for other engines;
+    reporter sql --out reads such a folder, too. Studies may share one.
     """
     name = _id_of(study)
+    if "parquet" in _names(format):
+        from reporter.store.parquet import write_parquet
+
+        if _names(format) != ["parquet"]:
+            raise UsageError("--format parquet writes tables, not pictures, and stands alone")
+        folder = to or out / name / "export" / "parquet"
+        files = write_parquet(out / "results.duckdb", name, folder)
+        size = sum(path.stat().st_size for path in files)
+        typer.echo(f"wrote {_count(len(files), 'file', 'files')} ({size / 1e6:.1f} MB) into {folder}")
+        return
     if single_file is not None:
         from reporter.report.single_file import write_single_file
 
@@ -401,7 +417,7 @@ def sql(
     out: Out = Path("results"),
     format: Form = "table",
 ) -> None:
-    """Ask the results: read-only SQL."""
+    """Ask the results: read-only SQL. --out may be a folder of tables that were exported as Parquet."""
     from reporter.store import stream
 
     for text in stream(out / "results.duckdb", query, format):

@@ -1,7 +1,7 @@
 """The process that runs foreign SQL: it reads questions from its standard input and answers on its standard output.
 
-A question is one line of JSON: the database, the statement, the form of the answer, the limits. An answer is a letter,
-a length in eight bytes, and so many bytes.
+A question is one line of JSON: the database or a folder of Parquet files, the statement, the form of the answer, the
+limits. An answer is a letter, a length in eight bytes, and so many bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, UsageError, describe
 from reporter.store.connection import is_torn, opened, said_of
+from reporter.store.parquet import open_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -101,7 +102,9 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
         "lock_configuration": "true",
     }
     sql, seconds = asked["sql"], asked["seconds"]
-    with opened(Path(asked["path"]), read_only=True, config=settings) as connection:
+    path = Path(asked["path"])
+    reading = _tables_of(path, settings) if path.is_dir() else opened(path, read_only=True, config=settings)
+    with reading as connection:
         answer(READY, b"")
         try:
             cursor = _executed(connection, sql)
@@ -118,10 +121,24 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
             raise UsageError(message) from problem
         except duckdb.Error as problem:
             if is_torn(problem):
-                raise said_of(Path(asked["path"]), problem) from problem
+                raise said_of(path, problem) from problem
             if "bad_alloc" in str(problem) or "llocation failure" in str(problem):
                 raise ReporterError(_greedy(asked)) from problem
             raise UsageError(one_line(problem, sql)) from problem
+
+
+@contextmanager
+def _tables_of(folder: Path, settings: dict[str, str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a folder of Parquet files: its tables can be read, and no other file on this machine."""
+    import duckdb
+
+    closed = ("enable_external_access", "lock_configuration")  # what ends the reading of files comes last
+    with duckdb.connect(":memory:", config={k: v for k, v in settings.items() if k not in closed}) as connection:
+        files = ", ".join("'" + str(path).replace("'", "''") + "'" for path in open_parquet(connection, folder))
+        connection.execute(f"SET allowed_paths = [{files}]")
+        for name in closed:
+            connection.execute(f"SET {name} = {settings[name]}")
+        yield connection
 
 
 def one_line(problem: Exception, sql: str) -> str:

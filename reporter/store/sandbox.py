@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from reporter.errors import ReporterError, UsageError
 from reporter.store.answering import FRAME, HEADER, MEMORY, READY, TEXT, USAGE, WRONG
+from reporter.store.parquet import is_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +37,7 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
     """Runs one reading statement, read-only and cut off from files, network, extensions and settings.
 
     Args:
-        path: The database file.
+        path: The database file; where it is missing and its folder holds exported Parquet files, these are read.
         sql: One statement: SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN.
         format: ``table`` (at most 1,000 rows, 6 significant digits), ``csv``, ``json``, ``markdown`` or ``latex``
             (everything).
@@ -66,6 +67,8 @@ def query_frame(path: Path, sql: str, limit_seconds: float = 30.0) -> pd.DataFra
 
 def _answers(path: Path, sql: str, form: str, limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
     """Yield what the process answers, and end it if it does not keep the limits or nobody reads on."""
+    if not path.exists() and is_parquet(path.parent):
+        path = path.parent
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
     with _one_at_a_time:

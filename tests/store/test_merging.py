@@ -101,7 +101,8 @@ def test_folders_of_different_studies_stand_beside_each_other(folder, tmp_path):
 
 
 def test_folders_of_one_name_are_told_apart(folder, tmp_path):
-    merged = in_both_orders(tmp_path, [folder("a/results", "bert"), folder("b/results", "gpt2")])
+    merged = tmp_path / "ab"
+    merge(merged, [folder("a/results", "bert"), folder("b/results", "gpt2")])
     assert of_cells(merged) == [("bert", "a/results", FIRST), ("gpt2", "b/results", FIRST)]
     again = tmp_path / "again"
     merge(again, [merged, folder("third", "opt")])
@@ -147,7 +148,8 @@ def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, diffe
 def test_with_a_model_that_is_another_one_all_that_was_measured_of_it_is_left_out(folder, tmp_path, cell, numbers):
     one, two = folder("one", "bert"), folder("two", "bert", weights="v")
     Store(two / DATABASE).commit_cell(cell(metric="anisotropy", fingerprint="v2"), numbers())
-    merged = in_both_orders(tmp_path, [one, two], prefer=one)
+    merged = tmp_path / "out"
+    merge(merged, [one, two], prefer=one)
     assert Store(merged / DATABASE).records("SELECT metric FROM cells") == [{"metric": "motion"}]
 
 
@@ -161,7 +163,7 @@ def test_a_row_that_one_folder_lacks_is_a_conflict(folder, tmp_path):
 
 def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path):
     one, two = folder("one", "bert"), folder("two", "gpt2", finished=LATER)
-    claim = "claims: {high: {says: norms are high, value: {metric: motion.norm, model: gpt2}, above: 0}}\n"
+    claim = "claims: {high: {says: norms are high, value: {metric: motion.norm, model: gpt2, layer: 1}, above: 0}}\n"
     row = {"study": "s", "spec": SPEC + claim, "spec_hash": "other"}
     Store(two / DATABASE).put("studies", ["study"], row)
     found = merge(tmp_path / "out", [one, two])
@@ -175,7 +177,8 @@ def test_an_older_file_is_read_and_left_as_it_is(folder, tmp_path):
     with duckdb.connect(str(one / DATABASE)) as connection:
         connection.execute("ALTER TABLE cells DROP COLUMN folder; UPDATE schema_version SET version = 8")
     before = (one / DATABASE).read_bytes()
-    assert [row[1] for row in of_cells(in_both_orders(tmp_path, [one, two]))] == ["one", "two"]
+    merge(tmp_path / "out", [one, two])
+    assert [row[1] for row in of_cells(tmp_path / "out")] == ["one", "two"]
     assert (one / DATABASE).read_bytes() == before
 
 
