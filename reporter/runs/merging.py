@@ -16,6 +16,7 @@ from reporter.runs.claims import judge_claims
 from reporter.runs.findings import write_findings
 from reporter.runs.over_models import write_over_models
 from reporter.runs.progress import Progress
+from reporter.runs.series import write_same_weights
 from reporter.runs.studies import study_of_text
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
@@ -67,6 +68,8 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
 
 def _derive(store: Store, study: str, progress: Progress) -> None:
     """Compute what rests on all numbers of a study; what cannot be is left empty, and said."""
+    for sentence in write_same_weights(store, study):
+        progress.note(f"  {sentence}")
     write_correlations(store, study)
     write_over_models(store, study)
     [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
