@@ -252,6 +252,47 @@ def report(
 
 
 @app.command()
+def merge(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The results folder to write.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="A B...", help="Results folders, left as they are.")],
+    prefer: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of these the one whose side is taken where they contradict each other."),
+    ] = None,
+    most: Annotated[int, typer.Option(min=1, help="How many conflicts are listed.")] = 20,
+) -> None:
+    """Join results folders of several machines into a new one.
+
+    Cells are the same if they have the same fingerprint: weights, texts,
+    options and definition. What several folders have comes once, the column
+    cells.folder says from where, and claims, findings and answers are
+    computed from all numbers. Where two folders contradict each other, in a
+    fingerprint or by more than 0.00001 of a number, both values are named and
+    nothing is written, unless --prefer decides. The order of folders makes no
+    difference. Exit code: 0 merged, 1 conflicts, 2 a wrong call.
+    """
+    with importing():
+        from reporter.runs.merging import merge as join
+
+    found = join(out, folders, prefer)
+    for note in found.notes:
+        typer.echo(note)
+    shown = found.undecided or found.conflicts
+    for conflict in shown[:most]:
+        typer.echo(f"conflict: {conflict}", err=bool(found.undecided))
+    if len(shown) > most:
+        typer.echo(f"and {len(shown) - most} more conflicts (--most)", err=bool(found.undecided))
+    if found.undecided:
+        raise ReporterError(
+            f"nothing was written: {_count(len(found.undecided), 'conflict', 'conflicts')}; say which folder is right "
+            "with --prefer FOLDER, or measure one of them again"
+        )
+    from_where = f"{_count(len(found.folders), 'folder', 'folders')}, {found.twice} of them in more than one"
+    typer.echo(f"wrote {out / 'results.duckdb'}: {_count(found.cells, 'cell', 'cells')} from {from_where}")
+    typer.echo(f"`reporter report --out {out}` writes its pages")
+
+
+@app.command()
 def publish(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A new or empty folder, or one that was published before.")
@@ -288,7 +329,11 @@ def export(
         ),
     ] = None,
     format: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,…", help="Of pictures: svg, pdf, png; svg and pdf if left out.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,…",
+            help="Of pictures: svg, pdf, png; svg and pdf if left out. Or parquet alone: every table of the study.",
+        ),
     ] = None,
     width: Annotated[float, typer.Option(metavar="MM", help="Width of a figure in millimetres.")] = 170,
     font_size: Annotated[float, typer.Option(metavar="PT", help="Size of its labels in points.")] = 8,
@@ -316,9 +361,21 @@ def export(
     page saves them. No browser is needed, and nothing is computed.
 
     With --single-file the report itself is written, every page of the study
-    with its data and its script in one HTML file that needs no network.
+    with its data and its script in one HTML file that needs no network. With
+    --format parquet every table is, by study and model, for other engines;
+    reporter sql --out reads such a folder, too. Studies may share one.
     """
     name = _id_of(study)
+    if "parquet" in _names(format):
+        from reporter.store.parquet import write_parquet
+
+        if _names(format) != ["parquet"]:
+            raise UsageError("--format parquet writes tables, not pictures, and stands alone")
+        folder = to or out / name / "export" / "parquet"
+        files = write_parquet(out / "results.duckdb", name, folder)
+        size = sum(path.stat().st_size for path in files)
+        typer.echo(f"wrote {_count(len(files), 'file', 'files')} ({size / 1e6:.1f} MB) into {folder}")
+        return
     if single_file is not None:
         from reporter.report.single_file import write_single_file
 
@@ -365,7 +422,10 @@ def sql(
     out: Out = Path("results"),
     format: Form = "table",
 ) -> None:
-    """Ask the results: read-only SQL. `reporter tables` says what there is."""
+    """Ask the results: read-only SQL; `reporter tables` says what there is.
+
+    --out may be a folder of tables that were exported as Parquet.
+    """
     from reporter.store import stream, write_parquet
 
     if format == "parquet":

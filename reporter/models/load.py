@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +17,7 @@ from reporter.models.attention import Attention
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing
 from reporter.models.feed_forward import FeedForward
+from reporter.models.groups import weight_groups
 from reporter.models.inputs import Inputs
 from reporter.models.limits import limited
 from reporter.models.local import loading, local_folder
@@ -64,6 +65,7 @@ class LoadedModel:
         anatomy: what was measured of it.
         device: where it is.
         closing: what the model does after its last block; its ``problem`` says why ``close`` cannot be used.
+        groups: the hash of each group of weights that was read, see :func:`reporter.models.groups.weight_groups`.
     """
 
     checkpoint: Checkpoint
@@ -76,6 +78,7 @@ class LoadedModel:
     _feed_forward: FeedForward = field(repr=False)
     _capture: Capture = field(repr=False)
     _inputs: Inputs = field(repr=False)
+    groups: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tokenizer_hash(self) -> str:
@@ -218,6 +221,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         with limited(folder):
             tokenizer = load_tokenizer(checkpoint, folder, offline)
             module, part = load_module(checkpoint, folder)
+            groups = {} if checkpoint.initialised is not None else weight_groups(module)
             place = torch.device(device)
             module = module.to(place)
             found = examine(module, tokenizer, part)
@@ -233,6 +237,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         found.feed_forward,
         found.capture,
         found.inputs,
+        groups,
     )
 
 

@@ -26,6 +26,15 @@ class ModelRow:
         """What a reader should know of the last checkpoint."""
         return [self.last["warning"]] if self.last.get("warning") else []
 
+    @property
+    def same_weights(self) -> list[str]:
+        """Which of its checkpoints have weights of another one."""
+        return [
+            f"checkpoint '{row['checkpoint']}': {row['same_weights']}"
+            for row in self.checkpoints
+            if row.get("same_weights")
+        ]
+
 
 @dataclass(frozen=True)
 class Reason:
@@ -72,7 +81,8 @@ def warnings(models: Sequence[ModelRow]) -> list[tuple[str, list[str]]]:
         for warning in model.warnings:
             words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
             found.setdefault(words, []).append((model.name, numbers))
-    return [(_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in found.items()]
+    joined = [(_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in found.items()]
+    return joined + [(text, [model.name]) for model in models for text in model.same_weights]
 
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from reporter.claims import Verdict
     from reporter.metrics.base import Definition, Statistic
-    from reporter.runs.plan import Plan
     from reporter.runs.progress import Progress
     from reporter.spec import Study
     from reporter.store import Store
@@ -17,21 +16,21 @@ if TYPE_CHECKING:
 _ROWS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
 
 
-def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
-    """Test the claims of a plan's study, store the verdicts where they changed, and say them, one a line.
+def judge_claims(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:
+    """Test the claims of a study, store the verdicts where they changed, and say them, one a line.
 
     A run of a part of the study says nothing of claims whose numbers are not there: what the database holds of these
     stays as it is.
 
     Args:
-        plan: the plan that was run, all of it or a part.
+        study: the study, whose numbers are there.
         store: the database.
         progress: where they are said.
+        partial: whether only a part of it was run.
 
     Returns:
         the verdict of each claim that was tested.
     """
-    study = plan.file.study
     if not study.claims:
         store.replace("claims", study.study, [])
         return []
@@ -40,7 +39,7 @@ def judge_claims(plan: Plan, store: Store, progress: Progress) -> list[str]:
     found = judge(store, study, _statistics(study))
     known = store.records(_ROWS, {"study": study.study})
     rows = [row | {"detail": json.dumps(row["detail"], ensure_ascii=False)} for row in rows_of(found)]
-    skipped = {v.claim for v in found if plan.partial and v.verdict == "failed"}
+    skipped = {v.claim for v in found if partial and v.verdict == "failed"}
     if skipped:
         numbers = {name: number for number, name in enumerate(study.claims, 1)}
         kept = [row | {"number": numbers[row["claim"]]} for row in known if row["claim"] in skipped]

@@ -8,26 +8,25 @@ from typing import TYPE_CHECKING, Any
 from reporter.errors import describe
 
 if TYPE_CHECKING:
-    from reporter.runs.plan import Plan
     from reporter.runs.progress import Progress
+    from reporter.spec import Study
     from reporter.store import Store
 
 _KNOWN = "SELECT looked_at FROM studies WHERE study = $study"
 _ROWS = "SELECT rank, says, value, ci_low, ci_high FROM findings WHERE study = $study ORDER BY rank"
 
 
-def write_findings(plan: Plan, store: Store, progress: Progress) -> int:
+def write_findings(study: Study, store: Store, progress: Progress) -> int:
     """Store the findings of a study, where its numbers changed since they were last looked for, and say them.
 
     Args:
-        plan: the plan that was run, all of it or a part.
+        study: the study, whose numbers are there.
         store: the database.
         progress: where they are said.
 
     Returns:
         how many there are.
     """
-    study = plan.file.study
     if not (study.metrics and study.corpora):
         store.replace("findings", study.study, [])
         return 0

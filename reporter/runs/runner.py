@@ -23,6 +23,7 @@ from reporter.runs.plan import Plan
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.runs.records import now, study_row
+from reporter.runs.series import write_same_weights
 from reporter.store import Store
 
 if TYPE_CHECKING:
@@ -105,11 +106,13 @@ def run_studies(
             name = plan.file.study.study
             counts.append(_run(plan, out, offline, progress))
             store = Store(out / "results.duckdb", waiting=progress.note)
+            for said in write_same_weights(store, name):
+                progress.note(f"  {said}")
             with progress.clock.within("claims"):
                 write_over_models(store, name)
-                words += judge_claims(plan, store, progress)
+                words += judge_claims(plan.file.study, store, progress, plan.partial)
             with progress.clock.within("findings"):
-                write_findings(plan, store, progress)
+                write_findings(plan.file.study, store, progress)
             with progress.clock.within("answers"):
                 write_answers(store, name, progress)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished

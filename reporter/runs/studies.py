@@ -121,6 +121,20 @@ def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
         raise SpecError(Problem(p.file, 0, 0, p.where, p.message) for p in error.problems) from None
 
 
+def study_of_text(text: str) -> StudyFile:
+    """Return the study whose text the database holds; its relative paths start from the current folder.
+
+    Args:
+        text: as ``studies.spec`` has it.
+
+    Raises:
+        SpecError: something in it is wrong here, such as a plugin that this machine does not have.
+        UsageError: a plugin of it cannot be run.
+    """
+    forget_plugins()
+    return _parse(layers_of(_HANDED_OVER, text=text), set())
+
+
 def _parse(said: Layers, loaded: set[Path]) -> StudyFile:
     plugins = plugins_of(said)
     for plugin in plugins:

@@ -77,6 +77,7 @@ class _Worker:
             for of in cell.passes if cell.state == "run" else ():
                 self.needed_later.setdefault(str(of), []).append(cell)
         self.measured: dict[str, Pass] = {}
+        self.weights: dict[tuple[str, str], dict[str, str]] = {}  # of what was loaded in this run
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
         self.prepared = cache(self._prepare)
@@ -220,7 +221,10 @@ class _Worker:
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading"), importing():
-            return load(checkpoint, self.device, self.offline)
+            model = load(checkpoint, self.device, self.offline)
+        if model.groups:
+            self.weights[checkpoint.model, checkpoint.name] = {"weights": json.dumps(model.groups)}
+        return model
 
     def _measured(
         self, of: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
@@ -299,7 +303,8 @@ class _Worker:
 
     def _put_model(self, checkpoint: Checkpoint, columns: Mapping[str, Any]) -> None:
         with self.clock.within("store"):
-            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **columns})
+            hashed = self.weights.get((checkpoint.model, checkpoint.name), {})
+            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **hashed, **columns})
 
     def _put_computed(self, cell: Cell, done: Computed, columns: Mapping[str, Any]) -> None:
         row = cell_row(

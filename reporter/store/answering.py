@@ -1,7 +1,7 @@
 """The process that runs foreign SQL: it reads questions from its standard input and answers on its standard output.
 
-A question is one line of JSON: the database, the statement, the form of the answer, the limits. An answer is a letter,
-a length in eight bytes, and so many bytes.
+A question is one line of JSON: the database or a folder of Parquet files, the statement, the form of the answer, the
+limits. An answer is a letter, a length in eight bytes, and so many bytes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, UsageError, describe
 from reporter.store.connection import is_torn, opened, said_of
+from reporter.store.parquet import open_parquet
 from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
@@ -100,11 +101,8 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
         "max_execution_time": str(max(1, round(asked["seconds"] * 1000))),
     }
     sql, seconds = asked["sql"], asked["seconds"]
-    with opened(Path(asked["path"]), read_only=True, config=settings) as connection:
-        if asked["to"]:  # the one file that may be written, and by our COPY alone: a query only reads
-            connection.execute(f"SET allowed_paths = [{quoted(asked['to'])}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+    path = Path(asked["path"])
+    with _reading(path, settings, asked["to"]) as connection:
         answer(READY, b"")
         try:
             if asked["to"]:
@@ -124,10 +122,32 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
             raise UsageError(message) from problem
         except duckdb.Error as problem:
             if is_torn(problem):
-                raise said_of(Path(asked["path"]), problem) from problem
+                raise said_of(path, problem) from problem
             if "bad_alloc" in str(problem) or "llocation failure" in str(problem):
                 raise ReporterError(_greedy(asked)) from problem
             raise UsageError(one_line(problem, sql)) from problem
+
+
+@contextmanager
+def _reading(path: Path, settings: dict[str, str], to: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database, or a folder of Parquet files as one, in a connection that can reach nothing else.
+
+    Where ``to`` is a file, it may be written, and by our own COPY alone: a query only reads.
+    """
+    import duckdb
+
+    files: list[Path] = []
+    with ExitStack() as stack:
+        if path.is_dir():
+            connection = stack.enter_context(duckdb.connect(":memory:", config=settings))
+            files = open_parquet(connection, path)
+        else:
+            connection = stack.enter_context(opened(path, read_only=True, config=settings))
+        if may := [*map(str, files), *([to] if to else [])]:
+            connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, may))}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
 
 
 def one_line(problem: Exception, sql: str) -> str:

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from reporter.errors import ReporterError, UsageError
 from reporter.store.answering import FRAME, HEADER, MEMORY, READY, TEXT, USAGE, WRONG
+from reporter.store.parquet import is_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ def query(path: Path, sql: str, format: Format = "table", limit_seconds: float =
     """Runs one reading statement, read-only and cut off from files, network, extensions and settings.
 
     Args:
-        path: The database file.
+        path: The database file; where it is missing and its folder holds exported Parquet files, these are read.
         sql: One statement: SELECT, FROM, WITH, DESCRIBE, SHOW, SUMMARIZE, PIVOT or EXPLAIN.
         format: ``table`` (at most 1,000 rows, 6 significant digits), ``csv``, ``json``, ``markdown`` or ``latex``
             (everything).
@@ -81,6 +82,8 @@ def _answers(path: Path, sql: str, form: str, limit_seconds: float, to: str = ""
 
     Where ``to`` is a file, the rows are written there instead.
     """
+    if not path.exists() and is_parquet(path.parent):
+        path = path.parent
     if not path.exists():
         raise UsageError(f"{path}: no results yet; run `reporter run STUDY` first")
     with _one_at_a_time:

@@ -286,6 +286,14 @@ class Model(OfModel, table="models"):
         "nothing was learned from context"
     )
     warning: str | None = column("what a reader should know, e.g. that the model stayed on the unigram plateau")
+    weights: dict[str, str] | None = column(
+        "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' "
+        "outside of them; NULL where none were read, or before this was kept"
+    )
+    same_weights: str | None = column(
+        "which of its weights are, byte for byte, those of an earlier checkpoint of its series, in words; NULL where "
+        "none are that should differ"
+    )
     status: Literal["done", "failed"] = column("'done' or 'failed'")
     error: str | None = column("why it failed")
 
@@ -360,6 +368,7 @@ class Cell(Row, table="cells"):
     precision: str = column("'float32' or 'mixed'")
     versions: dict[str, str] = column("JSON object: versions of reporter, torch, transformers, numpy, Python")
     finished: datetime = column("when it was committed, UTC")
+    folder: str | None = column("results folder that it was merged from; NULL where it was measured in this one")
 
 
 class Study(Row, table="studies"):

@@ -1,6 +1,6 @@
 """A study of many models, made of the rows of a small run: how large its pages are, and how long they take.
 
-    python tests/benchmarks/big_study.py results STUDY big --models 40 --layers 25
+    python tests/benchmarks/big_study.py results STUDY big --models 40 --layers 25 --checkpoints 1
 
 reads a results folder, and writes another one whose study ``big`` has so many models, each with every row of the
 deepest model of STUDY, its values moved a little. It prints the size of each page and of all that it fetches.
@@ -21,7 +21,7 @@ NAMES = ("gpt2", "bert", "pythia", "ettin", "smollm", "minilm", "qwen", "modernb
 ROUGH = "(1 + 0.25 * sin(i * 1.7) + 0.05 * sin(i * 3.1 + coalesce({layer}, 0)))"
 
 
-def fill(source: Path, study: str, out: Path, models: int, layers: int) -> Path:
+def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoints: int = 1) -> Path:
     """Write the database of a study of many models.
 
     Args:
@@ -30,6 +30,7 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int) -> Path:
         out: the results folder to make.
         models: how many models.
         layers: how many layers each has, the embedding among them; as many as the deepest model has, at most.
+        checkpoints: how many each has; of one it keeps the name and step that it has in the small run.
 
     Returns:
         The new database.
@@ -43,22 +44,29 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int) -> Path:
             "SELECT model FROM models WHERE study = ? AND base IS NULL ORDER BY layers DESC LIMIT 1", [study]
         ).fetchall()
         names = [f"{NAMES[i % len(NAMES)]}-{i // len(NAMES) + 1}" for i in range(models)]
-        base.execute("CREATE TEMP TABLE many AS SELECT unnest(?) AS name, unnest(?) AS i", [names, list(range(models))])
+        base.execute(
+            "CREATE TEMP TABLE many AS SELECT *, 'step-' || c AS mark, 1000 * c AS at_step "
+            f"FROM (SELECT unnest(?) AS name, unnest(?) AS i), range(1, {checkpoints} + 1) AS cs(c)",
+            [names, list(range(models))],
+        )
         for (table,) in base.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall():
             columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
             if "study" in columns:
-                _spread(base, table, columns, study, deep, layers)
+                _spread(base, table, columns, study, deep, layers, checkpoints > 1)
     return target
 
 
 def _spread(
-    base: duckdb.DuckDBPyConnection, table: str, columns: list[str], study: str, deep: str, layers: int
+    base: duckdb.DuckDBPyConnection, table: str, columns: list[str], study: str, deep: str, layers: int, trained: bool
 ) -> None:
-    """Give each of many models the rows of the deepest one; rows of no model stay once."""
+    """Give each checkpoint of many models the rows of the deepest one; rows of no model stay once."""
     who = [name for name in ("model", "model_a", "model_b") if name in columns]
     said = {"study": "'big'"} | dict.fromkeys(who, "name")
     if who and "role" in columns:
         said["role"] = "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"
+    marks = [name for name in ("checkpoint", "checkpoint_a", "checkpoint_b") if name in columns] if who else []
+    if trained:
+        said |= dict.fromkeys(marks, "mark") | ({"step": "at_step"} if who and "step" in columns else {})
     for number in ("value", "ci_low", "ci_high", "loss") if who else ():
         if number in columns:
             said[number] = f"{number} * {ROUGH.format(layer='layer' if 'layer' in columns else 'NULL')}"
@@ -67,6 +75,7 @@ def _spread(
     if table == "models":
         said["layers"] = str(layers - 1)
     kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
+    kept += [] if marks else ["c = 1"]
     kept += [
         f"({name} IS NULL OR {name} < {layers})" for name in ("layer", "layer_a", "layer_b", "last") if name in columns
     ]
@@ -87,8 +96,15 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--models", type=int, default=40)
     parser.add_argument("--layers", type=int, default=25)
+    parser.add_argument("--checkpoints", type=int, default=1)
     asked = parser.parse_args()
-    target = fill(asked.results / "results.duckdb", asked.study, asked.out, asked.models, asked.layers)
+    began = time.monotonic()
+    target = fill(
+        asked.results / "results.duckdb", asked.study, asked.out, asked.models, asked.layers, asked.checkpoints
+    )
+    with duckdb.connect(str(target), read_only=True) as base:
+        [(rows,)] = base.execute("SELECT count(*) FROM layer_metrics").fetchall()
+    print(f"{rows:,} numbers, {target.stat().st_size / 1e6:.0f} MB, made in {time.monotonic() - began:.0f} s")
     began = time.process_time()
     pages = render(target, asked.out)
     print(f"written in {time.process_time() - began:.1f} s of processor time")

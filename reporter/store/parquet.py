@@ -1,0 +1,157 @@
+"""A study's tables as Parquet, for other engines and for ``reporter sql``: ``TABLE/study=S/model=M/*.parquet``.
+
+Every column stands in the files, too, so that an engine that knows nothing of such folder names loses nothing. A table
+without rows has no folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter import __version__
+from reporter.errors import ReporterError, UsageError
+from reporter.store.file import DatabaseFile
+from reporter.store.schema import SCHEMA_VERSION, tables
+
+if TYPE_CHECKING:
+    import duckdb
+
+MARK = "reporter.json"
+"""Tells such a folder from any other one."""
+
+
+def write_parquet(database: Path, study: str, to: Path) -> list[Path]:
+    """Write every table of a study as Parquet; other studies that were written there before stay.
+
+    Args:
+        database: the file of results.
+        study: its id.
+        to: a new or empty folder, or one that this function wrote; it changes at once, when all is written.
+
+    Returns:
+        The files of the study.
+
+    Raises:
+        UsageError: there is no such study, or the folder holds something else.
+        ReporterError: the database cannot be read, or a file cannot be written.
+    """
+    if to.exists() and not is_parquet(to) and (not to.is_dir() or any(to.iterdir())):
+        raise UsageError(f"{to} holds something else than exported tables; name a new folder with --to")
+    try:
+        to.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".parquet-", dir=to.absolute().parent) as folder:
+            draft = Path(folder) / "new"
+            draft.mkdir()
+            _copy_tables(database, study, draft)
+            written = [path.relative_to(draft) for path in sorted(draft.rglob("*.parquet"))]
+            (draft / MARK).write_text(json.dumps({"reporter": __version__, "schema_version": SCHEMA_VERSION}) + "\n")
+            if to.exists():
+                _keep_others(to, draft, f"study={study}")
+                to.rename(Path(folder) / "old")
+            draft.rename(to)
+    except OSError as problem:
+        raise ReporterError(f"{to} cannot be written: {problem.strerror}") from problem
+    return [to / path for path in written]
+
+
+def is_parquet(folder: Path) -> bool:
+    """Tell whether a folder holds tables that :func:`write_parquet` wrote."""
+    return (folder / MARK).is_file()
+
+
+def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Path]:
+    """Give a connection a view of each table in such a folder, as the database has it; of one without rows it is empty.
+
+    Args:
+        connection: to a database in memory, that may still read files.
+        folder: the folder.
+
+    Returns:
+        The files that the views read; no others are needed.
+
+    Raises:
+        ReporterError: it was written by a newer reporter, or a file in it is damaged.
+    """
+    import duckdb
+
+    _check(folder)
+    found: list[Path] = []
+    known = tables()
+    there = {path.name for path in folder.iterdir() if path.is_dir()}
+    for name in (*known, *sorted(there - known.keys())):
+        files = sorted(folder.joinpath(name).rglob("*.parquet"))
+        listed = ", ".join(f"'{_quoted(path)}'" for path in files)
+        source = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+        try:
+            columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if files else []
+        except duckdb.Error as problem:
+            raise ReporterError(f"{folder / name} cannot be read: {str(problem).splitlines()[0]}") from problem
+        if name not in known:
+            connection.execute(f'CREATE VIEW "{name}" AS FROM {source}')
+        else:
+            for statement in _view(name, columns, source):
+                connection.execute(statement)
+        found += files
+    return found
+
+
+def _copy_tables(database: Path, study: str, draft: Path) -> None:
+    with DatabaseFile(database).reading() as connection:
+        if not connection.execute("SELECT 1 FROM studies WHERE study = ?", [study]).fetchone():
+            raise UsageError(f"no study '{study}' in {database}; run it first with `reporter run`")
+        for name, table in tables().items():
+            names = [column.name for column in table.columns]
+            if "study" not in names:
+                continue
+            rows = f"FROM {name} WHERE study = '{_quoted(study)}'"
+            if not connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchone():
+                continue
+            by = ", ".join(["study", *(["model"] if "model" in table.key else [])])
+            connection.execute(
+                f"COPY (SELECT * {rows}) TO '{_quoted(draft / name)}' "
+                f"(FORMAT parquet, COMPRESSION zstd, PARTITION_BY ({by}), WRITE_PARTITION_COLUMNS true)"
+            )
+
+
+def _keep_others(folder: Path, draft: Path, own: str) -> None:
+    """Carry over what was written of other studies."""
+    for path in folder.glob("*/study=*/**/*.parquet"):
+        way = path.relative_to(folder)
+        if way.parts[1] != own:
+            (draft / way).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, draft / way)
+            except OSError:  # a file system without hard links
+                shutil.copyfile(path, draft / way)
+
+
+def _check(folder: Path) -> None:
+    try:
+        said = json.loads((folder / MARK).read_text())
+        version, by = int(said["schema_version"]), said["reporter"]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise ReporterError(f"{folder / MARK} cannot be read; export the study again") from problem
+    if version > SCHEMA_VERSION:
+        raise ReporterError(f"{folder} was written by reporter {by}, which is newer than this one ({__version__})")
+
+
+def _view(name: str, columns: list[str], source: str) -> Iterator[str]:
+    """The statements that make a table's view: its columns in order with their types, and all comments."""
+    table = tables()[name]
+    listed = ", ".join(
+        (f'"{c.name}"::{c.type}' if c.name in columns else f"NULL::{c.type}") + f' AS "{c.name}"' for c in table.columns
+    )
+    yield f'CREATE VIEW "{name}" AS SELECT {listed}' + (f" FROM {source}" if columns else " WHERE false")
+    yield f"COMMENT ON VIEW \"{name}\" IS '{_quoted(table.comment)}'"
+    for column in table.columns:
+        yield f'COMMENT ON COLUMN "{name}"."{column.name}" IS \'{_quoted(column.comment)}\''
+
+
+def _quoted(text: str | Path) -> str:
+    return str(text).replace("'", "''")

@@ -1,0 +1,200 @@
+"""Results folders joined: nothing twice, nothing lost, the order makes no difference, contradictions are named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from reporter.errors import ReporterError, UsageError
+from reporter.runs.merging import merge
+from reporter.store import Store
+from reporter.store.merging import DATABASE
+from reporter.store.shape import create_file
+
+SPEC = "study: s\nmodels: {bert: some/bert, gpt2: some/gpt2}\ncorpora: {wiki: {texts: [a, b]}}\nmetrics: [motion]\n"
+FIRST, LATER = datetime(2026, 1, 1), datetime(2026, 1, 2)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Path:
+    """A database with all its tables; to copy it is much quicker than to make one for each folder."""
+    path = tmp_path_factory.mktemp("empty") / DATABASE
+    create_file(path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, empty, cell, numbers) -> Callable[..., Path]:
+    """Write a results folder whose cells are of these models."""
+
+    def make(
+        name: str,
+        *models: str,
+        weights: str = "w",
+        inputs: str = "i",
+        factor: float = 1.0,
+        finished: datetime = FIRST,
+        study: str = "s",
+        status: str = "done",
+    ) -> Path:
+        (tmp_path / name).mkdir(parents=True)
+        shutil.copyfile(empty, tmp_path / name / DATABASE)
+        store = Store(tmp_path / name / DATABASE)
+        store.put("studies", ["study"], {"study": study, "spec": SPEC, "spec_hash": "h", "finished": finished})
+        store.put(
+            "corpora", ["study", "corpus"], {"study": study, "corpus": "wiki", "content_hash": "c", "status": "done"}
+        )
+        for model in models:
+            item = {"study": study, "model": model, "checkpoint": "final"}
+            store.put("models", list(item), item | {"fingerprint": weights, "status": status})
+            row = cell(study=study, model=model, fingerprint=f"{weights}{inputs}", inputs={"options": inputs})
+            values = [one | {"value": one["value"] * factor} for one in numbers()]
+            store.commit_cell(row | {"finished": finished, "status": status}, values if status == "done" else [])
+        return tmp_path / name
+
+    return make
+
+
+def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, in the order in which it lies in the file."""
+    with duckdb.connect(str(folder / DATABASE), read_only=True) as connection:
+        tables = connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall()
+        return {table: connection.execute(f"FROM {table}").fetchall() for (table,) in tables}
+
+
+def of_cells(folder: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(folder / DATABASE), read_only=True) as connection:
+        return connection.execute("SELECT model, folder, finished FROM cells ORDER BY ALL").fetchall()
+
+
+def in_both_orders(out: Path, folders: Sequence[Path], prefer: Path | None = None) -> Path:
+    merge(out / "ab", folders, prefer)
+    merge(out / "ba", folders[::-1], prefer)
+    assert rows(out / "ab") == rows(out / "ba")
+    return out / "ab"
+
+
+def test_what_two_folders_have_comes_once_and_says_from_where(folder, tmp_path):
+    one, two = folder("one", "bert", "gpt2"), folder("two", "gpt2", "opt", finished=LATER)
+    merged = in_both_orders(tmp_path, [one, two])
+    assert of_cells(merged) == [("bert", "one", FIRST), ("gpt2", "two", LATER), ("opt", "two", LATER)]
+    found = rows(merged)
+    assert len(found["layer_metrics"]) == 3 * 5 and len(set(found["layer_metrics"])) == 15
+    assert len(found["models"]) == 3 and len(found["corpora"]) == len(found["studies"]) == 1
+    means = Store(merged / DATABASE).records("SELECT layer, models, value FROM over_models WHERE layer = 2")
+    assert means == [{"layer": 2, "models": 3, "value": pytest.approx(0.2)}]  # over the models of both folders
+
+
+def test_folders_of_different_studies_stand_beside_each_other(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "bert", study="t", weights="other")
+    Store(one / DATABASE).replace("correlations", "s", [{"corpus": "wiki", "feature": "rate", "n": 3}])
+    found = rows(in_both_orders(tmp_path, [one, two]))
+    assert [row[0] for row in found["studies"]] == ["s", "t"]
+    assert len(found["correlations"]) == 1  # of a study of one folder what was computed stays
+
+
+def test_folders_of_one_name_are_told_apart(folder, tmp_path):
+    merged = tmp_path / "ab"
+    merge(merged, [folder("a/results", "bert"), folder("b/results", "gpt2")])
+    assert of_cells(merged) == [("bert", "a/results", FIRST), ("gpt2", "b/results", FIRST)]
+    again = tmp_path / "again"
+    merge(again, [merged, folder("third", "opt")])
+    assert [row[1] for row in of_cells(again)] == ["ab/a/results", "ab/b/results", "third"]
+
+
+def test_a_cell_that_failed_gives_way_to_one_that_is_done(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "bert", status="failed", finished=LATER, weights="x")
+    assert of_cells(in_both_orders(tmp_path, [one, two])) == [("bert", "one", FIRST)]
+
+
+def test_the_last_digits_are_no_conflict(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "bert", factor=1 + 1e-6, finished=LATER)
+    assert of_cells(in_both_orders(tmp_path, [one, two])) == [("bert", "two", LATER)]
+
+
+@pytest.mark.parametrize(
+    ("differs", "said"),
+    [
+        ({"weights": "v"}, "study 's', model 'bert' 'final': the hash of its weights is w in one, v in two"),
+        ({"inputs": "j"}, "cell bert × final × wiki × motion: 'options', which its numbers depend on, is i in one"),
+        (
+            {"factor": 2.0},
+            "cell bert × final × wiki × motion: value of layer_metrics (view words, statistic norm, site block, "
+            "layer 1) is 0.1 in one, 0.2 in two (and 3 more of this cell)",
+        ),
+    ],
+)
+def test_a_contradiction_is_named_and_nothing_is_written(folder, tmp_path, differs, said):
+    one, two = folder("one", "bert", "gpt2"), folder("two", "bert", "opt", finished=LATER, **differs)
+    for order in ([one, two], [two, one]):
+        found = merge(tmp_path / "out", order)
+        assert said in str(found.undecided[0])
+        assert len(found.undecided) == 1
+        assert not (tmp_path / "out").exists()
+    merged = in_both_orders(tmp_path, [one, two], prefer=one)
+    assert of_cells(merged)[0] == ("bert", "one", FIRST)
+    assert len(rows(merged)["models"]) == len(of_cells(merged)) == 3
+    value = "SELECT value FROM layer_metrics WHERE model = 'bert' AND layer = 1"
+    assert Store(merged / DATABASE).records(value) == [{"value": 0.1}]
+
+
+def test_with_a_model_that_is_another_one_all_that_was_measured_of_it_is_left_out(folder, tmp_path, cell, numbers):
+    one, two = folder("one", "bert"), folder("two", "bert", weights="v")
+    Store(two / DATABASE).commit_cell(cell(metric="anisotropy", fingerprint="v2"), numbers())
+    merged = tmp_path / "out"
+    merge(merged, [one, two], prefer=one)
+    assert Store(merged / DATABASE).records("SELECT metric FROM cells") == [{"metric": "motion"}]
+
+
+def test_a_row_that_one_folder_lacks_is_a_conflict(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "bert")
+    with duckdb.connect(str(two / DATABASE)) as connection:
+        connection.execute("DELETE FROM layer_metrics WHERE layer = 3")
+    (conflict,) = merge(tmp_path / "out", [one, two]).conflicts
+    assert "layer 3" in conflict.what and conflict.values == (("one", "there"), ("two", "missing"))
+
+
+def test_claims_are_judged_anew_by_the_text_that_ran_last(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "gpt2", finished=LATER)
+    claim = "claims: {high: {says: norms are high, value: {metric: motion.norm, model: gpt2, layer: 1}, above: 0}}\n"
+    row = {"study": "s", "spec": SPEC + claim, "spec_hash": "other"}
+    Store(two / DATABASE).put("studies", ["study"], row)
+    found = merge(tmp_path / "out", [one, two])
+    assert "study 's' is not the same text in one, two; that of two, which ran last, stands" in found.notes
+    judged = Store(tmp_path / "out" / DATABASE).records("SELECT claim, detail FROM claims")
+    assert [row["claim"] for row in judged] == ["high"] and json.loads(judged[0]["detail"])
+
+
+def test_an_older_file_is_read_and_left_as_it_is(folder, tmp_path):
+    one, two = folder("one", "bert"), folder("two", "gpt2")
+    with duckdb.connect(str(one / DATABASE)) as connection:
+        connection.execute("ALTER TABLE cells DROP COLUMN folder; UPDATE schema_version SET version = 8")
+    before = (one / DATABASE).read_bytes()
+    merge(tmp_path / "out", [one, two])
+    assert [row[1] for row in of_cells(tmp_path / "out")] == ["one", "two"]
+    assert (one / DATABASE).read_bytes() == before
+
+
+def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
+    one, torn = folder("one", "bert"), tmp_path / "torn"
+    torn.mkdir()
+    (torn / DATABASE).write_bytes((one / DATABASE).read_bytes()[:100_000])
+    for folders, error, said in (
+        ([one, tmp_path / "none"], UsageError, "no results there"),
+        ([one, one / ".." / "one"], UsageError, "is named twice"),
+        ([one, torn], ReporterError, "torn"),
+    ):
+        with pytest.raises(error, match=said):
+            merge(tmp_path / "out", folders)
+        assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="is there already; merge into a new folder"):
+        merge(one, [one])
+    with pytest.raises(UsageError, match="cannot be preferred"):
+        merge(tmp_path / "out", [one], prefer=tmp_path / "none")
