@@ -234,6 +234,48 @@ def run(
 
 
 @app.command()
+def work(
+    spec: Spec,
+    out: Out = Path("results"),
+    share: Annotated[
+        str, typer.Option(metavar="I/N", help="Which share of the work to begin with, of how many: 3/16.")
+    ] = "1/1",
+    set: Set = None,
+    offline: Offline = False,
+) -> None:
+    """Do a share of a study's forward passes, for 'reporter run' to merge; the database stays closed.
+
+    Any number of these may run at one time, on machines that see the same
+    folder: each begins with its share, then takes what others left or died
+    over, and ends when all is done. 'reporter run' afterwards finds nothing
+    to pass through a model. A worker has run.threads threads, 1 if the study
+    does not say: numbers are the same to the last bit however many workers
+    there are. Exit code: 0 all is done, 1 something failed.
+    """
+    from reporter.runs.studies import read_study
+    from reporter.runs.tasks import Worker, parse_share, threads_of
+    from reporter.runs.tasks import share as do_share
+
+    number, of = parse_share(share)
+    with importing():
+        from reporter.runs.planner import plan_study
+        from reporter.runs.progress import Progress
+        from reporter.threads import given
+
+    plan = plan_study(read_study(spec, set or ()), out, offline=offline, blind=True)
+    progress = Progress()
+    with progress.awake(), given(threads_of(plan)):
+        worker = Worker(plan, out, offline, progress)
+        tasks = worker.tasks()
+        open_ = sum(not worker.is_done(task) for task in tasks)
+        typer.echo(
+            f"{plan.file.study.study}: {_count(len(tasks), 'task', 'tasks')}, {open_} to do, share {number}/{of}"
+        )
+        if do_share(worker, tasks, number, of, progress):
+            raise typer.Exit(1)
+
+
+@app.command()
 def report(
     studies: Annotated[
         list[str] | None, typer.Argument(metavar="[STUDY...]", help="Ids of studies; all if left out.")

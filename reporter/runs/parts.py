@@ -66,6 +66,11 @@ class Parts:
         """How many ranges are done."""
         return sum((path / SEAL).exists() for path in self.folder.glob("range-*"))
 
+    @property
+    def begun(self) -> bool:
+        """Whether somebody is, or was, at these ranges."""
+        return (self.folder / _WANTED).exists()
+
     def _have(self, wanted: Wanted) -> bool:
         return all(lacking(name, self.wanted.get(name), want) is None for name, want in wanted.items())
 

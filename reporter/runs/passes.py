@@ -134,12 +134,12 @@ class Passes:
             return of, None
         ways = [of.settled(precision) for precision in PRECISIONS]
         lacks = {way.precision: self._kept(way).missing(wanted) for way in ways}
-        begun = {way.precision: self.parts(way, lacks[way.precision]).count for way in ways if lacks[way.precision]}
         for way in ways:
             if not lacks[way.precision]:
                 return way, None
-        if any(begun.values()):
-            return max(ways, key=lambda way: begun[way.precision]), None
+        begun = {way.precision: self.parts(way, lacks[way.precision]) for way in ways}
+        if any(parts.begun for parts in begun.values()):
+            return max(ways, key=lambda way: (begun[way.precision].begun, begun[way.precision].count)), None
         chosen = settle_precision("auto", load(), of.texts, of.max_tokens)
         return of.settled(chosen.precision), chosen
 
