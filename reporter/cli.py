@@ -214,6 +214,13 @@ def run(
             "if one was not decided, too.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Do the passes in N processes, each on its own GPU or core.")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"] | None, typer.Option(metavar="NAME", help="Who does the passes: local or ray.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Of the Ray cluster's head; auto: of this machine's.")] = None,
 ) -> None:
     """Measure, fill the database, test the claims and write the report.
 
@@ -228,7 +235,16 @@ def run(
         from reporter.runs.runner import run_studies
 
     outcome = run_studies(
-        files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict, ahead=True
+        files,
+        out=out,
+        only=tuple(only or ()),
+        force=force,
+        offline=offline,
+        strict=strict,
+        ahead=True,
+        workers=workers,
+        engine=engine,
+        address=address,
     )
     raise typer.Exit(outcome.exit_code)
 

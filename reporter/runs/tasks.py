@@ -24,6 +24,7 @@ from reporter.models.states import SavedStates, load_states
 from reporter.runs.cache import FOLDERS
 from reporter.runs.passes import Passes, wanted_by
 from reporter.runs.plan import PRECISIONS, MetricCell, digest, or_raise
+from reporter.runs.sizes import size_of
 from reporter.runs.work import pick_device
 from reporter.texts.ranges import ranges
 from reporter.texts.tokens import shards
@@ -89,6 +90,25 @@ class Worker:
         self._ranges = cache(lambda name: ranges(shards(self._passes[name].texts)))
         self._loaded: tuple[str, LoadedModel | SavedStates] | None = None
         self._feeding: tuple[object, Feeding] | None = None
+
+    @property
+    def threads(self) -> int:
+        """How many threads it has."""
+        return threads_of(self._plan)
+
+    def wants_gpu(self, there_is: bool) -> bool:
+        """Tell whether it runs on a GPU.
+
+        Args:
+            there_is: whether there is one.
+        """
+        asked = self._run.device
+        return asked.startswith("cuda") or (asked == "auto" and there_is)
+
+    def memory(self, task: Task) -> int:
+        """Return about how many bytes of memory a task takes: the weights, twice while they are read, and 2 GiB."""
+        size = size_of(self._passes[task.of].checkpoint)
+        return 2 * 2**30 + (int(8 * size.parameters) if size else 0)
 
     def tasks(self) -> list[Task]:
         """Return the tasks of the plan's passes, those together that need the same weights."""
