@@ -171,13 +171,36 @@ def validate(
 
 
 @app.command()
-def plan(spec: Spec, out: Out = Path("results"), set: Set = None, offline: Offline = False) -> None:
+def plan(
+    spec: Spec,
+    out: Out = Path("results"),
+    set: Set = None,
+    offline: Offline = False,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Print instead the script of a job array that does the passes.")
+    ] = False,
+    at_once: Annotated[int, typer.Option(min=1, metavar="K", help="With --slurm: jobs that run at one time.")] = 64,
+) -> None:
     """Show what would run, what is cached, and why."""
-    from reporter.runs.estimate import estimate
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
     found = plan_study(read_study(spec, set or ()), out=out, offline=offline)
+    if slurm:
+        from reporter.runs.progress import Progress
+        from reporter.runs.slurm import job_array
+        from reporter.runs.tasks import Worker
+
+        worker = Worker(found, out, offline, Progress())
+        tasks = sum(not worker.is_done(task) for task in worker.tasks())
+        said = [*(part for one in set or () for part in ("--set", one)), *(["--offline"] if offline else [])]
+        name, gpu = found.file.study.study, worker.wants_gpu(False)
+        threads = worker.threads
+        typer.echo(job_array(name, spec, out, tasks, threads=threads, gpu=gpu, at_once=at_once, options=said))
+        return
+
+    from reporter.runs.estimate import estimate
+
     for line in found.lines():
         typer.echo(line)
     for line in estimate(found, out / "cache").lines():  # which fails where the device is not there
