@@ -160,7 +160,7 @@ def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: st
         return OnRay(at, many)
     if at is not None:
         raise UsageError(f"an address ({at}) is that of a Ray cluster: write --engine ray, or run.engine: ray")
-    return Processes(many) if many is not None and many > 1 else None
+    return None if many is None else Processes(many)
 
 
 def have_done(engine: Engine, plan: Plan, out: Path, offline: bool, progress: Progress) -> None:
