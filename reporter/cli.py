@@ -175,13 +175,36 @@ def validate(
 
 
 @app.command()
-def plan(spec: Spec, out: Out = Path("results"), set: Set = None, offline: Offline = False) -> None:
+def plan(
+    spec: Spec,
+    out: Out = Path("results"),
+    set: Set = None,
+    offline: Offline = False,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Print instead the script of a job array that does the passes.")
+    ] = False,
+    at_once: Annotated[int, typer.Option(min=1, metavar="K", help="With --slurm: jobs that run at one time.")] = 64,
+) -> None:
     """Show what would run, what is cached, and why."""
-    from reporter.runs.estimate import estimate
     from reporter.runs.planner import plan_study
     from reporter.runs.studies import read_study
 
     found = plan_study(read_study(spec, set or ()), out=out, offline=offline)
+    if slurm:
+        from reporter.runs.progress import Progress
+        from reporter.runs.slurm import job_array
+        from reporter.runs.tasks import Worker
+
+        worker = Worker(found, out, offline, Progress())
+        tasks = sum(not worker.is_done(task) for task in worker.tasks())
+        said = [*(part for one in set or () for part in ("--set", one)), *(["--offline"] if offline else [])]
+        name, gpu = found.file.study.study, worker.wants_gpu(False)
+        threads = worker.threads
+        typer.echo(job_array(name, spec, out, tasks, threads=threads, gpu=gpu, at_once=at_once, options=said))
+        return
+
+    from reporter.runs.estimate import estimate
+
     for line in found.lines():
         typer.echo(line)
     for line in estimate(found, out / "cache").lines():  # which fails where the device is not there
@@ -218,6 +241,13 @@ def run(
             "if one was not decided, too.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Do the passes in N processes, each on its own GPU or core.")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"] | None, typer.Option(metavar="NAME", help="Who does the passes: local or ray.")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="Of the Ray cluster's head; auto: of this machine's.")] = None,
 ) -> None:
     """Measure, fill the database, test the claims and write the report.
 
@@ -232,9 +262,60 @@ def run(
         from reporter.runs.runner import run_studies
 
     outcome = run_studies(
-        files, out=out, only=tuple(only or ()), force=force, offline=offline, strict=strict, ahead=True
+        files,
+        out=out,
+        only=tuple(only or ()),
+        force=force,
+        offline=offline,
+        strict=strict,
+        ahead=True,
+        workers=workers,
+        engine=engine,
+        address=address,
     )
     raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def work(
+    spec: Spec,
+    out: Out = Path("results"),
+    share: Annotated[
+        str, typer.Option(metavar="I/N", help="Which share of the work to begin with, of how many: 3/16.")
+    ] = "1/1",
+    set: Set = None,
+    offline: Offline = False,
+) -> None:
+    """Do a share of a study's forward passes, for 'reporter run' to merge; the database stays closed.
+
+    Any number of these may run at one time, on machines that see the same
+    folder: each begins with its share, then takes what others left or died
+    over, and ends when all is done. 'reporter run' afterwards finds nothing
+    to pass through a model. A worker has run.threads threads, 1 if the study
+    does not say: numbers are the same to the last bit however many workers
+    there are. Exit code: 0 all is done, 1 something failed.
+    """
+    from reporter.runs.studies import read_study
+    from reporter.runs.tasks import Worker, parse_share, threads_of
+    from reporter.runs.tasks import share as do_share
+
+    number, of = parse_share(share)
+    with importing():
+        from reporter.runs.planner import plan_study
+        from reporter.runs.progress import Progress
+        from reporter.threads import given
+
+    plan = plan_study(read_study(spec, set or ()), out, offline=offline, blind=True)
+    progress = Progress()
+    with progress.awake(), given(threads_of(plan)):
+        worker = Worker(plan, out, offline, progress)
+        tasks = worker.tasks()
+        open_ = sum(not worker.is_done(task) for task in tasks)
+        typer.echo(
+            f"{plan.file.study.study}: {_count(len(tasks), 'task', 'tasks')}, {open_} to do, share {number}/{of}"
+        )
+        if do_share(worker, tasks, number, of, progress):
+            raise typer.Exit(1)
 
 
 @app.command()

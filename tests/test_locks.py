@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -52,3 +56,39 @@ def test_only_a_free_lock_is_taken_at_once(taken, tmp_path):
         assert not mine
     with held_if_free(tmp_path / "other") as mine:
         assert mine
+
+
+def left_by(path, **said):
+    """Write the lease of a process that is not this one."""
+    with locks.take(path).kept():
+        whole = json.loads(path.read_text())
+    path.write_text(json.dumps(whole | said))
+
+
+def test_what_a_dead_process_of_this_machine_held_is_free_at_once(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    began = locks._began(gone.pid)
+    gone.wait()
+    left_by(tmp_path / "lock", token="other", pid=gone.pid, began=began)
+    with held_if_free(tmp_path / "lock") as mine:
+        assert mine
+
+
+def test_another_machine_is_believed_for_a_minute_after_its_last_heartbeat(tmp_path):
+    path = tmp_path / "lock"
+    left_by(path, token="other", machine="another")
+    with held_if_free(path) as mine:
+        assert not mine
+    an_hour_ago = time.time() - 3600
+    os.utime(path, (an_hour_ago, an_hour_ago))
+    with held_if_free(path) as mine:
+        assert mine
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_was_taken_over_takes_nothing_from_the_other(tmp_path):
+    path = tmp_path / "lock"
+    with held(path, "it"):
+        left = json.loads(path.read_text())
+        path.write_text(json.dumps(left | {"token": "other"}))
+    assert json.loads(path.read_text())["token"] == "other"

@@ -152,7 +152,7 @@ def remove(gone: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
 def make_room(folder: Path, budget: int) -> list[str]:
     """Delete the passes not used for longest until the rest fits into ``budget`` bytes; return their names.
 
-    A pass that a run holds at this moment stays, however old it is.
+    A pass that a run holds at this moment, or workers were at today, stays, however old it is.
     """
     passes = []
     for path in _inside(folder):
@@ -171,9 +171,16 @@ def make_room(folder: Path, budget: int) -> list[str]:
 
 def _removed(folder: Path) -> bool:
     with held_if_free(lock_of(folder)) as free:
-        if free:
+        if free and not _is_worked_at(folder):
             shutil.rmtree(folder, ignore_errors=True)
-        return free
+            return True
+        return False
+
+
+def _is_worked_at(folder: Path) -> bool:
+    """Tell whether a range of a pass was begun or done within a day: workers hold ranges, not the folder."""
+    changed = (path.parent.stat().st_mtime for path in folder.glob("unfinished-*/wanted.json"))
+    return any(time.time() - one < 24 * 3600 for one in changed)
 
 
 def not_kept(folder: Path, cell: MetricCell) -> list[str]:

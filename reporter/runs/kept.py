@@ -1,10 +1,9 @@
-"""Observables on disk: found again by what they depend on, finished or as far as a killed run got."""
+"""Finished observables on disk: found again by what they depend on."""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Observable, Setting
 from reporter.runs.cache import lock_of
 from reporter.runs.plan import digest
-from reporter.seals import found_intact, is_damaged, read_note, seal, set_aside, sha256, write_note
+from reporter.seals import is_damaged, read_note, set_aside, sha256, write_note
 
 if TYPE_CHECKING:
     from reporter.spec.run import Keep
@@ -44,6 +43,19 @@ class Want:
 
 
 Wanted = Mapping[str, Want]
+
+
+def lacking(name: str, there: Want | None, want: Want) -> Want | None:
+    """Return how much of an observable must be measured to have what is wanted; None where it is there.
+
+    Args:
+        name: of the observable.
+        there: how much of it there is.
+        want: how much is wanted.
+    """
+    if there is None or (KINDS[name].bounded == "exactly" and there.size != want.size):
+        return want
+    return None if there | want == there else there | want
 
 
 def stays(name: str, keep: Keep) -> bool:
@@ -97,18 +109,26 @@ class PassFacts:
     unfed: dict[str, str] = field(default_factory=dict)
     batch_tokens: int | None = None
 
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> PassFacts:
+        """Return what ``dataclasses.asdict`` made JSON of."""
+        return cls(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
 
-@dataclass(frozen=True)
-class Unfinished:
-    """How far a killed pass got: its observables have seen the shards before ``next_shard``."""
-
-    observables: dict[str, Observable]
-    counts: Counts
-    next_shard: int
+    @classmethod
+    def merged(cls, parts: Sequence[PassFacts]) -> PassFacts:
+        """Return what is known of a pass by what is known of its ranges, in their order."""
+        devices = dict.fromkeys(part.device for part in parts)
+        sufficed = [part.batch_tokens for part in parts if part.batch_tokens is not None]
+        return replace(
+            parts[0],
+            counts=sum((part.counts for part in parts), Counts()),
+            device=", ".join(devices),
+            batch_tokens=min(sufficed, default=None),
+        )
 
 
 class Kept:
-    """The folder of one pass: ``facts.json``, one file for each finished observable, and unfinished work.
+    """The folder of one pass: ``facts.json``, one file for each finished observable; ``parts`` has unfinished work.
 
     Args:
         folder: the folder of all passes.
@@ -137,8 +157,7 @@ class Kept:
         found = read_note(self.folder / "facts.json")
         if found is None:
             return None
-        facts = found["facts"]
-        return PassFacts(**{**facts, "counts": Counts(**facts["counts"]), "layout": Layout(**facts["layout"])})
+        return PassFacts.read(found["facts"])
 
     def heal(self, wanted: Wanted) -> None:
         """Set aside what is damaged, so that it is missing; only who holds the folder may."""
@@ -155,14 +174,8 @@ class Kept:
         """Return the wanted observables that are not there or hold too little; what they hold is wanted with it."""
         if self.facts() is None:
             return dict(wanted)
-        found = {}
-        for name, want in wanted.items():
-            there, exactly = self._kept(name), KINDS[name].bounded == "exactly"
-            if there is None or (exactly and there.size != want.size):
-                found[name] = want
-            elif there | want != there:
-                found[name] = there | want
-        return found
+        lacks = {name: lacking(name, self._kept(name), want) for name, want in wanted.items()}
+        return {name: want for name, want in lacks.items() if want is not None}
 
     def _kept(self, name: str) -> Want | None:
         """Return how much of an observable there is."""
@@ -191,60 +204,25 @@ class Kept:
 
     def finish(
         self,
-        observables: Mapping[str, Observable],
+        observables: Iterable[tuple[str, Observable]],
         wanted: Wanted,
         facts: PassFacts,
         keep: Keep = "all",
         called: Mapping[str, str] | None = None,
     ) -> None:
-        """Write finished observables in their compact form and forget unfinished work.
+        """Write finished observables in their compact form.
 
         Args:
-            observables: what the pass fed.
+            observables: what the pass fed, by name.
             wanted: how much of each.
             facts: what else is known of the pass.
             keep: how much of it stays once the cells of the study are computed.
             called: what ``reporter cache`` says of the pass: model, checkpoint, corpus, and the folder of its tokens.
         """
-        for name, observable in observables.items():
+        for name, observable in observables:
             # The note goes first and comes back last: a kill in between leaves an observable that counts as missing.
             (self.folder / f"{name}.json").unlink(missing_ok=True)
             observable.save(file := self.folder / f"{name}.safetensors", finished=True)
             said = {"version": observable.version, **asdict(wanted[name]), "stays": stays(name, keep)}
             write_note(self.folder / f"{name}.json", said | {"sha256": sha256(file)})
         write_note(self.folder / "facts.json", {"facts": asdict(facts), "of_pass": self._inputs, "said": called or {}})
-        shutil.rmtree(self._unfinished(wanted), ignore_errors=True)
-
-    def _unfinished(self, wanted: Wanted) -> Path:
-        versions = {name: [asdict(want), KINDS[name].version] for name, want in wanted.items()}
-        return self.folder / f"unfinished-{digest(versions)[:12]}"
-
-    def save_unfinished(
-        self, observables: Mapping[str, Observable], wanted: Wanted, counts: Counts, next_shard: int
-    ) -> None:
-        """Write how far a pass got, at once or not at all, and drop what was written before."""
-        folder = self._unfinished(wanted)
-        part = folder / f"part-{os.getpid()}"
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        for name, observable in observables.items():
-            observable.save(part / f"{name}.safetensors")
-        write_note(part / "progress.json", {"counts": asdict(counts), "next_shard": next_shard})
-        seal(part)
-        part.rename(folder / f"shard-{next_shard:06}")
-        for older in folder.iterdir():
-            if older.name != f"shard-{next_shard:06}":
-                shutil.rmtree(older, ignore_errors=True)
-
-    def unfinished(self, wanted: Wanted) -> Unfinished | None:
-        """Return the work of a killed pass that fed the same observables, None if there is none."""
-        found = sorted(self._unfinished(wanted).glob("shard-*"))
-        if not found:
-            return None
-        if not found_intact(found[-1], "the pass begins anew"):
-            return None
-        progress = read_note(found[-1] / "progress.json")
-        if progress is None:
-            return None
-        observables = {name: KINDS[name].load(found[-1] / f"{name}.safetensors") for name in wanted}
-        return Unfinished(observables, Counts(**progress["counts"]), progress["next_shard"])

@@ -1,39 +1,21 @@
-"""Gets the observables of one checkpoint on one corpus: from disk, by a pass, or by finishing a killed one."""
+"""Gets the observables of one checkpoint on one corpus: from disk, from the ranges that are done, or by a pass."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from reporter.errors import ReporterError
-from reporter.forward.measure import (
-    Counts,
-    OutOfMemoryError,
-    Settings,
-    longest,
-    measure,
-    settle_precision,
-    tokenised,
-    tokens_name,
-)
-from reporter.forward.places import Layout
-from reporter.forward.readout import Readout, Vocabulary
-from reporter.forward.strata import SinkRule
-from reporter.forward.type_counts import count_types
-from reporter.models.head import load_head
-from reporter.models.states import NO_MODEL, SavedStates
+from reporter.forward.measure import Counts, settle_precision
 from reporter.observables.kinds import KINDS
-from reporter.observables.observable import Setting
 from reporter.observables.observed import Observed
-from reporter.observables.type_moments import FEWEST_OCCURRENCES
 from reporter.runs.cache import FOLDERS
+from reporter.runs.feeding import Feeding, How
 from reporter.runs.kept import Kept, PassFacts, Want, Wanted
+from reporter.runs.parts import Parts
 from reporter.runs.plan import PRECISIONS
+from reporter.texts.ranges import ranges
+from reporter.texts.tokens import shards
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,11 +23,11 @@ if TYPE_CHECKING:
     from reporter.forward.precision import Chosen
     from reporter.metrics.base import Metric, Options
     from reporter.models.load import LoadedModel
+    from reporter.models.states import SavedStates
     from reporter.observables.observable import Observable
     from reporter.runs.plan import Pass
     from reporter.runs.progress import Progress
     from reporter.spec.run import Keep
-    from reporter.texts.tokens import TokenisedCorpus
 
 Loading = Callable[[], "LoadedModel | SavedStates"]
 
@@ -119,13 +101,7 @@ class Passes:
             wanted: the observables.
             load: loads the checkpoint; called only where the model is needed.
         """
-        chosen = None
-        if of.precision == "auto":
-            found = next((p for p in PRECISIONS if not self._kept(of.settled(p)).missing(wanted)), None)
-            if found is None:
-                chosen = settle_precision("auto", load(), of.texts, of.max_tokens)
-                found = chosen.precision
-            of = of.settled(found)
+        of, chosen = self.settled(of, wanted, load)
         kept = self._kept(of)
         with kept.locked(str(of), self.progress.note):
             with self.progress.clock.within("store"):
@@ -133,9 +109,7 @@ class Passes:
                 missing = kept.missing(wanted)
             forward = Counts()
             if missing:
-                model = load()
-                chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
-                forward = self._pass(kept, missing, of, model, chosen)
+                forward = self._complete(kept, missing, of, load, chosen)
             facts = kept.facts()
             assert facts is not None  # either it was there or the pass wrote it
             with self.progress.clock.within("store"):
@@ -151,112 +125,89 @@ class Passes:
     def _kept(self, of: Pass) -> Kept:
         return Kept(self.cache / FOLDERS["pass"], of.inputs)
 
-    def _pass(self, kept: Kept, wanted: Wanted, of: Pass, model: LoadedModel | SavedStates, chosen: Chosen) -> Counts:
-        texts, anatomy = of.texts, model.anatomy
-        layout = Layout.of(anatomy, of.sites)
-        clock = self.progress.clock
-        with clock.within("loading"):
-            corpus = tokenised(model, texts, of.max_tokens, self.cache / FOLDERS["tokens"], of.windows, of.chat)
-            counted = count_types(corpus, anatomy.vocabulary_size, of.seed)
-        types = counted.at_least(FEWEST_OCCURRENCES)
-        in_all = int(counted.counts.sum() + counted.added.sum())
-        ids = np.flatnonzero(counted.counts + counted.added).tolist()
-        names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
-        setting = Setting(layout, of.seed, max(len(texts), corpus.windows), 0, types, names, in_all, counted.splits)
-        readout, problem = _readout(model, wanted, self.offline)
-        unfed = _unfed(model)
-        known = kept.facts()
-        if known is not None and not any(KINDS[name].reads_head for name in wanted):
-            problem = known.head_problem  # of an earlier pass, whose observables are still read
-        settings = Settings(
-            batch_tokens=min(self.batch_tokens, self._safe.get(of.checkpoint.fingerprint, self.batch_tokens)),
-            seed=of.seed,
-            precision=chosen.precision,
-            layout=layout,
-            frequent=counted.frequent,
-            shuffled=of.shuffled,
-            readout=readout,
-            losses="losses" in wanted,
-            contributions="contributions" in wanted and "contributions" not in unfed,
-            vocabulary=_vocabulary(model, wanted),
-            sinks=SinkRule.of(of.sinks.factor, of.sinks.dominance),
-        )
-        if known is not None and known.batch_tokens is not None:
-            settings = replace(settings, batch_tokens=min(settings.batch_tokens, known.batch_tokens))
-        while True:
-            found = kept.unfinished(wanted)
-            if found is None:
-                observables = {
-                    name: KINDS[name].empty(replace(setting, size=want.size, views=want.views))
-                    for name, want in wanted.items()
-                }
-                counts, first = Counts(), 0
-            else:
-                observables, counts, first = found.observables, found.counts, found.next_shard
-                self.progress.note(f"  {of.checkpoint.model} × {texts.name}: going on after {counts.texts:,} texts")
-            before = counts
-            try:
-                counts = self._feed(
-                    kept, wanted, of, model, corpus, observables, unfed, counts, first, settings, in_all
-                )
-                break
-            except OutOfMemoryError as error:
-                # What the observables held is lost: once more, from where it was saved, in smaller batches.
-                observables = {}
-                if error.tokens <= 1 or settings.batch_tokens <= 1:
-                    raise
-                self._shrunk(of, min(settings.batch_tokens, error.tokens) // 2)
-                settings = replace(settings, batch_tokens=self._safe[of.checkpoint.fingerprint])
-        safe = self._safe.get(of.checkpoint.fingerprint, None if known is None else known.batch_tokens)
-        facts = PassFacts(
-            asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
-        )
-        if of.windows and counts.windows > counts.texts:
-            size, stride = (windows := of.windows.within(anatomy.max_tokens)).size, windows.stride
-            said_so = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
-            self.progress.note(f"  {of}: {said_so}, each begun {stride} after the last; every token counts once")
-        if counts.cut_texts:
-            limit = longest(of.max_tokens, model)
-            share = f"{counts.cut_texts:,} of {counts.texts:,} texts ({counts.cut_texts / counts.texts:.0%})"
-            self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
-        said = {"model": of.checkpoint.model, "checkpoint": of.checkpoint.name, "corpus": texts.name}
-        said |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows, of.chat)}
-        with clock.within("store"):
-            kept.finish(observables, wanted, facts, self.keep, said)
-        return _minus(counts, before)
+    def settled(self, of: Pass, wanted: Wanted, load: Loading) -> tuple[Pass, Chosen | None]:
+        """Return a pass in the precision in which it is done, and how that was found out if it was just now.
 
-    def _feed(
+        What is at hand decides, in either precision, then what was begun; else the model, on a few texts.
+        """
+        if of.precision != "auto":
+            return of, None
+        ways = [of.settled(precision) for precision in PRECISIONS]
+        lacks = {way.precision: self._kept(way).missing(wanted) for way in ways}
+        for way in ways:
+            if not lacks[way.precision]:
+                return way, None
+        begun = {way.precision: self.parts(way, lacks[way.precision]) for way in ways}
+        if any(parts.begun for parts in begun.values()):
+            return max(ways, key=lambda way: (begun[way.precision].begun, begun[way.precision].count)), None
+        chosen = settle_precision("auto", load(), of.texts, of.max_tokens)
+        return of.settled(chosen.precision), chosen
+
+    def missing(self, of: Pass, wanted: Wanted) -> Wanted:
+        """Return what is not kept of a pass whose precision is settled."""
+        return self._kept(of).missing(wanted)
+
+    def parts(self, of: Pass, wanted: Wanted) -> Parts:
+        """Return the ranges of a pass in which some observables are fed."""
+        return Parts.of(self._kept(of).folder, wanted)
+
+    def feeding(self, of: Pass, wanted: Wanted, model: LoadedModel | SavedStates, chosen: Chosen | None) -> Feeding:
+        """Return what feeds ranges of a pass; the corpus is tokenised if it was not yet.
+
+        Args:
+            of: the pass, its precision settled.
+            wanted: how much of each observable.
+            model: loaded.
+            chosen: how the precision was settled, if it was just now.
+        """
+        chosen = chosen or settle_precision(of.precision, model, of.texts, of.max_tokens)
+        how = How(self.cache, self.batch_tokens, self.offline, self.progress, self._safe)
+        return Feeding(of, wanted, model, chosen, self._kept(of).facts(), how)
+
+    def _complete(self, kept: Kept, missing: Wanted, of: Pass, load: Loading, chosen: Chosen | None) -> Counts:
+        """Have every range of a pass fed, merge what they left, and return what went through the model for it."""
+        todo, parts, forward = ranges(shards(of.texts)), self.parts(of, missing), Counts()
+        facts = {one.index: parts.facts(one) for one in todo}
+        lacks, clock = [one for one in todo if facts[one.index] is None], self.progress.clock
+        if lacks:
+            feeding = self.feeding(of, parts.wanted, load(), chosen)
+            done = sum(map(parts.tokens, todo))
+            with self.progress.step(str(of), feeding.tokens, "tokens", done) as step:
+                for one in lacks:
+                    fed = feeding.feed(one, parts, step.advance)
+                    forward += fed.forward
+                    with clock.within("store"):
+                        if len(todo) == 1:  # needs no file to be merged from
+                            self._finish(kept, of, missing, fed.observables.items(), fed.facts, feeding.called, parts)
+                            return forward
+                        parts.write(one, fed.observables, fed.facts, feeding.called)
+                    facts[one.index] = fed.facts
+        with clock.within("store"):
+            whole = PassFacts.merged([found for found in facts.values() if found is not None])
+            self._finish(kept, of, missing, parts.merged(todo), whole, parts.called(todo[0]), parts)
+        return forward
+
+    def _finish(
         self,
         kept: Kept,
-        wanted: Wanted,
         of: Pass,
-        model: LoadedModel | SavedStates,
-        corpus: TokenisedCorpus,
-        observables: Mapping[str, Observable],
-        unfed: Mapping[str, str],
-        counts: Counts,
-        first: int,
-        settings: Settings,
-        tokens: int,
-    ) -> Counts:
-        """Show the observables what is left of a corpus; return what went through the model, the rest included."""
-        saver, clock = _Saver(kept, wanted), self.progress.clock
-        fed = [observable for name, observable in observables.items() if name not in unfed]
-        with self.progress.step(str(of), tokens, "tokens", counts.tokens) as step, clock.within("observables"):
-            shrunk = partial(self._shrunk, of)
-            for shard, more in measure(model, corpus, fed, settings, first, step.advance, shrunk):
-                counts = counts + more
-                clock.take("forward", more.model_seconds)
-                if shard.stop < len(of.texts):
-                    with clock.within("store"):
-                        saver.save(observables, counts, shard.index + 1)
-        return counts
-
-    def _shrunk(self, of: Pass, tokens: int) -> None:
-        """Remember for which batches memory sufficed; it is said when it is first found out that it may not."""
-        if of.checkpoint.fingerprint not in self._safe:
-            self.progress.note(f"  {of.checkpoint.model}: memory is short; going on in smaller batches")
-        self._safe[of.checkpoint.fingerprint] = max(1, tokens)
+        missing: Wanted,
+        observables: Iterable[tuple[str, Observable]],
+        facts: PassFacts,
+        called: Mapping[str, str],
+        parts: Parts,
+    ) -> None:
+        own, counts = facts.anatomy.get("max_tokens"), facts.counts
+        if of.windows and counts.windows > counts.texts:
+            size, stride = (windows := of.windows.within(own)).size, windows.stride
+            said = f"{counts.texts:,} texts in {counts.windows:,} windows of at most {size} tokens"
+            self.progress.note(f"  {of}: {said}, each begun {stride} after the last; every token counts once")
+        if cut := counts.cut_texts:
+            limit = of.max_tokens if own is None else min(of.max_tokens, own)
+            share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
+            self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
+        kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
+        parts.remove()
 
 
 def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:
@@ -267,54 +218,3 @@ def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[s
             size = options.size_of(name) if KINDS[name].bounded != "no" else 0
             wanted[name] = wanted.get(name, Want()) | Want(size, tuple(views) if KINDS[name].tells_views else ())
     return wanted
-
-
-def _unfed(model: LoadedModel | SavedStates) -> dict[str, str]:
-    """Return which observables cannot see anything of this model, and why: of some there are only states."""
-    if not isinstance(model, SavedStates):
-        return {"contributions": model.contributions_problem} if model.contributions_problem else {}
-    typed = {name: model.unfed for name, kind in KINDS.items() if kind.reads_types and model.unfed}
-    inside = (name for name, kind in KINDS.items() if kind.reads_head or kind.reads_vocabulary or kind.reads_inside)
-    return typed | dict.fromkeys(inside, NO_MODEL)
-
-
-def _vocabulary(model: LoadedModel | SavedStates, wanted: Wanted) -> Vocabulary | None:
-    if isinstance(model, SavedStates) or not any(KINDS[name].reads_vocabulary for name in wanted):
-        return None
-    return Vocabulary.of(model)
-
-
-def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) -> tuple[Readout | None, str]:
-    """Return the model with its head where an observable reads it, or why it has none."""
-    if isinstance(model, SavedStates) or not any(KINDS[name].reads_head for name in wanted):
-        return None, ""
-    try:
-        readout = Readout(model, load_head(model.checkpoint, model, offline))
-    except ReporterError as error:
-        return None, str(error)
-    return readout, readout.loss_problem or readout.lens_problem
-
-
-SAVE_EVERY = 20.0  # seconds of work are worth saving
-MOST_SAVING = 0.05  # of the time of a pass may go into saving unfinished work
-
-
-class _Saver:
-    """Saves unfinished work after a shard, every ``SAVE_EVERY`` seconds and at no more cost than ``MOST_SAVING``."""
-
-    def __init__(self, kept: Kept, wanted: Wanted) -> None:
-        self._kept, self._wanted = kept, wanted
-        self._cost = 0.0
-        self._last = time.perf_counter()
-
-    def save(self, observables: Mapping[str, Observable], counts: Counts, next_shard: int) -> None:
-        began = time.perf_counter()
-        if began - self._last < max(SAVE_EVERY, self._cost / MOST_SAVING):
-            return
-        self._kept.save_unfinished(observables, self._wanted, counts, next_shard)
-        self._last = time.perf_counter()
-        self._cost = self._last - began
-
-
-def _minus(counts: Counts, before: Counts) -> Counts:
-    return Counts(*(getattr(counts, f.name) - getattr(before, f.name) for f in fields(Counts)))

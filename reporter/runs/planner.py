@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 
 
 def plan_study(
-    file: StudyFile, out: Path, *, offline: bool = False, force: bool = False, only: Sequence[str] = ()
+    file: StudyFile,
+    out: Path,
+    *,
+    offline: bool = False,
+    force: bool = False,
+    only: Sequence[str] = (),
+    blind: bool = False,
 ) -> Plan:
     """Return what a run of this study would do. Builds texts, but loads and trains nothing.
 
@@ -51,6 +57,7 @@ def plan_study(
         force: run cells that are done, too.
         only: names of models, of corpora or items, of metrics or analyses; a cell is planned if each of these three
             kinds that is named names it.
+        blind: leave the database alone, as if nothing had been done.
 
     Raises:
         UsageError: if ``only`` names something that is not in the study, or no cell is of all that it names.
@@ -73,7 +80,7 @@ def plan_study(
         texts,
         checkpoints,
         {baseline.name: baseline for baseline in baselines},
-        Store(out / "results.duckdb").cells(study.study),
+        {} if blind else Store(out / "results.duckdb").cells(study.study),
         wanted,
         force,
         out / "cache" / FOLDERS["pass"],

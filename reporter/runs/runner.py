@@ -17,6 +17,7 @@ from reporter.runs.answers import write_answers
 from reporter.runs.beginning import begin, is_known
 from reporter.runs.cache import CACHE_BYTES, FOLDERS, make_room
 from reporter.runs.claims import judge_claims
+from reporter.runs.engines import engine_of, have_done
 from reporter.runs.findings import write_findings
 from reporter.runs.over_models import write_over_models
 from reporter.runs.plan import Plan
@@ -27,6 +28,7 @@ from reporter.runs.series import write_same_weights
 from reporter.store import Store
 
 if TYPE_CHECKING:
+    from reporter.runs.engines import Engine
     from reporter.spec import StudyFile
 
 
@@ -76,6 +78,9 @@ def run_studies(
     offline: bool = False,
     strict: Strict | None = None,
     ahead: bool = False,
+    workers: int | None = None,
+    engine: str | None = None,
+    address: str | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Run studies one after the other and write their report.
@@ -89,6 +94,9 @@ def run_studies(
         strict: make the outcome's exit code 3 if a claim was refuted, and 1 if one could not be tested; of
             ``inconclusive`` 3 if one was not decided, too.
         ahead: begin with what a run needs that computes, several things at one time; starts a process for one of them.
+        workers: processes, or Ray actors, that do the passes; as the studies say if left out.
+        engine: ``local`` or ``ray``; as the studies say if left out.
+        address: of a Ray cluster; as the studies say if left out.
         progress: where progress is shown; standard error by default.
 
     Raises:
@@ -101,10 +109,11 @@ def run_studies(
             begin(files, out, progress, force)
         with progress.clock.within("planning"):
             plans = [plan_study(file, out, offline=offline, force=force, only=only) for file in files]
+        engines = {file.study.study: engine_of(file.study.run, engine, workers, address) for file in files}
         counts, words, pages = [], [], list[Path]()
         for plan in plans:
             name = plan.file.study.study
-            counts.append(_run(plan, out, offline, progress))
+            counts.append(_run(plan, out, offline, progress, engines[name]))
             store = Store(out / "results.duckdb", waiting=progress.note)
             for said in write_same_weights(store, name):
                 progress.note(f"  {said}")
@@ -129,7 +138,9 @@ def run_studies(
         return Outcome(computed, cached, failed, written, refuted, untested, strict, undecided)
 
 
-def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int, int, int]:
+def _run(
+    plan: Plan, out: Path, offline: bool, progress: Progress, engine: Engine | None = None
+) -> tuple[int, int, int]:
     """Run one plan; return how many cells were computed, cached and failed."""
     name, store = plan.file.study.study, Store(out / "results.duckdb", waiting=progress.note)
     cached = plan.count("cached")
@@ -146,6 +157,8 @@ def _run(plan: Plan, out: Path, offline: bool, progress: Progress) -> tuple[int,
     with progress.clock.within("loading"), importing():
         from reporter.runs.work import work  # brings torch: not needed where everything is done
 
+    if engine is not None:
+        have_done(engine, plan, out, offline, progress)
     computed, failed = work(plan, out, store, offline, progress)
     if not plan.partial:
         store.prune(name, [tuple(cell.key) for cell in plan.cells])

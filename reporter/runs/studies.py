@@ -76,6 +76,21 @@ def read_studies(paths: Sequence[Path], changes: Sequence[str] = ()) -> list[Stu
     return load_studies(paths, load)
 
 
+def read_text(path: Path, text: str) -> StudyFile:
+    """Read and check a study whose text was read before, with its plugins.
+
+    Args:
+        path: the file it is from, which relative paths start from.
+        text: its text.
+
+    Raises:
+        SpecError: something in it is wrong.
+        UsageError: a plugin of it cannot be run.
+    """
+    forget_plugins()
+    return _parse(layers_of(path, text=text), set())
+
+
 def absent(file: StudyFile, changes: Sequence[str] = ()) -> list[Problem]:
     """Return what a study that was just read names and this machine does not have, with the places in the file.
 
@@ -103,11 +118,8 @@ def study_of(said: str | Path | Mapping[str, Any] | StudyFile) -> StudyFile:
     if isinstance(said, str | Path):
         return read_study(Path(said))
     if isinstance(said, StudyFile):
-        forget_plugins()
-        read = _parse(
-            layers_of(said.path, text=said.text), set()
-        )  # again: whoever was read since then had other plugins
-        return replace(read, notes=said.notes)
+        # again: whoever was read since then had other plugins
+        return replace(read_text(said.path, said.text), notes=said.notes)
     if not isinstance(said, Mapping):
         raise UsageError(f"a study is a YAML file or a mapping, not {type(said).__name__}")
     try:

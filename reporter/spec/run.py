@@ -44,4 +44,17 @@ class RunSpec(Part):
     threads: int | None = Field(
         None, ge=1, le=1024, description="Threads at most; one for each core that it may use if left out."
     )
+    engine: Literal["local", "ray"] = Field(
+        "local", description="Who does the forward passes: this machine, or a Ray cluster (reporter[ray])."
+    )
+    address: str | None = Field(
+        None, description="Of the Ray cluster's head, such as 10.0.0.1:6379; auto: one that this machine belongs to."
+    )
+    workers: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="Processes, or Ray actors, that do the passes; each has run.threads threads, 1 if left out. Of Ray "
+        "as many as it has room for if left out.",
+    )
     seed: int = Field(0, ge=0, le=LARGEST_SEED, description="Seeds bootstraps, samples and floors.")

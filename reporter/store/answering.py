@@ -102,7 +102,7 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
     }
     sql, seconds = asked["sql"], asked["seconds"]
     path = Path(asked["path"])
-    with _reading(path, settings, asked["to"]) as connection:
+    with _opened(path, settings, asked["to"]) as connection:
         answer(READY, b"")
         try:
             if asked["to"]:
@@ -129,7 +129,7 @@ def _run(asked: dict[str, Any], answer: Answer) -> None:
 
 
 @contextmanager
-def _reading(path: Path, settings: dict[str, str], to: str) -> Iterator[duckdb.DuckDBPyConnection]:
+def _opened(path: Path, settings: dict[str, str], to: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database, or a folder of Parquet files as one, in a connection that can reach nothing else.
 
     Where ``to`` is a file, it may be written, and by our own COPY alone: a query only reads.

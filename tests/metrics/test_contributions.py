@@ -19,7 +19,7 @@ from reporter.models.load import load
 from reporter.models.resolve import resolve
 from reporter.observables.contributions import Contributions
 from reporter.observables.observed import Observed
-from reporter.runs.passes import _unfed
+from reporter.runs.feeding import _unfed
 from reporter.spec.models import PathModel
 
 RNG = np.random.default_rng(4)

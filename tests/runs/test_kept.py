@@ -56,7 +56,7 @@ def keep(kept, name, want):
     layout = Layout(2, 4)
     observable = KINDS[name].empty(Setting(layout, 0, 9, want.size, views=want.views))
     facts = PassFacts({}, layout, Counts(), "cpu", "float32", None)
-    kept.finish({name: observable}, {name: want}, facts)
+    kept.finish([(name, observable)], {name: want}, facts)
 
 
 @pytest.mark.parametrize(

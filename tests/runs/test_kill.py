@@ -14,14 +14,14 @@ RUN = """
 import os, signal, sys
 from pathlib import Path
 from reporter.runs.studies import offer
-from reporter.runs import passes, runner
+from reporter.runs import feeding, runner
 from reporter.spec import load_study
 from reporter.texts import tokens
 
 tokens.SHARD_TEXTS = 10
-passes.MOST_SAVING, passes.SAVE_EVERY = float("inf"), 0
+feeding.MOST_SAVING, feeding.SAVE_EVERY = float("inf"), 0
 runner._report = lambda *_: ()  # as in the tests beside this one
-real = passes.measure
+real = feeding.measure
 
 def measure(*args, **kwargs):
     for number, shard in enumerate(real(*args, **kwargs)):
@@ -30,7 +30,7 @@ def measure(*args, **kwargs):
         yield shard
 
 if sys.argv[3] == "kill":
-    passes.measure = measure
+    feeding.measure = measure
 file = load_study(Path(sys.argv[1]), offer())
 runner.run_studies([file], Path(sys.argv[2]), only=["dec", "nested"])
 """

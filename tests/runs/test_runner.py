@@ -12,7 +12,7 @@ from reporter.errors import UsageError, describe
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
-from reporter.runs import passes, runner
+from reporter.runs import feeding, passes, runner
 from reporter.runs.plan import digest
 from reporter.store import CellKey
 from reporter.texts.grammar import grammar_texts
@@ -262,13 +262,13 @@ def test_batch_size_changes_nothing(study, run, store):
 
 def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch):
     monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 10)
-    monkeypatch.setattr(passes, "MOST_SAVING", float("inf"))
-    monkeypatch.setattr(passes, "SAVE_EVERY", 0)
+    monkeypatch.setattr(feeding, "MOST_SAVING", float("inf"))
+    monkeypatch.setattr(feeding, "SAVE_EVERY", 0)
     run(study(), only=["dec", "nested"])
     whole = store.frame(NUMBERS)
     tokens = store.frame("SELECT max(tokens) AS n FROM cells")["n"][0]
 
-    real = passes.measure
+    real = feeding.measure
 
     def killed(*args, **kwargs):
         for number, shard in enumerate(real(*args, **kwargs)):
@@ -277,10 +277,10 @@ def test_a_killed_pass_goes_on_at_the_last_shard(study, run, store, monkeypatch)
             yield shard
 
     shutil.rmtree(store.path.parent / "cache" / "observables")
-    monkeypatch.setattr(passes, "measure", killed)
+    monkeypatch.setattr(feeding, "measure", killed)
     with pytest.raises(KeyboardInterrupt):
         run(study(), only=["dec", "nested"], force=True)
-    monkeypatch.setattr(passes, "measure", real)
+    monkeypatch.setattr(feeding, "measure", real)
     _, said = run(study(), only=["dec", "nested"], force=True)
     assert "going on after 20 texts" in said
     resumed = store.frame("SELECT sum(forward_tokens) AS n, max(tokens) AS all FROM cells")
@@ -293,7 +293,7 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
 
     from reporter.models.load import LoadedModel
 
-    real_run, real_measure = LoadedModel.run, passes.measure
+    real_run, real_measure = LoadedModel.run, feeding.measure
     corpus = []
 
     def measure(model, texts, *args, **kwargs):
@@ -306,7 +306,7 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
             captured.path[1][0, 0, 0] = torch.nan
         return captured
 
-    monkeypatch.setattr(passes, "measure", measure)
+    monkeypatch.setattr(feeding, "measure", measure)
     monkeypatch.setattr(LoadedModel, "run", broken)
     outcome, _ = run(study(), only=["dec"])
     assert (outcome.computed, outcome.failed) == (3, 3 + 1)  # and the comparison with that corpus

@@ -1,0 +1,176 @@
+"""The same numbers to the last bit, whoever does the ranges of a pass, in whatever order and however often."""
+
+from __future__ import annotations
+
+import io
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from reporter.cli import app
+from reporter.runs.planner import plan_study
+from reporter.runs.progress import Progress
+from reporter.runs.slurm import job_array
+from reporter.runs.tasks import Worker, share
+
+NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
+ALL = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all]")
+SINGLE = ("run: {precision: float32}", "run: {precision: float32, threads: 1}")
+WHICH = ["dec", "nested"]
+SHARE = """
+import os, signal, sys
+from pathlib import Path
+from reporter.runs import parts
+from reporter.runs.planner import plan_study
+from reporter.runs.progress import Progress
+from reporter.runs.studies import offer
+from reporter.runs.tasks import Worker, share
+from reporter.spec import load_study
+from reporter.texts import ranges, tokens
+from reporter.threads import given
+
+tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 2
+real = parts.Parts.write
+
+def write(self, of, *rest):
+    if of.index == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(self, of, *rest)
+
+parts.Parts.write = write
+out, progress = Path(sys.argv[2]), Progress()
+plan = plan_study(load_study(Path(sys.argv[1]), offer()), out, only=["dec", "nested"], blind=True)
+with given(1):
+    worker = Worker(plan, out, True, progress)
+    share(worker, worker.tasks(), 1, 1, progress)
+"""
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Forty texts are four ranges of two shards."""
+    monkeypatch.setattr("reporter.texts.tokens.SHARD_TEXTS", 5)
+    monkeypatch.setattr("reporter.texts.ranges.RANGE_SHARDS", 2)
+
+
+@pytest.fixture
+def in_one_process(small, study, run, store):
+    """The numbers of a run that does all by itself."""
+    outcome, _ = run(study(ALL, SINGLE), only=WHICH)
+    assert outcome.failed == 0
+    return store.frame(NUMBERS)
+
+
+@pytest.fixture
+def anew(out, store):
+    """Forget what was measured."""
+
+    def forget():
+        import shutil
+
+        store.path.unlink(missing_ok=True)
+        shutil.rmtree(out / "cache" / "observables", ignore_errors=True)
+
+    return forget
+
+
+def worker_of(file, out):
+    from reporter.threads import given
+
+    plan = plan_study(file, out, only=WHICH, blind=True)
+    return Worker(plan, out, True, Progress(io.StringIO())), given(1)
+
+
+def merged(run, file, monkeypatch):
+    """Run a study whose passes are all done: nothing may go through a model."""
+    with monkeypatch.context() as patch:
+        patch.setattr("reporter.runs.work.load", None)
+        outcome, said = run(file, only=WHICH)
+    assert outcome.failed == 0, said
+
+
+def test_ranges_in_any_order_and_twice_are_those_of_one_process(
+    in_one_process, anew, study, run, store, out, monkeypatch
+):
+    anew()
+    file = study(ALL, SINGLE)
+    worker, threads = worker_of(file, out)
+    tasks = worker.tasks()
+    assert [(task.index, task.texts) for task in tasks] == [(0, 10), (1, 10), (2, 10), (3, 10)]
+    random.Random(3).shuffle(tasks)
+    with threads:
+        for number in range(7, 0, -1):  # seven shares of four tasks: some begin with what is another's
+            assert share(worker, tasks, number, 7, Progress(io.StringIO())) == 0
+        late = Worker(plan_study(file, out, only=WHICH, blind=True), out, True, Progress(io.StringIO()))
+        whole = {path: path.stat().st_ino for path in (out / "cache").glob("observables/*/unfinished-*/range-*")}
+        assert len(whole) == 4
+        with monkeypatch.context() as patch:  # as if it had begun before
+            patch.setattr("reporter.runs.parts.Parts.facts", lambda self, of: None)
+            late.do(tasks[0])
+    assert {path: path.stat().st_ino for path in whole} == whole
+    merged(run, file, monkeypatch)
+    assert in_one_process.equals(store.frame(NUMBERS))
+
+
+def test_a_worker_that_was_killed_and_a_torn_file_change_nothing(
+    in_one_process, anew, study, run, store, out, monkeypatch, caplog
+):
+    anew()
+    file = study(ALL, SINGLE)
+    command = [sys.executable, "-c", SHARE, str(file.path), str(out)]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    torn = next((out / "cache").glob("observables/*/unfinished-*/range-*/moments.safetensors"))
+    torn.write_bytes(torn.read_bytes()[:-7])
+    worker, threads = worker_of(file, out)
+    with threads:
+        assert sum(worker.is_done(task) for task in worker.tasks()) == 2
+        assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    outcome, _ = run(file, only=WHICH)  # which finds what is torn, and measures that range once more
+    assert outcome.failed == 0 and f"{torn.parent} is damaged" in caplog.text
+    assert in_one_process.equals(store.frame(NUMBERS))
+    assert not list((out / "cache").glob("observables/*/unfinished-*"))
+    assert not list((out / "cache").glob("observables/*.lease"))
+
+
+def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, out, anew):
+    file = study(SINGLE)
+    run(file, only=["dec"])
+    alone = store.frame(NUMBERS)
+    anew()
+    outcome, said = run(file, only=["dec"], workers=2)
+    assert outcome.failed == 0 and "2 tasks for workers of 1 thread each" in said
+    assert "tokens in" not in said
+    assert alone.equals(store.frame(NUMBERS))
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, out, anew):
+    pytest.importorskip("ray")
+    file = study(SINGLE)
+    run(file, only=["dec"])
+    alone = store.frame(NUMBERS)
+    anew()
+    outcome, said = run(file, only=["dec"], engine="ray", workers=2)
+    assert outcome.failed == 0 and "tokens in" not in said
+    assert alone.equals(store.frame(NUMBERS))
+
+
+def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
+    script = job_array("s", tmp_path / "my s.yaml", tmp_path, 3000, threads=4, gpu=True, at_once=16)
+    assert "#SBATCH --array=1-1000%16" in script and "#SBATCH --requeue" in script
+    assert script.endswith(
+        f"exec reporter work '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
+    )
+    assert "--array=1-3%3" in job_array("s", tmp_path / "s.yaml", tmp_path, 3, threads=1, gpu=False)
+
+
+@pytest.mark.parametrize("said", ["0/3", "4/3", "3", "a/b", "1/0"])
+def test_a_share_is_one_of_several(said, tmp_path):
+    done = CliRunner().invoke(app, ["work", str(tmp_path / "none.yaml"), "--share", said])
+    assert done.exit_code == 2 and "such as 3/16" in done.output
