@@ -674,6 +674,24 @@ def metrics(
 
 
 @app.command()
+def docs(
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the pages into this folder, and open nothing.")
+    ] = None,
+) -> None:
+    """Open the documentation, which needs no network: guides, every number, table and key of a study, and a search."""
+    from reporter.docs.site import build, site
+
+    if out is not None:
+        typer.echo(f"wrote the documentation; open {build(out)}")
+        return
+    page = site()
+    typer.echo(f"open {page}")
+    if sys.stdout.isatty():
+        typer.launch(str(page))
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a study, for editors."""
     import json

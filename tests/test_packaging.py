@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RUN = [Requirement(line) for line in PROJECT["dependencies"]]
-DEV = [Requirement(line) for extra in ("test", "dev") for line in PROJECT["optional-dependencies"][extra]]
+DEV = [Requirement(line) for extra in ("test", "docs", "dev") for line in PROJECT["optional-dependencies"][extra]]
 
 
 def pinned(name: str) -> dict[str, Requirement]:
@@ -75,4 +76,7 @@ def test_a_wheel_carries_templates_and_lists(tmp_path):
     lists = {path.name for path in (ROOT / "reporter/analyses/lists").iterdir()}
     assert {f"reporter/analyses/lists/{name}" for name in lists} <= names
     assert "reporter/py.typed" in names
+    if importlib.util.find_spec("furo"):
+        pages = {name.removeprefix("reporter/docs/site/") for name in names if name.startswith("reporter/docs/site/")}
+        assert {"index.html", "search.html", "searchindex.js", "metrics/variance.html", "contributing.html"} <= pages
     assert not any(name.startswith(("tests/", "templates/", "studies/")) for name in names)

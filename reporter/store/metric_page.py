@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from reporter.metrics.base import Definition, Metric, Value
+from reporter.metrics.base import Definition, Metric, Statistic, Value
 from reporter.table import Table
 
 _PER = {
@@ -26,31 +26,8 @@ def metric_page(metric: Definition) -> str:
     lines = [f"{metric.name}: {metric.title}", "", *wrapped(metric.summary)]
     for statistic in metric.statistics:
         lines += ["", f"{metric.name}.{statistic.name}: {statistic.title}"]
-        low, high = statistic.bounds
-        floor = (
-            f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
-            "Gaussian of the same n and d, unless it says otherwise"
-        )
-        facts = {
-            "definition": statistic.definition,
-            "one for": _PER[statistic.per],
-            "unit": statistic.unit or "none",
-            "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
-            "interval": statistic.interval or "none",
-            "floor": floor if statistic.floor else "none",
-            "fixed by definition": _fixed(statistic.fixed),
-            "smallest effect": (
-                f"1 % of the numbers' mean size{_LEAST}"
-                if statistic.smallest is None
-                else f"{statistic.smallest:g}{_LEAST}"
-            ),
-            "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
-            "beware": statistic.trap,
-            "size of the corpus": statistic.grows,
-        }
-        for label, fact in facts.items():
-            if fact:
-                lines += wrapped(f"{label}: {fact}", "    ")
+        for label, fact in facts_of(metric, statistic).items():
+            lines += wrapped(f"{label}: {fact}", "    ")
     published = [statistic for statistic in metric.statistics if statistic.published]
     if published:
         lines += ["", "In published code"]
@@ -75,6 +52,38 @@ def metric_page(metric: Definition) -> str:
     if isinstance(metric, Metric) and metric.optional:
         lines += ["", *wrapped("`metrics: all` leaves it out: list it to have it.")]
     return "\n".join(lines)
+
+
+def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:
+    """Return what there is to say about a number, by what it is: its definition, its range, its interval and so on.
+
+    Args:
+        metric: the metric, or the analysis.
+        statistic: one of its statistics.
+    """
+    low, high = statistic.bounds
+    floor = (
+        f"{metric.name}.{statistic.name}_floor is what it reads where there is nothing to see: on an isotropic "
+        "Gaussian of the same n and d, unless it says otherwise"
+    )
+    facts = {
+        "definition": statistic.definition,
+        "one for": _PER[statistic.per],
+        "unit": statistic.unit or "none",
+        "range": f"{'-∞' if low is None else low} to {'∞' if high is None else high}",
+        "interval": statistic.interval or "none",
+        "floor": floor if statistic.floor else "none",
+        "fixed by definition": _fixed(statistic.fixed),
+        "smallest effect": (
+            f"1 % of the numbers' mean size{_LEAST}"
+            if statistic.smallest is None
+            else f"{statistic.smallest:g}{_LEAST}"
+        ),
+        "source": "; ".join(f"{source.key}: {source.citation}" for source in statistic.sources),
+        "beware": statistic.trap,
+        "size of the corpus": statistic.grows,
+    }
+    return {label: fact for label, fact in facts.items() if fact}
 
 
 def _fixed(ends: tuple[tuple[str, float], ...]) -> str:

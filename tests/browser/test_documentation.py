@@ -1,0 +1,93 @@
+"""The site is made without a warning, every link in it leads somewhere, and its search works from a disk."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from typer.testing import CliRunner
+
+from reporter.analyses.registry import analyses
+from reporter.cli import app
+from reporter.docs import site as docs
+from reporter.errors import ReporterError
+from reporter.metrics.registry import catalogue
+from reporter.store.schema import tables
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the site, as ``reporter docs --out`` writes it; mistakes of a page would be an error."""
+    pytest.importorskip("furo", reason="needs the extra 'docs'")
+    pytest.importorskip("myst_parser", reason="needs the extra 'docs'")
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = CliRunner().invoke(app, ["docs", "--out", str(folder)], prog_name="reporter")
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+def test_every_link_leads_somewhere_and_nothing_comes_from_elsewhere(site):
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    lost = []
+    for path, text in pages.items():
+        for tag, link in re.findall(r'<(\w+)[^>]*?\s(?:href|src)="([^"]*)"', text):
+            if re.match(r"[a-z]+:", link):
+                assert tag == "a", f"{path.name} loads {link}"
+                continue
+            file, _, anchor = unescape(link).partition("#")
+            to = (path.parent / unquote(file.split("?")[0])).resolve() if file else path
+            if not to.is_file() or (anchor and to.suffix == ".html" and unquote(anchor) not in anchors[to]):
+                lost.append(f"{path.relative_to(site)}: {link}")
+    assert not lost, "\n".join(lost)
+
+
+def test_every_number_table_and_key_has_its_place(site):
+    for room, found in (("metrics", catalogue()), ("analyses", analyses())):
+        for name, one in found.items():
+            text = (site / room / f"{name}.html").read_text("utf-8")
+            for statistic in one.statistics:
+                assert f"{name}.{statistic.name}</" in text or f"{name}.{statistic.name}<" in text
+            assert text.count("Definition</strong>") == len(one.statistics)
+    text = (site / "tables.html").read_text("utf-8")
+    for name, table in tables().items():
+        assert f'id="table-{name.replace("_", "-")}"' in text, name
+        assert all(f">{column.name}</span>" in text for column in table.columns)
+
+
+def test_pages_of_somebody_else_are_not_replaced(tmp_path):
+    (tmp_path / "theirs.txt").write_text("mine")
+    with pytest.raises(ReporterError, match="holds no documentation"):
+        docs.build(tmp_path)
+    assert (tmp_path / "theirs.txt").read_text() == "mine"
+
+
+def test_a_mistake_in_a_page_is_an_error(tmp_path, monkeypatch):
+    pytest.importorskip("furo", reason="needs the extra 'docs'")
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "index.md").write_text("# Page\n\n[nowhere](missing.md)\n")
+
+    monkeypatch.setattr(docs, "write_sources", write)
+    with pytest.raises(ReporterError, match=r"index\.md.*missing\.md"):
+        docs.build(tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_without_sphinx_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "sphinx.application", None)
+    with pytest.raises(ReporterError, match=r"pip install 'reporter\[docs\]'"):
+        docs.build(tmp_path / "site")
+
+
+@pytest.mark.browser
+def test_a_search_from_disk_finds_a_metric(site, tab):
+    tab.open(site / "search.html", query="?q=twonn")
+    tab.until("return document.querySelectorAll('#search-results li a').length > 0")
+    links = tab.run("return [...document.querySelectorAll('#search-results li a')].map(one => one.href)")
+    assert any("metrics/intrinsic_dimension.html" in link for link in links)
+    assert tab.complaints() == [] and tab.requests() == []
