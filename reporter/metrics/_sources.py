@@ -159,7 +159,7 @@ RAGHU = Source(
 )
 MEN = Source(
     "Men et al. 2024",
-    "Men, Xu, Zhang, Yuan, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More "
+    "Men, Xu, Zhang, Wang, Lin, Lu, Han & Chen 2024, 'ShortGPT: Layers in Large Language Models are More "
     "Redundant Than You Expect', arXiv:2403.03853",
 )
 AUBRY = Source(
