@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from reporter.errors import ReporterError, UsageError
 from reporter.store.answering import FRAME, HEADER, MEMORY, READY, TEXT, USAGE, WRONG
+from reporter.store.connection import WAIT_SECONDS
 from reporter.store.parquet import is_parquet
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from reporter.store.formats import Format
 
 _GRACE_SECONDS = 2.0  # beyond the limit, for what DuckDB stops by itself
+_OPENING_SECONDS = WAIT_SECONDS + 60.0  # a process starts, and a writer may have the file; after that it hangs
 
 
 def query(path: Path, sql: str, format: Format = "table", limit_seconds: float = 30.0) -> str:
@@ -127,17 +129,19 @@ class _Process:
 
     def ask(self, asked: dict[str, object], limit_seconds: float) -> Iterator[tuple[bytes, bytes]]:
         """Send a question and yield the answers; the time that the reader takes between them does not count."""
-        left: float | None = None  # until the file is open, which may take a writer's time
+        left, opened = _OPENING_SECONDS, False  # until the file is open, which may take a writer's time
         with suppress(BrokenPipeError):
             self._in.write(json.dumps(asked).encode() + b"\n")
             self._in.flush()
         while True:
             began = time.monotonic()
-            kind, data = self._answer(None if left is None else began + left, limit_seconds)
-            if left is not None:
-                left -= time.monotonic() - began
+            late = f"the query was stopped after {limit_seconds:g} s; narrow it down"
+            if not opened:
+                late = f"the process that runs queries did not answer for {left:.0f} s and was ended; ask again"
+            kind, data = self._answer(began + left, late)
+            left -= time.monotonic() - began
             if kind == READY:
-                left = limit_seconds + _GRACE_SECONDS
+                left, opened = limit_seconds + _GRACE_SECONDS, True
             elif kind in (TEXT, FRAME):
                 yield kind, data
             elif kind == USAGE:
@@ -147,17 +151,17 @@ class _Process:
             else:
                 return
 
-    def _answer(self, deadline: float | None, limit_seconds: float) -> tuple[bytes, bytes]:
-        size = int.from_bytes((head := self._read(HEADER, deadline, limit_seconds))[1:], "little")
-        return head[:1], self._read(size, deadline, limit_seconds)
+    def _answer(self, deadline: float, late: str) -> tuple[bytes, bytes]:
+        size = int.from_bytes((head := self._read(HEADER, deadline, late))[1:], "little")
+        return head[:1], self._read(size, deadline, late)
 
-    def _read(self, size: int, deadline: float | None, limit_seconds: float) -> bytes:
+    def _read(self, size: int, deadline: float, late: str) -> bytes:
         parts = []
         while size:
-            wait = 1.0 if deadline is None else deadline - time.monotonic()
+            wait = deadline - time.monotonic()
             if wait <= 0:
                 self.end()
-                raise ReporterError(f"the query was stopped after {limit_seconds:g} s; narrow it down")
+                raise ReporterError(late)
             if not select([self._out], [], [], min(wait, 1.0))[0]:
                 continue
             part = os.read(self._out.fileno(), min(size, 1 << 20))

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import signal
+
 import duckdb
 import pytest
 
 from reporter.errors import ReporterError, UsageError
-from reporter.store import query, stream, write_parquet
+from reporter.store import query, sandbox, stream, write_parquet
 
 
 @pytest.fixture
@@ -172,3 +174,16 @@ def test_parquet_keeps_types_and_writes_one_file_alone(filled, tmp_path):
         with (tmp_path / "none.parquet").open("wb") as file, pytest.raises(UsageError, match=said):
             write_parquet(filled, sql, file)
         assert (tmp_path / "none.parquet").stat().st_size == 0
+
+
+def test_a_process_that_hangs_is_ended_and_the_next_question_is_answered(filled, monkeypatch):
+    """A stopped process is one that hangs, before it has opened the file and after."""
+    assert query(filled, "SELECT 1 AS one", "csv")
+    monkeypatch.setattr(sandbox, "_OPENING_SECONDS", 1.0)
+    hung = sandbox._process()._popen
+    hung.send_signal(signal.SIGSTOP)
+    with pytest.raises(ReporterError, match=r"did not answer for 1 s and was ended; ask again"):
+        query(filled, "SELECT 2")
+    assert hung.poll() is not None
+    monkeypatch.undo()
+    assert query(filled, "SELECT 3 AS three", "csv").split() == ["three", "3"]
