@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,9 @@ from reporter.forward.measure import (
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
-from reporter.forward.type_counts import count_types
+from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.models.head import load_head
+from reporter.models.recipe import UNKNOWN
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
@@ -211,6 +212,9 @@ class Passes:
         facts = PassFacts(
             asdict(anatomy), layout, counts, str(model.device), chosen.precision, chosen.deviation, problem, unfed, safe
         )
+        facts = replace(facts, warning="; ".join(_warnings(model, texts.name, counts, counted)))
+        if facts.warning:
+            self.progress.note(f"  {of}: {facts.warning}")
         if counts.cut_texts:
             limit = longest(of.max_tokens, model)
             share = f"{counts.cut_texts:,} of {counts.texts:,} texts ({counts.cut_texts / counts.texts:.0%})"
@@ -289,6 +293,24 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     except ReporterError as error:
         return None, str(error)
     return readout, readout.loss_problem or readout.lens_problem
+
+
+def _warnings(model: LoadedModel | SavedStates, corpus: str, counts: Counts, counted: TypeCounts) -> Iterator[str]:
+    """Yield what is to be known of a pass: states at the end of float16's range, and a corpus of unknown tokens."""
+    if counts.strained:
+        yield (
+            f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have a state within a tenth of the "
+            "end of float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+        )
+    unknown = None if isinstance(model, SavedStates) else getattr(model.tokenizer, "unk_token_id", None)
+    if unknown is None or not 0 <= unknown < len(counted.counts):
+        return
+    lost, own = int(counted.counts[unknown]), int(counted.counts.sum())
+    if lost > UNKNOWN * own:
+        yield (
+            f"{lost / own:.0%} of the tokens of corpus '{corpus}' are unknown to its tokenizer "
+            f"({model.tokenizer.convert_ids_to_tokens([unknown])[0]})"
+        )
 
 
 SAVE_EVERY = 20.0  # seconds of work are worth saving
