@@ -112,6 +112,7 @@ class Counts:
         sinks: own tokens that are sinks; set aside with each text's first one.
         cut_texts: texts cut at the limit.
         short_texts: texts of at most one own token.
+        strained: tokens with a state in float16 that comes near the end of its range.
         seconds: how long it took.
         distinct_texts: texts that repeat no earlier one.
         model_seconds: how much of that the model took, finding the sinks in its states included; the rest went into
@@ -130,6 +131,7 @@ class Counts:
     seconds: float = 0.0
     model_seconds: float = 0.0
     windows: int = 0
+    strained: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -270,7 +272,7 @@ def measure(
             began = time.perf_counter()
             tokens = coming.pop().result()
             coming = [aside.submit(prepared, following) for following in pending[place + 1 : place + 2]]
-            sizes, sinks, in_model = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0
+            sizes, sinks, in_model, strained = np.zeros(len(STRATA), dtype=np.int64), 0, 0.0, 0
             waiting = deque(batches(tokens, budget, pad_id(model), model.anatomy.max_tokens))
             while waiting:
                 group, given = _next(waiting, budget), time.perf_counter()
@@ -288,12 +290,14 @@ def measure(
                 _show(hidden, watchers)
                 sizes += hidden.sizes
                 sinks += int((hidden.sinks.sink & (hidden.strata != SPECIAL)).sum())
+                strained += sum(part.strained for part in parts)
                 tick(len(hidden))
                 del parts, hidden
             for watcher in watchers:
                 watcher.settle()
             counts = _counts(tokens, corpus, sizes, sinks)
-            yield shard, replace(counts, seconds=time.perf_counter() - began, model_seconds=in_model)
+            took = time.perf_counter() - began
+            yield shard, replace(counts, seconds=took, model_seconds=in_model, strained=strained)
 
 
 def _next(waiting: deque[TokenBatch], budget: int) -> list[TokenBatch]:
@@ -367,6 +371,7 @@ class _Part:
         sinks: arrays (texts, length).
         losses: (texts, length), where somebody asked.
         contributions: (L, texts, length, 2, 2), where somebody asked.
+        half: whether the states are float16.
     """
 
     batch: TokenBatch
@@ -376,6 +381,14 @@ class _Part:
     sinks: Sinks
     losses: torch.Tensor | None
     contributions: torch.Tensor | None
+    half: bool = False
+
+    @property
+    def strained(self) -> int:
+        """Tokens with a state in float16 that comes near the end of its range; a model may clamp it there."""
+        if not self.half:
+            return 0
+        return int(((self.sizes[1] > _NEAR_THE_END).any(axis=0) & (self.batch.mask == 1)).sum())
 
 
 def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Settings, corpus: str) -> _Part:
@@ -400,10 +413,11 @@ def _forward(model: LoadedModel | SavedStates, batch: TokenBatch, settings: Sett
         peaks = torch.stack([torch.maximum(x.amax(dim=-1), -x.amin(dim=-1)).float() for x in states])
         # The one time that the device is waited for, but for the sinks: which rows belong together hangs on them.
         sizes = torch.stack([norms, peaks]).cpu().numpy()
-        _check_finite(sizes[0], batch, corpus)
+        half = states[0].dtype == torch.float16
+        _check_finite(sizes[0], batch, corpus, half)
         blocks = slice(1, settings.layout.layers + 1)
         sinks = find_sinks(states[blocks], sizes[0, blocks], batch.mask, settings.sinks)
-    return _Part(batch, states, norms, sizes, sinks, losses, contributions)
+    return _Part(batch, states, norms, sizes, sinks, losses, contributions, half)
 
 
 def _together(
@@ -483,11 +497,18 @@ def _with_float64(x: torch.Tensor) -> torch.Tensor:
     return x.cpu() if x.device.type == "mps" else x
 
 
-def _check_finite(norms: NDArray[np.float32], batch: TokenBatch, corpus: str) -> None:
+_FLOAT16_END = 65504.0
+_NEAR_THE_END = 0.9 * _FLOAT16_END
+
+
+def _check_finite(norms: NDArray[np.float32], batch: TokenBatch, corpus: str, half: bool) -> None:
     bad = np.argwhere(~np.isfinite(norms) & (batch.mask == 1))
     if len(bad):
         layer, row, position = bad[0].tolist()
+        why = "the weights may be damaged, or try `precision: float32`"
+        if half:
+            why = f"float16 ends at {_FLOAT16_END:g}; write `dtype: float32` or `dtype: bfloat16` for this model"
         raise ReporterError(
             f"the states are not finite: first at layer {layer}, text {batch.texts[row]} of corpus {corpus!r}, "
-            f"token {position}; the weights may be damaged, or try `precision: float32`"
+            f"token {position}; {why}"
         )

@@ -77,8 +77,8 @@ def refuse_claims(config: Any, header: Header, folder: Path) -> None:
             claimed = getattr(part, name, None)
             if isinstance(claimed, int) and claimed > header.tensors:
                 raise ReporterError(
-                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), and there are {header.tensors:,} weights in all; "
-                    "weights and configuration do not belong together"
+                    f"{folder}: {CONFIG} says {claimed:,} layers ({name}), and there are {header.tensors:,} weights in "
+                    "all; weights and configuration do not belong together"
                 )
         for name in _WIDTHS:
             claimed = getattr(part, name, None)

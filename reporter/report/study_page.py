@@ -39,7 +39,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
     scene, study = contents.scene, contents.study
     views = _views(contents)
     models = tables.model_rows(contents.models)
-    warnings = tables.warnings(models)
+    warnings = tables.warnings(models, contents.cells)
     lacks = tables.missing(study, contents.models, contents.corpora, contents.cells)
     return templates.get_template("study.html").render(
         study=study | {"spec": shared_text(study["spec"] or "")},

@@ -71,14 +71,15 @@ def model_rows(models: Sequence[Row]) -> list[ModelRow]:
     return [ModelRow(name, own[-1], own) for name, own in groups.items()]
 
 
-def warnings(models: Sequence[ModelRow]) -> list[tuple[str, list[str]]]:
-    """Return what models are warned of, with the models that each warning is about.
+def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tuple[str, list[str]]]:
+    """Return what models, and passes of theirs, are warned of, with the models that each warning is about.
 
     Warnings that differ in numbers alone are one, in which a number that is not the same everywhere becomes the range.
     """
     found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for model in models:
-        for warning in model.warnings:
+        of_passes = (row["warning"] for row in cells if row["model"] == model.name and row.get("warning"))
+        for warning in dict.fromkeys([*model.warnings, *of_passes]):
             words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
             found.setdefault(words, []).append((model.name, numbers))
     joined = [(_joined(words, [numbers for _, numbers in of]), [name for name, _ in of]) for words, of in found.items()]

@@ -15,9 +15,10 @@ from reporter.forward.measure import Counts, OutOfMemoryError, Settings, measure
 from reporter.forward.places import Layout
 from reporter.forward.readout import Readout, Vocabulary
 from reporter.forward.strata import SinkRule
-from reporter.forward.type_counts import count_types
+from reporter.forward.type_counts import TypeCounts, count_types
 from reporter.locks import held
 from reporter.models.head import load_head
+from reporter.models.recipe import UNKNOWN
 from reporter.models.states import NO_MODEL, SavedStates
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
@@ -110,7 +111,7 @@ class Feeding:
         read = max(len(texts), self._corpus.windows)
         self._setting = Setting(self._layout, of.seed, read, 0, types, names, self.tokens, counted.splits)
         readout, self._problem = _readout(model, wanted, how.offline)
-        self._unfed = _unfed(model)
+        self._unfed, self._warning = _unfed(model), _unknown(model, texts.name, counted)
         if known is not None and not any(KINDS[name].reads_head for name in wanted):
             self._problem = known.head_problem  # of an earlier pass, whose observables are still read
         self._sufficed = None if known is None else known.batch_tokens
@@ -179,6 +180,7 @@ class Feeding:
             self._problem,
             self._unfed,
             self._how.safe.get(self._of.checkpoint.fingerprint, self._sufficed),
+            self._warning,
         )
         return Fed(observables, facts, _minus(counts, before))
 
@@ -261,6 +263,18 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     except ReporterError as error:
         return None, str(error)
     return readout, readout.loss_problem or readout.lens_problem
+
+
+def _unknown(model: LoadedModel | SavedStates, corpus: str, counted: TypeCounts) -> str:
+    """Return a warning of a corpus of which much is unknown to the tokenizer; empty mostly."""
+    unknown = None if isinstance(model, SavedStates) else getattr(model.tokenizer, "unk_token_id", None)
+    if unknown is None or not 0 <= unknown < len(counted.counts):
+        return ""
+    lost, own = int(counted.counts[unknown]), int(counted.counts.sum())
+    if lost <= UNKNOWN * own:
+        return ""
+    name = model.tokenizer.convert_ids_to_tokens([unknown])[0]
+    return f"{lost / own:.0%} of the tokens of corpus '{corpus}' are unknown to its tokenizer ({name})"
 
 
 SAVE_EVERY = 20.0  # seconds of work are worth saving

@@ -96,6 +96,7 @@ class PassFacts:
         head_problem: why there is no language-model head to read states with; empty where there is one, or where
             nobody asked.
         unfed: observables that the pass could not feed, each with the reason.
+        warning: what is to be known of the pass before its numbers are believed; empty mostly.
         batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
     """
 
@@ -108,6 +109,7 @@ class PassFacts:
     head_problem: str = ""
     unfed: dict[str, str] = field(default_factory=dict)
     batch_tokens: int | None = None
+    warning: str = ""
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> PassFacts:

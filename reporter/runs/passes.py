@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.forward.measure import Counts, settle_precision
@@ -206,6 +206,14 @@ class Passes:
             limit = of.max_tokens if own is None else min(of.max_tokens, own)
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
+        if strained := counts.strained:
+            said = (
+                f"{strained:,} of {counts.tokens:,} tokens of corpus '{of.texts.name}' have a state within a tenth of "
+                "the end of float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+            )
+            facts = replace(facts, warning="; ".join(filter(None, (said, facts.warning))))
+        if facts.warning:
+            self.progress.note(f"  {of}: {facts.warning}")
         kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
         parts.remove()
 

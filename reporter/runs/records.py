@@ -211,11 +211,17 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
         "forward_seconds": forward.seconds if forward else 0.0,
         "device": measured.facts.device,
         "precision": measured.facts.precision,
+        "warning": measured.facts.warning or None,
     }
 
 
 def compared_columns(sides: Sequence[Measured]) -> Record:
     """Return the columns of ``cells`` that describe the passes behind a comparison."""
     each = [pass_columns(side, caused=True) for side in sides]
-    sums = {name: sum(one[name] for one in each) for name, value in each[0].items() if not isinstance(value, str)}
-    return {**sums, **{name: " | ".join(dict.fromkeys(one[name] for one in each)) for name in ("device", "precision")}}
+    sums = {name: sum(one[name] for one in each) for name, value in each[0].items() if isinstance(value, int | float)}
+    warning = "; ".join(dict.fromkeys(one["warning"] for one in each if one["warning"])) or None
+    return {
+        **sums,
+        "warning": warning,
+        **{name: " | ".join(dict.fromkeys(one[name] for one in each)) for name in ("device", "precision")},
+    }

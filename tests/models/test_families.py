@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from oracles.families import FAMILIES, SHIFTED, TEXTS
+from oracles.families import FAMILIES, GUARDED, SHIFTED, TEXTS
 
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
@@ -149,3 +149,28 @@ def test_hidden_states_without_the_embedding_are_recognised(
 
 def test_the_hidden_states_of_others_are_not_shifted(family: Family, loaded: Load) -> None:
     assert loaded(family("gpt2")).anatomy.own_states == "same"
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_what_follows_the_data_works_for_other_families(name: str, family: Family, loaded: Load) -> None:
+    """Mixtures of experts, hybrids, decoders turned bidirectional: measured, and with the model's own states."""
+    import transformers
+
+    if not hasattr(transformers, f"{GUARDED[name][0]}Model"):
+        pytest.skip(f"transformers {transformers.__version__} has no {GUARDED[name][0]}")
+    folder = family(name)
+    model = loaded(folder)
+    role, norms, last, positions, longest = GUARDED[name][2:]
+    anatomy = model.anatomy
+    measured = (anatomy.role, anatomy.norm_placement, anatomy.last_hidden_state, anatomy.positions, anatomy.max_tokens)
+    assert measured == (role, norms, last, positions, longest)
+    assert (anatomy.own_states, anatomy.layers) == ("same", GUARDED[name][1].get("num_hidden_layers"))
+    ids, mask = padded(model)
+    with warnings.catch_warnings(), torch.inference_mode():
+        warnings.simplefilter("ignore")
+        own = getattr(transformers, f"{GUARDED[name][0]}Model").from_pretrained(folder).eval()
+        theirs = own(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        mine = model.run(ids, mask)
+    for ours, expected in zip(mine.path[:-1], theirs.hidden_states[:-1], strict=True):
+        torch.testing.assert_close(ours[mask.bool()], expected[mask.bool()])
+    torch.testing.assert_close(mine.last[mask.bool()], theirs.last_hidden_state[mask.bool()])

@@ -205,6 +205,67 @@ SHIFTED: dict[str, Case] = {
     ),
 }
 
+_EXPERTS = {"num_experts": 4, "num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+_NOT_ADDED = ("final", "not-added", 40)
+# What works because blocks are found by following the data, and is to go on doing so.
+GUARDED: dict[str, Case] = {
+    "last hidden states of their own": (
+        "Llama",
+        _LLAMA | {"tie_last_hidden_states": False},
+        "decoder",
+        "pre",
+        *_NOT_ADDED,
+    ),
+    "llama, bidirectional": ("Llama", _LLAMA | {"is_causal": False}, "encoder", "pre", *_NOT_ADDED),
+    "qwen3, bidirectional": ("Qwen3", _LLAMA | {"head_dim": 8, "is_causal": False}, "encoder", "pre", *_NOT_ADDED),
+    "mixtral": ("Mixtral", _LLAMA | _EXPERTS, "decoder", "pre", *_NOT_ADDED),
+    "olmoe": ("Olmoe", _LLAMA | _EXPERTS, "decoder", "pre", *_NOT_ADDED),
+    "modernbert-decoder": (
+        "ModernBertDecoder",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+        | {"max_position_embeddings": 40, "local_attention": 8, "pad_token_id": 0, "bos_token_id": 1}
+        | {"eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
+        *("decoder", "pre", *_NOT_ADDED),
+    ),
+    "eurobert": (
+        "EuroBert",
+        _LLAMA | {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "mask_token_id": 4},
+        *("encoder", "pre", *_NOT_ADDED),
+    ),
+    "gpt-oss": (
+        "GptOss",
+        _LLAMA
+        | _EXPERTS
+        | {"head_dim": 8, "sliding_window": 8, "rope_parameters": {"rope_type": "default"}}
+        | {"pad_token_id": 1, "eos_token_id": 2},
+        *("decoder", "pre", *_NOT_ADDED),
+    ),
+    "deepseek-v3": (
+        "DeepseekV3",
+        _LLAMA
+        | {"num_key_value_heads": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1}
+        | {"q_lora_rank": 8, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "v_head_dim": 8, "qk_nope_head_dim": 8}
+        | {"moe_intermediate_size": 16, "first_k_dense_replace": 1, "n_shared_experts": 1},
+        *("decoder", "pre", *_NOT_ADDED),
+    ),
+    "jamba": (
+        "Jamba",
+        _LLAMA
+        | {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+        | {"num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 8, "mamba_d_conv": 4, "mamba_expand": 2},
+        *("decoder", "pre", *_NOT_ADDED),
+    ),
+    "qwen3-next": (
+        "Qwen3Next",
+        _LLAMA
+        | _EXPERTS
+        | {"num_hidden_layers": 4, "head_dim": 8, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+        | {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "shared_expert_intermediate_size": 16},
+        *("decoder", "pre", *_NOT_ADDED),
+    ),
+    "nomic-bert": ("NomicBert", _BERT, "encoder", "post", "block", "not-added", 40),
+}
+
 # The module that the state after attention enters, {} being the number of the block.
 _BERT_SUM = "encoder.layer.{}.attention.output.LayerNorm"
 _LLAMA_SUM = "layers.{}.post_attention_layernorm"
@@ -260,7 +321,7 @@ def build_family(name: str, folder: Path, **more: Any) -> Path:
     import torch
     import transformers
 
-    prefix, options, role, *_ = (FAMILIES | SHIFTED)[name]
+    prefix, options, role, *_ = (FAMILIES | SHIFTED | GUARDED)[name]
     special = (
         {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
         if role == "encoder"
