@@ -1,4 +1,4 @@
-"""What is known of a token of a journey at each layer, and of the vocabulary near it: two tables."""
+"""What is known of a token of a journey at each layer, and of the vocabulary near it: three tables."""
 
 from __future__ import annotations
 
@@ -60,6 +60,33 @@ class JourneyStep(OfToken, table="journeys"):
         "before; NULL in a vocabulary of at most 100"
     )
     turnover_distance: float | None = column("the same, nearest by distance")
+
+
+class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
+    """Two followed tokens of a journey at one layer: how alike their states are, beside any two tokens of its texts."""
+
+    compared = (
+        Comparable(
+            ("cosine", "distance"),
+            "journey || ', ' || token_a || ' (text ' || text_a || ', position ' || position_a || ') and ' || "
+            "token_b || ' (text ' || text_b || ', position ' || position_b || ')'",
+        ),
+    )
+
+    journey = of_cell("name of the journey in the study", part="corpus")
+    text_a: int = column("which of the journey's texts the first token stands in, 0 for the first", key=True)
+    position_a: int = column("its place there as the model sees it, 0 for the first", key=True)
+    token_a: str = column("it, as the tokenizer writes it")
+    text_b: int = column("text of the second token", key=True)
+    position_b: int = column("its place there", key=True)
+    token_b: str = column("it")
+    place: Place = at_place()
+    cosine: float | None = column("cosine of their states; NULL where one is zero")
+    distance: float = column("Euclidean distance of their states")
+    mean_cosine: float | None = column(
+        "mean cosine of any two different tokens of the journey's texts there, those left out that the tokenizer "
+        "added: what two tokens have in common that are not alike; NULL for fewer than two that are not zero"
+    )
 
 
 class Neighbour(OfToken, table="neighbours"):

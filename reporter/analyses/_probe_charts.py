@@ -55,6 +55,8 @@ ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
     ),
     probes,
     lead="Solid: cross-validated accuracy. Dashed: the same classifier on classes drawn at random; dotted: the floor.",
+    mind="A band is of one layer alone. Layers, and a model and its base, are compared on the same texts in the table "
+    "probe_differences; which are told apart stands under 'What do probes tell apart?'.",
     table="layer_metrics",
     columns=("value", "ci_low", "ci_high", "n"),
     chapter=CHAPTER,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from reporter.analyses._encode import EncodedText
-from reporter.analyses._journey_rows import JourneyStep, Measure, Neighbour, WithPositions
+from reporter.analyses._journey_rows import JourneyStep, Measure, Neighbour, TokenPair, WithPositions
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Tell, silent
 from reporter.forward.places import Layout, Place
@@ -22,6 +23,7 @@ from reporter.weights.kinds import StaticVectors
 
 JOINT, WITHOUT_LAST = "pca-joint", "pca-joint-without-last"
 _DIMENSIONS = 3
+MOST_PAIRED = 12  # followed tokens of which each two are compared
 TURNOVER = 100  # nearest vectors whose coming and going is counted
 _TINY = 1e-18
 
@@ -231,6 +233,37 @@ class _Portion:
                 *(self.text.index, position, token_id, token, place, self.variant, measure, rank),
                 *(near, self.strings[near], None if np.isnan(cosine) else cosine, distance),
             )
+
+
+def between(journeys: Sequence[Journey], places: Sequence[Place]) -> Iterator[TokenPair]:
+    """Yield how alike each two followed tokens are at every place, within a text and between texts.
+
+    Args:
+        journeys: the texts; of more followed tokens than ``MOST_PAIRED`` the first ones count.
+        places: where.
+    """
+    chosen = [(one, int(position)) for one in journeys for position in np.flatnonzero(one.followed)][:MOST_PAIRED]
+    for place in places:
+        x = np.stack([one.text.states[place][position].double().numpy() for one, position in chosen])
+        own = [one.text.states[place][torch.from_numpy(~one.text.special)].double() for one in journeys]
+        mean = _mean_cosine(torch.cat(own).numpy())
+        norms = np.linalg.norm(x, axis=1)
+        for i, j in combinations(range(len(chosen)), 2):
+            (a, at_a), (b, at_b) = chosen[i], chosen[j]
+            size = float(norms[i] * norms[j])
+            cosine = float(np.clip(x[i] @ x[j] / size, -1, 1)) if size > _TINY else None
+            yield TokenPair(
+                *(a.text.index, at_a, a.tokens[at_a], b.text.index, at_b, b.tokens[at_b], place),
+                *(cosine, float(np.linalg.norm(x[i] - x[j])), mean),
+            )
+
+
+def _mean_cosine(x: NDArray[np.float64]) -> float | None:
+    """Return the mean over all pairs of rows, from the length of the sum of their unit vectors."""
+    norms = np.linalg.norm(x, axis=1)
+    units = x[norms > 0] / norms[norms > 0, None]
+    n = len(units)
+    return None if n < 2 else float((np.square(units.sum(axis=0)).sum() - n) / (n * (n - 1)))
 
 
 def paths(texts: Sequence[EncodedText], labels: Mapping[int, Sequence[str]], path: Sequence[Place]) -> Iterator[Point]:

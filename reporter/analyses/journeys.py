@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from reporter.analyses._journey_rows import JourneyStep, Neighbour
+from reporter.analyses._journey_charts import PAIRED
+from reporter.analyses._journey_rows import JourneyStep, Neighbour, TokenPair
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
@@ -32,7 +33,9 @@ class JourneySpec(Part):
     text: Prose | None = Field(None, description="The text.")
     texts: Annotated[tuple[Prose, ...], AsTuple] = Field((), description="Several texts, to be seen side by side.")
     follow: Annotated[tuple[Prose, ...], AsTuple] = Field(
-        (), description="Words or tokens of the texts to list the nearest vocabulary tokens of; all if left out."
+        (),
+        description="Words or tokens of the texts to list the nearest vocabulary tokens of, and to compare with each "
+        "other; all if left out, and then none is compared.",
     )
     top: int = Field(15, ge=1, le=100, description="How many nearest vocabulary tokens are listed at each layer.")
     positions: bool = Field(
@@ -81,12 +84,13 @@ STATISTICS = (
     cost="a product of each token's state at each layer with the vocabulary; twice that and V·d sums for each position "
     "where positions are added",
     effort=lambda scale, said: Effort(products=40.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
-    tables=(JourneyStep, Neighbour, Point),
-    version=2,  # a step stands where it begins
+    tables=(JourneyStep, Neighbour, TokenPair, Point),
+    charts=(PAIRED,),
+    version=2,  # a step stands where it begins; followed tokens are paired
     section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
 )
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
-    """Yield the steps of each token, what a followed one is near to, and the way of all in one plane.
+    """Yield the steps of each token, what a followed one is near to, how alike two are, and the way of all.
 
     Args:
         item: the texts and what to follow in them.
@@ -94,7 +98,7 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     """
     from reporter.analyses._encode import encode
     from reporter.analyses._follow import Written, followed
-    from reporter.analyses._steps import Journey, paths, steps
+    from reporter.analyses._steps import Journey, between, paths, steps
     from reporter.forward.places import Layout
     from reporter.weights.kinds import static_vectors
     from reporter.weights.token_classes import classify
@@ -118,5 +122,7 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     chosen = followed(item.follow, written, context.model.tokenizer)
     journeys = [Journey(text, one.tokens, marked) for text, one, marked in zip(texts, written, chosen, strict=True)]
     yield from steps(journeys, vectors, layout, item.top, item.positions, context.tell)
+    if item.follow:  # else every token is followed
+        yield from between(journeys, layout.places)
     labels = {text.index: one.tokens for text, one in zip(texts, written, strict=True)}
     yield from paths(texts, labels, layout.path)

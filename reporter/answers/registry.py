@@ -10,7 +10,8 @@ def decisions() -> tuple[Decision, ...]:
     from reporter.answers.blocks import BLOCKS
     from reporter.answers.changed import CHANGED
     from reporter.answers.layer import LAYER
+    from reporter.answers.probed import PROBED
     from reporter.answers.sinks import SINKS
     from reporter.answers.training import TRAINING
 
-    return (LAYER, CHANGED, BLOCKS, TRAINING, SINKS)
+    return (LAYER, CHANGED, PROBED, BLOCKS, TRAINING, SINKS)

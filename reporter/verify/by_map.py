@@ -72,7 +72,7 @@ def _likeness(x: Floats, y: Floats) -> Iterator[tuple[str, float, float]]:
     first, second = _axes(x), _axes(y)
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     both = np.linalg.norm(x) * np.linalg.norm(y)
-    yield "procrustes", float(np.arccos(min(np.linalg.norm(x.T @ y, "nuc") / both, 1.0))), 0.0
+    yield "procrustes", float(np.arccos(min(float(np.linalg.norm(x.T @ y, "nuc") / both), 1.0))), 0.0
     sizes = np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)
     yield "cka", float(np.linalg.norm(x.T @ y) ** 2 / sizes), 0.0
     fewest = min(first.rows.shape[1], second.rows.shape[1])

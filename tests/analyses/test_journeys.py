@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from oracles.families import AFTER_ATTENTION, FAMILIES, build_family
 
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Context
-from reporter.analyses.journeys import JourneySpec, JourneyStep, Neighbour
+from reporter.analyses.journeys import JourneySpec, JourneyStep, Neighbour, TokenPair
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
 from reporter.forward.places import Layout, Place
@@ -52,7 +53,10 @@ def journey(tmp_path_factory):
             models[folder] = load(checkpoint, "cpu", offline=True)
         context = Context(models[folder], Layout.of(models[folder].anatomy, ()), "mean", {}, 0, batch_tokens=16)
         found = list(JOURNEYS.compute(JOURNEYS.resolve(JourneySpec(**spec), Path()), context))
-        return {kind: [x for x in found if isinstance(x, kind)] for kind in (Value, JourneyStep, Neighbour, Point)}
+        return {
+            kind: [x for x in found if isinstance(x, kind)]
+            for kind in (Value, JourneyStep, Neighbour, TokenPair, Point)
+        }
 
     return get
 
@@ -248,3 +252,26 @@ def test_a_long_journey_through_a_short_model(folders, journey):
     assert max(s.position for s in found[JourneyStep]) == 37
     with pytest.raises(ReporterError, match="'mouse' is not in the text"):
         journey(folders("roberta"), text=f"{text} mouse", follow=["mouse"])
+
+
+def test_two_followed_tokens_beside_each_other_against_brute_force(folders, journey):
+    texts = ["the cat sees birds", "birds sing"]
+    found = journey(folders("gpt2"), texts=texts, follow=["birds", "cat"])
+    states = [own_states("gpt2", folders("gpt2"), text) for text in texts]
+    pairs = {(p.text_a, p.position_a, p.text_b, p.position_b, p.place): p for p in found[TokenPair]}
+    followed = sorted({(s.text, s.position) for s in found[JourneyStep] if s.followed})
+    assert len(followed) == 3 and len(pairs) == len(found[TokenPair]) == 3 * len(states[0][1])
+    for (text_a, at_a, text_b, at_b, place), pair in pairs.items():
+        assert (text_a, at_a) in followed and (text_b, at_b) in followed and (text_a, at_a) < (text_b, at_b)
+        x, y = states[text_a][1][place][at_a], states[text_b][1][place][at_b]
+        assert pair.cosine == pytest.approx(cosine(x, y), abs=1e-5)
+        assert pair.distance == pytest.approx(np.linalg.norm(x - y), rel=1e-4, abs=1e-5)
+        special = {(s.text, s.position) for s in found[JourneyStep] if s.special}
+        rows = [x for i, of in enumerate(states) for at, x in enumerate(of[1][place]) if (i, at) not in special]
+        assert pair.mean_cosine == pytest.approx(np.mean([cosine(x, y) for x, y in combinations(rows, 2)]), abs=1e-5)
+    same = [p for p in found[TokenPair] if p.token_a == p.token_b and p.place.site == "embedding"]
+    assert same, "two birds"
+
+
+def test_without_follow_none_are_paired(folders, journey):
+    assert not journey(folders("gpt2"), text=TEXTS[0])[TokenPair]

@@ -1,0 +1,163 @@
+"""What probes tell apart: a tuned model from its base at each layer, and the layers of a model from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, groupby
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
+from reporter.charts.numbers import short
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import FEWEST_TEXTS, quantile
+from reporter.table import Comparable, OfModel, Row, column
+
+_MODELS = """
+SELECT model, checkpoint, base FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL
+QUALIFY row_number() OVER (PARTITION BY model ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1 ORDER BY model
+"""
+_TOLD = """
+SELECT model, checkpoint, probe, layer, list(text ORDER BY text) AS texts, list(linear::DOUBLE ORDER BY text) AS told,
+  count(DISTINCT fold) AS folds
+FROM probe_texts WHERE study = $study AND site IN ('embedding', 'block') GROUP BY ALL ORDER BY ALL
+"""
+
+
+class ProbeDifference(Row, table="probe_differences"):
+    """The accuracy of a linear probe on one side minus that on another, on the same held-out texts.
+
+    The sides are a tuned model and its base at the same layer, or two layers of one model.
+    """
+
+    compared = (
+        Comparable(
+            ("value",),
+            "probe",
+            of="'accuracy at layer ' || layer || ' minus ' || other || ' at ' || layer_b",
+            interval=True,
+        ),
+    )
+
+    study = OfModel.study
+    kind: Literal["base", "layers"] = column("'base': a model minus its base; 'layers': two layers of one", key=True)
+    model: str = column("name of the model in the study", key=True)
+    other: str = column("the model that is subtracted: its base, or itself", key=True)
+    probe: str = column("name of the probe in the study", key=True)
+    layer: int = column("layer of the first side, 0 = embedding", key=True)
+    layer_b: int = column("layer of the side that is subtracted", key=True)
+    value: float = column("share of texts told rightly, first side minus second, on the same texts")
+    ci_low: float | None = column(
+        "lower end of its 95 % interval, paired over texts, for classifiers that share training texts, and widened for "
+        "as many differences as this model and probe have of the kind; NULL for fewer than five texts"
+    )
+    ci_high: float | None = column("upper end")
+    n: int = column("texts that both sides told, rightly or not", "BIGINT")
+    apart: bool = column("whether the interval leaves out 0")
+
+
+def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, float | None, float | None]:
+    """Return the mean of a − b and its interval, from the same texts in both.
+
+    The variance is 1 + J/(J − 1) times that of independent texts, J the number of folds, since classifiers of different
+    folds share training texts (Nadeau & Bengio 2003); the interval is Student's, widened for ``many`` (Bonferroni).
+
+    Args:
+        a: 1 where the first side told a text rightly, else 0, (n,).
+        b: the same of the second side.
+        folds: of the cross-validation.
+        many: how many differences are looked at together.
+    """
+    steps = a - b
+    value, n = float(steps.mean()), len(steps)
+    if n < FEWEST_TEXTS:
+        return value, None, None
+    error = sqrt((1 + folds / max(folds - 1, 1)) * float(steps.var(ddof=1)) / n)
+    half = quantile(1 - 0.025 / many, n - 1) * error
+    return value, max(value - half, -1.0), min(value + half, 1.0)
+
+
+def _answer(read: Read) -> Iterator[Row | Lacks]:
+    models = {row["model"]: row for row in read(_MODELS)}
+    told: dict[tuple[str, str], dict[int, Record]] = {}
+    for row in read(_TOLD):
+        if row["model"] in models and models[row["model"]]["checkpoint"] == row["checkpoint"]:
+            told.setdefault((row["model"], row["probe"]), {})[row["layer"]] = row
+    if not told:
+        yield Lacks("no probe: add a corpus with labels and `probes: {mine: {corpus: …}}`, or `{words: shipped}`")
+        return
+    for (model, probe), layers in told.items():
+        yield from _rows("layers", model, probe, [(layers[i], layers[j]) for i, j in combinations(sorted(layers), 2)])
+        theirs = told.get((str(models[model]["base"]), probe), {})
+        yield from _rows("base", model, probe, [(layers[i], theirs[i]) for i in sorted(layers) if i in theirs])
+
+
+def _rows(
+    kind: Literal["base", "layers"], model: str, probe: str, pairs: Sequence[tuple[Record, Record]]
+) -> Iterator[ProbeDifference]:
+    for mine, theirs in pairs:
+        texts, at, there = np.intersect1d(mine["texts"], theirs["texts"], return_indices=True)
+        if not len(texts):
+            continue
+        a, b = np.array(mine["told"])[at], np.array(theirs["told"])[there]
+        value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
+        apart = low is not None and high is not None and not low <= 0 <= high
+        yield ProbeDifference(
+            *(kind, model, theirs["model"], probe, mine["layer"], theirs["layer"], value, low, high, len(texts), apart)
+        )
+
+
+def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
+    def about(row: Record) -> tuple[str, str, str]:
+        return row["model"], row["other"], row["probe"]
+
+    rows = sorted(tables["probe_differences"], key=lambda row: (row["kind"], *about(row), row["layer"], row["layer_b"]))
+    of_base = groupby((row for row in rows if row["kind"] == "base"), key=about)
+    boxes = [_against_base(*names, list(own)) for names, own in of_base]
+    return [*boxes, _of_layers([row for row in rows if row["kind"] == "layers"])]
+
+
+def _against_base(model: str, base: str, probe: str, rows: Sequence[Record]) -> Box:
+    more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
+    said = [f"{word} at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
+    says = f"The linear probe {quoted(probe)} reads " + (
+        " and ".join(said) + f" than in {base}." if said else f"no more and no less than in {base}, at any layer."
+    )
+    return Box(
+        about=f"{model} against {base}",
+        says=says,
+        columns=(("layer", True), ("change of accuracy", True), ("95 % interval", False), ("texts", True)),
+        rows=tuple((str(row["layer"]), short(row["value"], 2), _ends(row), str(row["n"])) for row in rows),
+        notes=("Intervals are paired over texts and hold for all layers together.",),
+    )
+
+
+def _of_layers(rows: Sequence[Record]) -> Box:
+    """Say of each model how many of its pairs of layers are told apart, and where neighbours are."""
+    lines = []
+    for (model, probe), group in groupby(rows, key=lambda row: (row["model"], row["probe"])):
+        own = list(group)
+        steps = [
+            f"{row['layer']}–{row['layer_b']}" for row in own if row["apart"] and row["layer_b"] - row["layer"] == 1
+        ]
+        lines.append((model, probe, f"{sum(row['apart'] for row in own)} of {len(own)}", ", ".join(steps) or "none"))
+    return Box(
+        about=", ".join(dict.fromkeys(line[0] for line in lines)),
+        says="Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
+        "of layers of a model and probe together, leaves out 0.",
+        columns=(("model", False), ("probe", False), ("pairs told apart", True), ("neighbours told apart", False)),
+        rows=tuple(lines),
+    )
+
+
+def _layers(layers: Sequence[int]) -> str:
+    return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}"
+
+
+def _ends(row: Record) -> str:
+    return "" if row["ci_low"] is None else f"[{short(row['ci_low'], 2)}, {short(row['ci_high'], 2)}]"
+
+
+PROBED = Decision("probes", "What do probes tell apart?", (ProbeDifference,), _answer, _boxes)
