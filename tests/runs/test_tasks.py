@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -159,6 +160,30 @@ def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, out, anew):
     outcome, said = run(file, only=["dec"], engine="ray", workers=2)
     assert outcome.failed == 0 and "tokens in" not in said
     assert alone.equals(store.frame(NUMBERS))
+
+
+@pytest.mark.ray
+def test_one_sentence_says_which_machines_have_other_versions():
+    pytest.importorskip("ray")
+    from reporter.runs import on_ray
+
+    here = on_ray._versions()
+    assert set(here) == {"python", "reporter", "torch", "transformers"}
+    found = {"one": here, "two": here | {"torch": "1.0"}, "three": here, "gone": None}
+
+    hosts = dict(zip(("a" * 56, "b" * 56, "c" * 56, "d" * 56), found, strict=True))
+    cluster = SimpleNamespace(  # in the place of the package ray
+        nodes=lambda: [
+            {"NodeID": node, "NodeManagerHostname": host, "Alive": host != "gone"} for node, host in hosts.items()
+        ],
+        remote=lambda function: SimpleNamespace(
+            options=lambda **said: SimpleNamespace(remote=lambda: said["scheduling_strategy"].node_id)
+        ),
+        get=lambda node: found[hosts[node]],
+    )
+    assert on_ray._differences(cluster) == [
+        f"versions differ, and numbers may: two has torch 1.0, here {here['torch']}"
+    ]
 
 
 def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
