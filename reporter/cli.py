@@ -582,6 +582,29 @@ def diff(
 
 
 @app.command()
+def freeze(
+    spec: Annotated[Path, typer.Argument(metavar="STUDY", help="The YAML file of a study that ran.")],
+    out: Out = Path("results"),
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,…", help="Freeze only these metrics; may be repeated.")
+    ] = None,
+) -> None:
+    """Print a study that extends another one and guards what its run found.
+
+    Each headline number becomes a claim, with the interval of the run as its
+    tolerance, at the middle and at the last block. The guard says `texts:
+    fixed`: it reads the same texts, so that their choice is no error, and a
+    number that leaves its bounds has moved.
+    """
+    from reporter.claims.freezing import frozen
+    from reporter.runs.studies import read_study
+    from reporter.store import Store
+
+    file = read_study(spec)
+    typer.echo(frozen(Store(out / "results.duckdb"), file.study, spec.as_posix(), _names(only)), nl=False)
+
+
+@app.command()
 def verify(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A finished study: its YAML file, or its id.")],
     out: Out = Path("results"),

@@ -45,9 +45,9 @@ def write_over_models(store: Store, study: str) -> int:
     """Store the mean of every number over the models of a role, where two or more have it, if it is not there yet.
 
     Models with several checkpoints are compared at each training step, and all models at their last checkpoint. The
-    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation. Two models say nothing of others:
-    their interval is over texts and speaks of these two alone. Its ends are the means of theirs, as if the errors
-    of models on the same texts went together wholly, so it is never too narrow; NULL where one of them has none.
+    interval is mean ± t(0.975, M − 1) · s/√M for M models, s their standard deviation. Two models say nothing of
+    others: their interval is over texts and speaks of these two alone. Its ends are the means of theirs, as if the
+    errors of models on the same texts went together wholly, so it is never too narrow; NULL where one of them has none.
 
     Args:
         store: the database.

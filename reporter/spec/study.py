@@ -62,6 +62,11 @@ class Study(Part):
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
     corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)
+    texts: Literal["sampled", "fixed"] = Field(
+        "sampled",
+        description="'fixed': the texts are those that are meant, no sample of others like them; a `value` claim then "
+        "compares its number as it stands, without an error of sampling. Intervals are stored and shown all the same.",
+    )
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue
         validate_default=True,

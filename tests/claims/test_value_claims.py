@@ -138,7 +138,7 @@ def test_the_mean_over_the_models_of_a_role_can_be_claimed(world, one):
         """value: {sql: "SELECT value, ci_low, ci_high FROM over_models"}, above: -2""", more="views: [words, all]"
     )
     assert (found.value, found.verdict) == (pytest.approx(0.2), "supported")
-    assert found.ci_high - 0.2 == pytest.approx(12.7062 * 0.1, rel=1e-5), "Student's t of two models"
+    assert found.ci_high - 0.2 == pytest.approx(1.959964 * 0.01, rel=1e-5), "of two models the interval is over texts"
 
 
 def test_sql_sees_this_study_alone_and_takes_the_first_view_and_corpus(world):

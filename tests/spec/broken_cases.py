@@ -7,8 +7,9 @@ RECIPE = "study: s\nmodels:\n  m:\n    recipe: {architecture: gpt2, train_on: c,
 CORPUS = "study: s\nmodels: {m: gpt2}\ncorpora:\n  c: {%s}\n"
 METRICS = CORPUS % "texts: [a]"
 UNKNOWN_AT_TOP = (
-    "unknown key; known here: study, extends, title, question, plugins, models, corpora, metrics, views, sinks, sites, "
-    "baselines, pooling, claims, run, report, attention, clouds, groups, journeys, pairs, probes, skip, vocabulary"
+    "unknown key; known here: study, extends, title, question, plugins, models, corpora, texts, metrics, views, "
+    "sinks, sites, baselines, pooling, claims, run, report, attention, clouds, groups, journeys, pairs, probes, skip, "
+    "vocabulary"
 )
 
 BROKEN = [

@@ -93,6 +93,14 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
             return sql_number(numbers.store, numbers.study, source.sql)
         return metric_number(numbers, source, view, baseline)
 
+    fixed = numbers.study.texts == "fixed"
+    if fixed:
+        sampled = read
+
+        def read(source: MetricNumber | SqlNumber | float) -> Bounded:
+            found = sampled(source)
+            return Bounded(found.value, None, None, found.notes)
+
     value = read(claim.value)
     low: Bounded | None
     high: Bounded | None
@@ -115,6 +123,8 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     if exact:
         what = "its interval has no width" if value.known else "the number has no interval"
         why = f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
+        if fixed:
+            why = "the study says that its texts are fixed: compared as it stands, up to rounding"
         notes.append(why)
     own = claim.value
     detail = {
