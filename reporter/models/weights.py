@@ -73,7 +73,7 @@ def build(
                 str(folder),
                 config=config,
                 dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-                **(checkpoint.source_file or {"use_safetensors": safe}),
+                **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
                 trust_remote_code=checkpoint.trust_remote_code,
                 local_files_only=not checkpoint.trust_remote_code,
                 output_loading_info=True,
