@@ -67,14 +67,13 @@ def build(
     safe = files[0].name.startswith(WEIGHTS)
     if safe:
         _check_safetensors(files, config)
-    source: dict[str, Any] = {**checkpoint.source_file} or {"use_safetensors": safe}
     try:
         with _no_bars() if checkpoint.gguf else nullcontext():
             model, info = kind.from_pretrained(
                 str(folder),
                 config=config,
                 dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
-                **source,
+                **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
                 trust_remote_code=checkpoint.trust_remote_code,
                 local_files_only=not checkpoint.trust_remote_code,
                 output_loading_info=True,
