@@ -42,8 +42,8 @@ MARKS = {
     "triangle-down": '<path d="M16 11.6l4.8-8.4h-9.6z"/>',
 }
 _OTHER_MARK = '<path d="M20.6 7l-8.4 4.6v-9.2z"/>'
-# Widths of DejaVu Sans, the widest of ``FONTS``, in thousandths of the font size, rounded up to a few classes: a line must
-# end inside the figure whichever of them a reader has. What is not Latin is a full square.
+# Widths of DejaVu Sans, the widest of ``FONTS``, in thousandths of the font size, rounded up to a few classes: a line
+# must end inside the figure whichever of them a reader has. What is not Latin is a full square.
 _WIDTHS = {
     **dict.fromkeys("ijl|'.,:; I/\\", 340),
     **dict.fromkeys('ft()[]r-!"`', 410),

@@ -66,7 +66,7 @@ def _head(whole: Any, states: Tensor) -> Tensor:
     from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 
     def given(*args: Any, **kwargs: Any) -> Any:
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=states[None])  # type: ignore[arg-type]
+        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=states[None])
 
     base = whole.base_model
     base.forward = given
