@@ -42,11 +42,12 @@ MARKS = {
     "triangle-down": '<path d="M16 11.6l4.8-8.4h-9.6z"/>',
 }
 _OTHER_MARK = '<path d="M20.6 7l-8.4 4.6v-9.2z"/>'
-# Widths of Helvetica in thousandths of the font size, rounded up to a few classes; what is not Latin is a full square.
+# Widths of DejaVu Sans, the widest of ``FONTS``, in thousandths of the font size, rounded up to a few classes: a line
+# must end inside the figure whichever of them a reader has. What is not Latin is a full square.
 _WIDTHS = {
-    **dict.fromkeys("ijl|'.,:;!I", 280),
-    **dict.fromkeys('ft()[]{}/\\ r-"`', 340),
-    **dict.fromkeys("mMW@%—", 900),
+    **dict.fromkeys("ijl|'.,:; I/\\", 340),
+    **dict.fromkeys('ft()[]r-!"`', 410),
+    **dict.fromkeys("mMWw@%—", 1000),
 }
 _INK, _QUIET = THEMES["light"]["text"]["color"], THEMES["light"]["axis"]["labelColor"]
 
@@ -152,7 +153,7 @@ def sheet_svg(sheet: Sheet, size: Size) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is in Helvetica, rather too wide than too narrow."""
+    """Return about how wide a text is in the widest font, rather too wide than too narrow."""
     return size / 1000 * sum(map(_letter_width, text))
 
 
@@ -177,7 +178,7 @@ def _letter_width(letter: str) -> int:
         return _WIDTHS[letter]
     if ord(letter) > 0x2E7F:
         return 1000
-    return 720 if letter.isupper() else 570
+    return 770 if letter.isupper() else 640
 
 
 class _Page:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reporter.verify.by_map import explained
 from reporter.verify.by_token import cosines
 from reporter.verify.reading import Found, Place, Reading
 from reporter.verify.tokens import Floats, Ints, half_of, key
@@ -75,7 +76,7 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
     """Yield each number with its slack: what the 16 bits of both states may move it by."""
     fewest = min((half == one).sum() for one in (0, 1))
     if fewest >= 2 * y.shape[1]:
-        shares = [_explained(y[half == a], x[half == a], y[half != a], x[half != a]) for a in (0, 1)]
+        shares = [explained(y[half == a], x[half == a], y[half != a], x[half != a]) for a in (0, 1)]
         yield "linear", float(np.mean(shares)), 0.0
     sizes = np.linalg.norm(y, axis=1)
     if x.shape != y.shape or not sizes.any():
@@ -90,11 +91,3 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
     limit = MOVED * np.linalg.norm(y - y.mean(axis=0), axis=1) + 1e-6 * sizes
     near = (step > 0) & (np.abs(step - limit) <= 2 * rounding)
     yield "moved", float((step > limit).mean()), float(near.mean())
-
-
-def _explained(x: Floats, y: Floats, other_x: Floats, other_y: Floats) -> float:
-    """Return the share of other rows of y that the least-squares map of x to y explains, about the mean of y."""
-    centre, middle = x.mean(axis=0), y.mean(axis=0)
-    made = np.linalg.lstsq(x - centre, y - middle, rcond=1e-6)[0]
-    left = (other_y - middle) - (other_x - centre) @ made
-    return float(1 - (left**2).sum() / ((other_y - middle) ** 2).sum())

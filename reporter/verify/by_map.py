@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import acos
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,11 +29,11 @@ def linearity(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
                 continue
             for name, other in others.items():
                 if _varies(other):
-                    yield Found(name, view, place, _share(x, other, x, other))
+                    yield Found(name, view, place, explained(x, other, x, other))
                     parts = [(x[half[mask] == one], other[half[mask] == one]) for one in (0, 1)]
                     if all(len(a) >= FEWEST and _varies(a) and _varies(b) for a, b in parts):
                         both = zip(parts, reversed(parts), strict=True)
-                        shares = [_share(*fitted, *tried) for fitted, tried in both]
+                        shares = [explained(*fitted, *tried) for fitted, tried in both]
                         yield Found(f"{name}_heldout", view, place, float(np.mean(shares)))
             yield from (Found(name, view, place, value, slack) for name, value, slack in _likeness(x, y))
 
@@ -60,7 +61,7 @@ def _axes(x: Floats) -> _Axes:
     return _Axes(u[:, :kept], scale[:, None] * (v[:kept].T / s[:kept]), near)
 
 
-def _share(x: Floats, y: Floats, other_x: Floats, other_y: Floats) -> float:
+def explained(x: Floats, y: Floats, other_x: Floats, other_y: Floats) -> float:
     """Return the share of other rows of y that the least-squares map of x to y explains, about the mean of y."""
     axes = _axes(x)
     made = (other_x - x.mean(axis=0)) @ axes.back @ (axes.rows.T @ (y - y.mean(axis=0)))
@@ -72,7 +73,7 @@ def _likeness(x: Floats, y: Floats) -> Iterator[tuple[str, float, float]]:
     first, second = _axes(x), _axes(y)
     x, y = x - x.mean(axis=0), y - y.mean(axis=0)
     both = np.linalg.norm(x) * np.linalg.norm(y)
-    yield "procrustes", float(np.arccos(min(float(np.linalg.norm(x.T @ y, "nuc") / both), 1.0))), 0.0
+    yield "procrustes", acos(min(float(np.linalg.norm(x.T @ y, "nuc") / both), 1.0)), 0.0
     sizes = np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y)
     yield "cka", float(np.linalg.norm(x.T @ y) ** 2 / sizes), 0.0
     fewest = min(first.rows.shape[1], second.rows.shape[1])
