@@ -49,7 +49,7 @@ class Results(Tables):
     """What studies left in a results folder, to be read and never written.
 
     Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
-    ``results.claims``, ``results.cells``; the README lists them. A notebook shows the verdicts.
+    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. A notebook shows verdicts.
 
     Args:
         folder: the results folder.
