@@ -432,6 +432,15 @@ def export(
         Path | None,
         typer.Option("--single-file", metavar="FILE.html", help="Write instead the whole report as one HTML file."),
     ] = None,
+    tool: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="TOOL",
+            help="Write instead for another tool: tensorboard, mlflow, wandb (headline numbers over training), or "
+            "huggingface (a data set with its card, a model-index for each model). Nothing is sent.",
+        ),
+    ] = None,
 ) -> None:
     """Write figures, tables, methods and references of a study, for a paper; or its report as one file, for a mail.
 
@@ -462,6 +471,12 @@ def export(
 
         write_single_file(out / "results.duckdb", name, single_file)
         typer.echo(f"wrote {single_file} ({single_file.stat().st_size / 1e6:.1f} MB)")
+        return
+
+    if tool is not None:
+        from reporter.integrations.tools import write_for
+
+        typer.echo(f"wrote {write_for(tool, name, out, to or out / name / 'export')}")
         return
 
     from reporter.export import Wanted
@@ -676,12 +691,25 @@ def cache(
 @app.command()
 def metrics(
     name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
+    new: Annotated[
+        str | None,
+        typer.Option("--new", metavar="NAME", help="Write NAME.py, a metric of your own to start from."),
+    ] = None,
 ) -> None:
-    """Explain the metrics and analyses: definition, source, options, columns."""
+    """Explain the metrics and analyses: definition, source, options, columns; or begin one of your own."""
     from reporter.analyses.registry import analyses
     from reporter.metrics.registry import catalogue
 
     found: dict[str, Definition] = {**catalogue(), **analyses()}
+    if new is not None:
+        from reporter.spec.starter import packaging, write_metric
+
+        path = write_metric(new, found)
+        typer.echo(f"wrote {path}. A study beside it has it by\n\nplugins: [{path}]\nmetrics: [{new}]\n")
+        typer.echo(
+            f"As a package, for all studies: this as pyproject.toml beside it, and pip install .\n\n{packaging(new)}"
+        )
+        return
     if name is None:
         for metric in found.values():
             typer.echo(f"{metric.name}: {metric.title} ({_count(len(metric.statistics), 'statistic', 'statistics')})")

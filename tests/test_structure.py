@@ -83,14 +83,22 @@ MAY_IMPORT = (
         },  # definitions alone: it computes nothing, it needs no model
         # after report, whose contents it writes for papers
         "export": {"errors", "spec", "charts", "metrics", "analyses", "store", "report"},
+        "integrations": {
+            "spec",
+            "charts",
+            "metrics",
+            "analyses",
+            "store",
+            "export",
+        },  # the same for other people's tools
         "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
         "runs": {*FLOW, "analyses", "answers", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "runs", "texts"},
         "docs": {"spec", "metrics", "analyses", "store", "report", "runs", "table"},  # what they declare, written out
-        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "docs", "export", "verify"},
-        "door": {*FLOW, "runs"},
+        "cli": {*FLOW, "runs", "analyses", "answers", "diff", "docs", "export", "integrations", "verify"},
+        "door": {*FLOW, "integrations", "runs"},
         "__main__": {"cli"},
         "__init__": {
             "door",

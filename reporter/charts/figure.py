@@ -14,7 +14,7 @@ from reporter.charts.layout import Panel
 from reporter.charts.numbers import whole
 from reporter.charts.scene import ATTENTION, WITHOUT, Scene
 from reporter.charts.sheet import PanelStill, Sheet, Size, sheet_svg
-from reporter.charts.still import Still, draw_still, found_in, points_spec
+from reporter.charts.still import Still, draw_still, filled, found_in, points_spec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,7 +176,25 @@ def _has_intervals(rows: pd.DataFrame) -> bool:
     return "ci_low" in rows and bool(rows["ci_low"].notna().any())
 
 
+def filled_spec(figure: Figure, rows: pd.DataFrame, width: float) -> dict[str, Any]:
+    """Return a panel of a figure in Vega-Lite, as it would be drawn, with its rows in it.
+
+    Args:
+        figure: the figure.
+        rows: those of the panel.
+        width: in pixels, axes included.
+
+    Raises:
+        ValueError: it is a table.
+    """
+    return filled(*_prepared(figure, rows, width))
+
+
 def _drawing(figure: Figure, rows: pd.DataFrame, width: float, name: str) -> Still:
+    return draw_still(*_prepared(figure, rows, width), name)
+
+
+def _prepared(figure: Figure, rows: pd.DataFrame, width: float) -> tuple[Any, pd.DataFrame, float, dict[str, Any]]:
     drawn, choice = figure.drawn, figure.choice
     picks = picked(drawn, choice)
     reach = state_of(drawn, choice).axis
@@ -184,9 +202,8 @@ def _drawing(figure: Figure, rows: pd.DataFrame, width: float, name: str) -> Sti
     values: dict[str, Any] = {"at": place[1] if place else None}
     values |= {"low": reach.low, "high": reach.high, "note": reach.note} if reach else {}
     values |= {key[1:]: value for key, value in picks.items() if key.startswith("$")}
-    if isinstance(drawn.chart.draw, str):
-        return draw_still(points_spec(drawn.options, rows, picks, width), rows, width, values, name)
-    return draw_still(_spec(figure), rows, width, values, name)
+    points = isinstance(drawn.chart.draw, str)
+    return points_spec(drawn.options, rows, picks, width) if points else _spec(figure), rows, width, values
 
 
 def _spec(figure: Figure) -> Any:

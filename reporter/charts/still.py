@@ -53,6 +53,17 @@ def draw_still(
     """
     import vl_convert
 
+    own = filled(spec, rows, width, values, height)
+    svg: str = vl_convert.vegalite_to_svg(
+        own, vl_version=VEGA_LITE, config=THEMES["light"] | {"font": FONTS}, show_warnings=False
+    )
+    return _inside(svg, name)
+
+
+def filled(
+    spec: Mapping[str, Any], rows: pd.DataFrame, width: float, values: Mapping[str, Any], height: float = 0
+) -> dict[str, Any]:
+    """Return a Vega-Lite chart with its rows in it; see :func:`draw_still`."""
     own = copy.deepcopy(dict(spec))
     own["datasets"] = {**own.get("datasets", {}), "rows": records(rows)}
     for param in own.get("params", ()):
@@ -64,10 +75,7 @@ def draw_still(
     own["width"] = width if own.get("width") == "container" else own.get("width", width)
     if height:
         own["height"] = height
-    svg: str = vl_convert.vegalite_to_svg(
-        own, vl_version=VEGA_LITE, config=THEMES["light"] | {"font": FONTS}, show_warnings=False
-    )
-    return _inside(svg, name)
+    return own
 
 
 def records(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -88,11 +88,14 @@ def definition_page(metric: Definition) -> str:
 
 
 def _list(title: str, lead: str, found: Mapping[str, Definition]) -> str:
-    rows = [(f"[{name}]({name}.md)", prose(one.title), prose(one.summary)) for name, one in found.items()]
+    rows = [(f"[{name}]({name}.md)", prose(one.summary), _authors(one)) for name, one in found.items()]
     tree = "\n".join(found)
-    return (
-        f"# {title}\n\n{lead}\n\n{table(('name', 'measures', 'asks'), rows)}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
-    )
+    return f"# {title}\n\n{lead}\n\n{table(('name', 'asks', 'from'), rows)}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+
+
+def _authors(definition: Definition) -> str:
+    keys = list(dict.fromkeys(source.key for one in definition.statistics for source in one.sources))
+    return prose(", ".join(keys[:4]) + " and others" * (len(keys) > 4))
 
 
 def _tables() -> str:

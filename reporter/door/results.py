@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import UsageError
+from reporter.integrations.frames import Form, as_form
 from reporter.runs.studies import study_of
 from reporter.spec.problems import hint
 from reporter.spec.study import StudyFile
@@ -17,6 +18,7 @@ from reporter.store import Store, query_frame
 from reporter.store.schema import tables
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
 DATABASE = "results.duckdb"
@@ -47,7 +49,7 @@ class Results(Tables):
     """What studies left in a results folder, to be read and never written.
 
     Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
-    ``results.claims``, ``results.cells``; the README lists them. A notebook shows the verdicts.
+    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. A notebook shows verdicts.
 
     Args:
         folder: the results folder.
@@ -68,6 +70,37 @@ class Results(Tables):
             ReporterError: it took longer than half a minute, or too much memory.
         """
         return query_frame(self._database, query)
+
+    def table(self, name: str, form: Form = "pandas") -> Any:
+        """Return a table for another library: a pandas or Polars DataFrame, or an Arrow table.
+
+        Args:
+            name: the table, such as ``layer_metrics``.
+            form: ``pandas``, ``polars`` (extra ``polars``) or ``arrow`` (extra ``arrow``).
+
+        Raises:
+            UsageError: there is no such table, or the library is not installed.
+        """
+        if name not in self._names():
+            raise UsageError(f"no table '{name}'{hint(name, list(self._names()), 'there are')}")
+        return as_form(self._table(name), form)
+
+    def chart(self, figure: str, panel: str = "", **choose: str) -> alt.Chart:
+        """Return a figure of the report as an Altair chart, which a notebook shows.
+
+        Args:
+            figure: its id, such as ``anisotropy.mean_cosine``, or its number.
+            panel: the panel, by its heading (most often a corpus); the first one if left out.
+            choose: where the controls of the page stand: ``view="no-sinks"``.
+
+        Raises:
+            UsageError: there is no such figure, panel or control, or the results are of several studies.
+        """
+        if len(self._ids) != 1:
+            raise UsageError("these are several studies; reporter.open(folder, study) has one")
+        from reporter.integrations.chart import chart
+
+        return chart(self._ids[0], self.folder, figure, panel, choose)
 
     @property
     def report(self) -> Path:

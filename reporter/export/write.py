@@ -79,7 +79,7 @@ def export(study: str, out: Path, to: Path, wanted: Wanted) -> list[Path]:
         ReporterError: the database cannot be read, or a file cannot be written.
     """
     _check(wanted)
-    contents = _read(study, out)
+    contents = read_study(study, out)
     figures = chosen_figures(contents, wanted.figures)
     choice = choice_of(contents, wanted.choose, figures)
     files = _Files(to)
@@ -129,7 +129,17 @@ def _check(wanted: Wanted) -> None:
             raise UsageError(f"the {what} must lie between {low:g} and {high:g}, not {value:g}")
 
 
-def _read(study: str, out: Path) -> Contents:
+def read_study(study: str, out: Path) -> Contents:
+    """Return what a study's page shows, drawn.
+
+    Args:
+        study: its id.
+        out: the results folder.
+
+    Raises:
+        UsageError: there is no such study.
+        ReporterError: the database cannot be read.
+    """
     store = Store(out / "results.duckdb")
     with store.reading() as read:
         rows = {str(row["study"]): row for row in rows_of(read(queries.STUDIES.text))}
