@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +16,7 @@ from oracles.families import build_family
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainingArguments, default_data_collator
 
 import reporter
-from reporter.callback import MeasureCheckpoints, scalars
+from reporter.callback import MeasureCheckpoints, _track, scalars
 
 STUDY = {
     "study": "watched",
@@ -93,6 +95,23 @@ def test_what_fails_is_said_once_and_the_training_goes_on(start, tmp_path, caplo
     with caplog.at_level(logging.WARNING, "reporter.callback"):
         train(start, tmp_path / "bare", MeasureCheckpoints(STUDY, tmp_path / "results"), tokenizer=False)
     assert len(said(caplog)) == 1 and "tokenizer" in said(caplog)[0]
+
+
+def test_scalars_go_to_the_trackers_that_the_training_reports_to(monkeypatch):
+    logged = []
+    tracker = SimpleNamespace(
+        run=object(),
+        active_run=object,
+        log=logged.append,
+        log_metrics=lambda numbers, step: logged.append((numbers, step)),
+    )
+    for name in ("wandb", "mlflow"):
+        monkeypatch.setitem(sys.modules, name, tracker)
+    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=["wandb", "mlflow"], output_dir="run"))
+    named = {"reporter/few/motion.norm": 1.5}
+    assert logged == [named | {"train/global_step": 20}, (named, 20)]
+    _track({"few/motion.norm": 1.5}, 20, SimpleNamespace(report_to=[], output_dir="run"))
+    assert len(logged) == 2
 
 
 def said(caplog) -> list[str]:
