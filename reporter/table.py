@@ -285,7 +285,7 @@ class OfModel(Row):
 
     study = of_cell("id of the study")
     model = of_cell("name of the model in the study")
-    checkpoint = of_cell("name of the checkpoint; 'final' where the model has only one")
+    checkpoint = of_cell("name of the checkpoint; 'final' where the study names none")
     step = of_cell("training step of the checkpoint; NULL where it is unknown", "BIGINT", key=False)
     role = of_cell("'encoder' or 'decoder', measured: does a later token change an earlier state?", key=False)
 

@@ -60,6 +60,11 @@ class Results(Tables):
         self.folder = folder
         self._ids = list(ids)
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The studies whose rows the tables hold."""
+        return tuple(self._ids)
+
     def sql(self, query: str) -> pd.DataFrame:
         """Return what one SQL statement reads from the whole database, which has every study of the folder.
 

@@ -15,7 +15,7 @@ ModelSource = Literal["hub", "path", "recipe", "states"]
 Bos = Literal["add", "none", "as-is"]
 
 FINAL = "final"
-"""The name of a model's only checkpoint."""
+"""The name of a model's checkpoint where the study names none."""
 
 RANDOM_INIT = "random-init"
 """The name of a checkpoint whose weights are not read but drawn."""
@@ -42,7 +42,7 @@ class Checkpoint:
 
     Args:
         model: what the study calls the model.
-        name: ``final`` where the model has just one checkpoint; else the hub revision, the sub-folder,
+        name: ``final`` where the study names none; else the hub revision, the sub-folder,
             ``step-50`` or ``random-init``.
         step: the training step; None where it is not known.
         source: where the weights come from.

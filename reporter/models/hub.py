@@ -60,7 +60,7 @@ def resolve_hub(name: str, spec: HubModel, offline: bool) -> tuple[Checkpoint, .
         found.append(
             Checkpoint(
                 model=name,
-                name=one.name if len(wanted) > 1 else FINAL,
+                name=one.name if spec.checkpoints else FINAL,
                 step=one.step,
                 source="hub",
                 location=spec.hub,

@@ -129,7 +129,7 @@ def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Che
         found.append(
             Checkpoint(
                 model=name,
-                name=one.name if len(wanted) > 1 else FINAL,
+                name=one.name if spec.checkpoints else FINAL,
                 step=one.step,
                 source="path",
                 location=shared(spec.path / one.name, folder),

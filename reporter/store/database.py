@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WAIT = 2.0  # seconds of work that may wait to be written
+_LONG = 10_000  # rows from which on it pays to look for texts that come again
 # Columns of a number that its cell does not have.
 _NUMBERS_ONLY = ("step", "role")
 
@@ -370,8 +371,7 @@ class Store:
         with self._file.reading() as connection:
 
             def read(query: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pd.DataFrame:
-                frame: pd.DataFrame = connection.execute(query, parameters).df()
-                return frame
+                return _shared_texts(connection.execute(query, parameters).df())
 
             yield read
 
@@ -397,6 +397,22 @@ class Store:
     def _rows(self, query: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
         """A small result; none where there is no file yet."""
         return [tuple(row.values()) for row in self.records(query, parameters)] if self._file.exists() else []
+
+
+def _shared_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Keep each text of a long column once: names of models and statistics stand in every row, as texts of their own.
+
+    A report holds the rows of all its charts at one time; with 100,000 rows each these texts are most of its memory.
+    """
+    if len(frame) < _LONG:
+        return frame
+    import pandas as pd
+
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, pd.StringDtype):
+            codes, texts = pd.factorize(frame[name])
+            frame[name] = texts.take(codes, allow_fill=True)  # -1 is what is missing
+    return frame
 
 
 def _is(columns: Iterable[str]) -> str:

@@ -120,7 +120,7 @@ def test_a_sub_folder_without_tokenizer_has_that_of_the_folder_above(copy: Path,
         file.rename(root / file.name)
     spec = PathModel(path=root, checkpoints=(CheckpointSpec(name="a"),))
     (checkpoint,) = resolve("m", spec, tmp_path, tmp_path / "cache", lambda name: None, offline=True)
-    assert checkpoint.name == "final"
+    assert checkpoint.name == "a"
     (root / "tokenizer.json").write_text("{}")
     (other,) = resolve("m", spec, tmp_path, tmp_path / "cache", lambda name: None, offline=True)
     assert other.fingerprint != checkpoint.fingerprint

@@ -312,3 +312,13 @@ def test_cells_that_wait_are_written_though_the_block_fails_and_once_they_took_l
     with store.together():
         store.commit_cell(cell(metric="anisotropy"), numbers())
         assert len(store.cells("s")) == 2
+
+
+def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers, monkeypatch):
+    store.commit_cell(cell(), numbers())
+    sql = "SELECT *, if(layer = 1, NULL, model) AS named, layer || ' €' AS own FROM layer_metrics ORDER BY layer"
+    plain = store.frame(sql)
+    monkeypatch.setattr("reporter.store.database._LONG", 2)
+    once = store.frame(sql)
+    pd.testing.assert_frame_equal(once, plain)
+    assert len({id(name) for name in once["model"]}) == 1 < len({id(name) for name in plain["model"]})
