@@ -223,7 +223,8 @@ def said_of(path: Path, problem: duckdb.Error) -> Exception:
         return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({said}); {WAY_OUT}")
     if is_torn(problem):
         return ReporterError(f"{path} is damaged ({said}); {WAY_OUT}")
-    return ReporterError(f"{path}: {said}") if isinstance(problem, duckdb.IOException) else problem
+    of_the_disk = isinstance(problem, duckdb.IOException | duckdb.TransactionException)  # it is full, or was taken away
+    return ReporterError(f"{path}: {said}") if of_the_disk else problem
 
 
 def is_torn(problem: Exception) -> bool:

@@ -1,16 +1,14 @@
 """What a machine does to a run besides killing it. After each, the next run ends with the undisturbed database.
 
-    python tests/faults/disturbances.py [disk] [removed] [clock] [memory]      (all without a name)
+    python tests/faults/disturbances.py [disk] [removed] [clock]      (all without a name)
 
-``disk``: the disk is full (needs root, which mounts a small one). ``removed``: somebody removes the cache, or all results,
-in the middle. ``clock``: the clock jumps by days, both ways. ``memory``: the system gives no more memory during a pass;
-the batch is halved and the run goes on.
+``disk``: the disk is full (needs root, which mounts a small one). ``removed``: somebody removes the cache, or all
+results, in the middle. ``clock``: the clock jumps by days, both ways.
 """
 
 from __future__ import annotations
 
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -80,39 +78,7 @@ def clock(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
     return wrong + ([] if code == 0 and "nothing to compute" in text else [text])
 
 
-def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
-    """Let the system refuse memory in the middle of a pass: each pass may take 300 MB beyond what it began with."""
-    wide = home / "wide.yaml"
-    text = study.read_text("utf-8").replace("width: 16", "width: 256").replace("study: tiny", "study: wide")
-    text = text.replace("texts: 60, words: [5, 20]", "texts: 600, words: [60, 80]").replace(
-        "context: 16", "context: 128"
-    )
-    wide.write_text(text.replace("float32}", "float32, batch_tokens: 131072}"), "utf-8")
-
-    def short() -> None:
-        no_report()
-        from reporter.runs import passes
-
-        real = passes.measure
-
-        def limited(*given: object, **more: object) -> object:
-            taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (taken + 300 * 2**20, resource.RLIM_INFINITY))
-            try:
-                yield from real(*given, **more)  # type: ignore[arg-type]
-            finally:
-                resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
-        passes.measure = limited  # type: ignore[assignment]
-
-    code, text = run(wide, home / "out", short)
-    if code or "memory is short; going on in smaller batches" not in text:
-        return [f"exit code {code}: {text[-1500:]}"]
-    code, text = run(wide, home / "much", no_report)
-    return [text] if code else differences(numbers(home / "much"), numbers(home / "out"))
-
-
-ALL = {one.__name__: one for one in (disk, removed, clock, memory)}
+ALL = {one.__name__: one for one in (disk, removed, clock)}
 
 
 def main(names: list[str]) -> int:

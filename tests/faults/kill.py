@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -72,10 +72,10 @@ def moments(study: Path, folder: Path) -> list[str]:
     return found
 
 
-def main(how_many: int, tell: Callable[[str], None] = partial(print, flush=True)) -> int:
+def main(how_many: int) -> int:
     """Kill at so many moments; return how many were not mended."""
     preload()
-    bad = 0
+    bad, tell = 0, partial(print, flush=True)
     with scratch() as home:
         study, first = write_study(home), home / "first"
         # The pages' script is the same for all and takes seconds to join: kills in it are one of many.

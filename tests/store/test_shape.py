@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+
 import duckdb
 import pytest
 
@@ -155,3 +158,21 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, cell):
     (tmp_path / "results").write_text("a file")
     with pytest.raises(ReporterError, match=r"results\.duckdb cannot be created"):
         Store(tmp_path / "results" / "results.duckdb").commit_cell(cell())
+
+
+def test_a_full_disk_is_one_sentence_and_what_was_there_stays(tmp_path, cell, numbers):
+    small = tmp_path / "small"
+    small.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=False).returncode:
+        pytest.skip("needs to mount a small disk")
+    try:
+        store, kept = Store(small / "results.duckdb"), []
+        with pytest.raises(ReporterError, match="No space left on device"):
+            for i in range(60):
+                store.commit_cell(cell(model=f"m{i}", why=os.urandom(20_000).hex()), numbers())
+                kept.append(f"m{i}")
+        subprocess.run(["mount", "-o", "remount,size=50m", small], check=True)
+        assert kept and sorted(key.model for key in store.cells("s")) == sorted(kept)
+        store.commit_cell(cell(model="last"), numbers())
+    finally:
+        subprocess.run(["umount", small], check=True)
