@@ -522,13 +522,15 @@ def sql(
 
     --out may be a folder of tables that were exported as Parquet.
     """
-    from reporter.store import stream, write_parquet
-
     if format == "parquet":
+        from reporter.store import write_parquet
+
         if sys.stdout.isatty():
             raise UsageError("Parquet is no text; send it into a file: reporter sql … --format parquet > rows.parquet")
         write_parquet(out / "results.duckdb", query, sys.stdout.buffer)
         return
+    from reporter.store import stream
+
     for text in stream(out / "results.duckdb", query, format):
         typer.echo(text, nl=False)
     typer.echo()

@@ -131,6 +131,9 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "offline": True,
         "strict": None,
         "ahead": True,
+        "engine": None,
+        "workers": None,
+        "address": None,
     }
     call("run", "good.yaml")
     assert asked == {
@@ -141,6 +144,9 @@ def test_run_hands_over_what_was_asked_and_exits_with_the_outcome(call: Call, re
         "offline": False,
         "strict": None,
         "ahead": True,
+        "engine": None,
+        "workers": None,
+        "address": None,
     }
 
 

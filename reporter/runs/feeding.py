@@ -111,7 +111,7 @@ class Feeding:
         read = max(len(texts), self._corpus.windows)
         self._setting = Setting(self._layout, of.seed, read, 0, types, names, self.tokens, counted.splits)
         readout, self._problem = _readout(model, wanted, how.offline)
-        self._unfed, self._warning = _unfed(model), _unknown(model, texts.name, counted)
+        self._unfed, self._warning = _unfed(model), unknown_warning(model, texts.name, counted)
         if known is not None and not any(KINDS[name].reads_head for name in wanted):
             self._problem = known.head_problem  # of an earlier pass, whose observables are still read
         self._sufficed = None if known is None else known.batch_tokens
@@ -265,7 +265,7 @@ def _readout(model: LoadedModel | SavedStates, wanted: Wanted, offline: bool) ->
     return readout, readout.loss_problem or readout.lens_problem
 
 
-def _unknown(model: LoadedModel | SavedStates, corpus: str, counted: TypeCounts) -> str:
+def unknown_warning(model: LoadedModel | SavedStates, corpus: str, counted: TypeCounts) -> str:
     """Return a warning of a corpus of which much is unknown to the tokenizer; empty mostly."""
     unknown = None if isinstance(model, SavedStates) else getattr(model.tokenizer, "unk_token_id", None)
     if unknown is None or not 0 <= unknown < len(counted.counts):

@@ -206,16 +206,22 @@ class Passes:
             limit = of.max_tokens if own is None else min(of.max_tokens, own)
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
-        if strained := counts.strained:
-            said = (
-                f"{strained:,} of {counts.tokens:,} tokens of corpus '{of.texts.name}' have a state within a tenth of "
-                "the end of float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
-            )
-            facts = replace(facts, warning="; ".join(filter(None, (said, facts.warning))))
+        if strained := strained_warning(counts, of.texts.name):
+            facts = replace(facts, warning="; ".join(filter(None, (strained, facts.warning))))
         if facts.warning:
             self.progress.note(f"  {of}: {facts.warning}")
         kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
         parts.remove()
+
+
+def strained_warning(counts: Counts, corpus: str) -> str:
+    """Return a warning of states at the end of float16's range; empty mostly."""
+    if not counts.strained:
+        return ""
+    return (
+        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have a state within a tenth of the end of "
+        "float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+    )
 
 
 def wanted_by(chosen: Iterable[tuple[Metric, Options, Sequence[str]]]) -> dict[str, Want]:

@@ -47,8 +47,12 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -
     assert read_courses([line for line in lines if line]) == (
         "bert 0.1 → 0.3, highest at the end · 3 decoders 0.1–0.2 → 0.2, peak 0.6–0.7 at depth 0.25–0.5"
     )
-    ends = [course(name, "decoder", [0, 0.5, 1], values) for name, values in (("a", [3, 2, 1]), ("b", [1, 2, 4]))]
-    assert read_courses([line for line in ends if line]) == "2 decoders 1–3 → 1–4, peak 3–4 at no common depth"
+    three = {"a": [3, 2, 1], "b": [1, 2, 4], "c": [2, 2, 4]}
+    ends = [course(name, "decoder", [0, 0.5, 1], values) for name, values in three.items()]
+        course(name, "decoder", [0, 0.5, 1], values)
+        for name, values in (("a", [3, 2, 1]), ("b", [1, 2, 4]), ("c", [2, 2, 4]))
+    ]
+    assert read_courses([line for line in ends if line]) == "3 decoders 1–3 → 1–4, peak 3–4 at no common depth"
 
 
 def test_two_models_are_named_and_layers_said() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,10 @@ def test_means_are_stored_of_two_models_and_of_the_last_checkpoints(numbers):
             for row, step in zip(found.to_dict("records"), (100, 0, 100), strict=True):
                 own = np.array([made[m, step].mean() if layer is None else made[m, step][layer] for m in models])
                 ends = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
-                assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((own.mean(), *ends), rel=1e-12)
+                if len(own) == 2:  # an interval over texts, which these made-up numbers do not have
+                    ends = (math.nan, math.nan)
+                stored = (row["value"], row["ci_low"], row["ci_high"])
+                assert stored == pytest.approx((own.mean(), *ends), rel=1e-12, nan_ok=True)
     assert write_over_models(store, "s") == 0, "nothing is written that is there"
 
 

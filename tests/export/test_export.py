@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import re
 import shutil
 import struct
@@ -15,10 +16,19 @@ import pytest
 from reporter.charts.sheet import Size, text_width, wrap
 from reporter.errors import UsageError
 from reporter.export import Wanted, export
+from reporter.export import write as writing
 
 SVG = "{http://www.w3.org/2000/svg}"
 ONE = "anisotropy.top_variance_share"
 KINDS = (ONE, f"{ONE}.training", "layer_pairs.pairs", "convergence.differences", "spectrum.curves")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once():
+    """Have a study read once for all exports of this file, as it does not change."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writing, "read_study", functools.cache(writing.read_study))
+        yield
 
 
 def texts(path: Path) -> str:

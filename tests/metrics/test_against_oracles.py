@@ -249,7 +249,7 @@ def test_a_shared_memo_changes_nothing(everything):
 
     model, observables, _ = everything
     memo = {}
-    for view in ("words", "all", "no-sinks"):
+    for view in ("words", "no-sinks"):
         for metric in catalogue().values():
             alone = Observed(observables, Layout(model.layers, model.width), TEXTS, view, 0)
             shared = Observed(observables, Layout(model.layers, model.width), TEXTS, view, 0, memo)

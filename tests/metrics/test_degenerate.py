@@ -207,9 +207,9 @@ def test_a_corpus_without_tokens(observe, values):
 
 
 def test_giant_and_tiny_states(of):
+    plain = of(FakeModel(), made_up_texts(60))["words"]
     for scale in (1e-12, 1e12):
         values = of(FakeModel(change=lambda s, k=scale: [x * k for x in s]), made_up_texts(60))["words"]
-        plain = of(FakeModel(), made_up_texts(60))["words"]
         for key, value in values.items():
             if key[0] in IN_THE_MODELS_UNITS or key[0].startswith(("lens.", "loss.")):  # a head has units, too
                 continue

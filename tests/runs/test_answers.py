@@ -60,7 +60,7 @@ def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, r
 
 def test_one_question_alone_and_what_there_is_not(answered, out):
     assert [answer.decision.name for answer in ask("tiny", out, ["sinks"])] == ["sinks"]
-    with pytest.raises(UsageError, match="no question 'layr'; there are: layer"):
+    with pytest.raises(UsageError, match="no question 'layr'; there are: claims, findings, layer"):
         ask("tiny", out, ["layr"])
     with pytest.raises(UsageError, match="no study 'other'"):
         ask("other", out)

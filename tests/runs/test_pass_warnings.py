@@ -11,24 +11,26 @@ import pytest
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, _check_finite
 from reporter.forward.type_counts import TypeCounts
-from reporter.runs.passes import _warnings
+from reporter.runs.feeding import unknown_warning
+from reporter.runs.passes import strained_warning
 
 
-def warned(unknown: int, of: int = 100, strained: int = 0) -> list[str]:
+def warned(unknown: int, of: int = 100) -> str:
     tokenizer = SimpleNamespace(unk_token_id=1, convert_ids_to_tokens=lambda ids: ["[UNK]"])
     counts = np.array([of - unknown, unknown, 0])
     counted = TypeCounts(counts, np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64))
     model = cast("Any", SimpleNamespace(tokenizer=tokenizer))
-    return list(_warnings(model, "wiki", Counts(tokens=of, strained=strained), counted))
+    return unknown_warning(model, "wiki", counted)
 
 
 def test_unknown_tokens_are_said_above_a_twentieth() -> None:
-    assert warned(5) == []
-    assert warned(6) == ["6% of the tokens of corpus 'wiki' are unknown to its tokenizer ([UNK])"]
+    assert warned(5) == ""
+    assert warned(6) == "6% of the tokens of corpus 'wiki' are unknown to its tokenizer ([UNK])"
 
 
 def test_states_at_the_end_of_float16() -> None:
-    (said,) = warned(0, strained=7)
+    assert strained_warning(Counts(tokens=100), "wiki") == ""
+    said = strained_warning(Counts(tokens=100, strained=7), "wiki")
     assert said.startswith("7 of 100 tokens of corpus 'wiki' have a state within a tenth of the end of float16's range")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,10 @@ class Paragraphs:
     def select_columns(self, columns: list[str]) -> Paragraphs:
         assert columns == self.column_names
         return self
+
+    def iter(self, batch_size: int) -> Iterator[dict[str, list[str]]]:
+        for start in range(0, len(self), batch_size):
+            yield self[start : start + batch_size]
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
