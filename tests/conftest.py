@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 # Two processes on two cores that each start a thread for every core would wait for each other. It must be said before
-# torch is imported, and only where tests run side by side (``pytest -n 2``).
+# torch is imported, and only where tests run side by side (``pytest -n 3``).
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it
