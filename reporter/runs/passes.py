@@ -219,8 +219,8 @@ def strained_warning(counts: Counts, corpus: str) -> str:
     if not counts.strained:
         return ""
     return (
-        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have a state within a tenth of the end of "
-        "float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
+        f"{counts.strained:,} of {counts.tokens:,} tokens of corpus '{corpus}' have a state within a tenth of the "
+        "end of float16's range, where it is clamped or lost; write `dtype: float32` or `dtype: bfloat16`"
     )
 
 

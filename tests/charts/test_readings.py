@@ -49,9 +49,6 @@ def test_a_role_of_several_models_is_read_as_a_range_and_encoders_come_first() -
     )
     three = {"a": [3, 2, 1], "b": [1, 2, 4], "c": [2, 2, 4]}
     ends = [course(name, "decoder", [0, 0.5, 1], values) for name, values in three.items()]
-        course(name, "decoder", [0, 0.5, 1], values)
-        for name, values in (("a", [3, 2, 1]), ("b", [1, 2, 4]), ("c", [2, 2, 4]))
-    ]
     assert read_courses([line for line in ends if line]) == "3 decoders 1–3 → 1–4, peak 3–4 at no common depth"
 
 
