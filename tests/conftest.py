@@ -10,12 +10,32 @@ from pathlib import Path
 import pytest
 
 # Two processes on two cores that each start a thread for every core would wait for each other. It must be said before
-# torch is imported, and only where tests run side by side (``pytest -n 3``).
+# torch is imported, and only where tests run side by side (``pytest -n 2``).
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.twonn import twonn``
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """Return a function that has a folder made once for all processes of a run of tests, which may only read it."""
+    from filelock import FileLock
+
+    def made(name, make):
+        root = tmp_path_factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            root = root.parent
+        folder, done = root / name, root / f"{name}.done"
+        with FileLock(root / f"{name}.lock"):
+            if not done.exists():
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
 
 
 @pytest.fixture

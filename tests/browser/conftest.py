@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,17 +38,19 @@ def made_up() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(made_up: ModuleType, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
     """A rendered results folder: ``made-up`` with a hostile name, ``whole``, ``explored`` and ``exhibited``."""
-    folder = tmp_path_factory.mktemp("results")
-    models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
-    store = made_up.fill(folder / "results.duckdb", models=models)
-    made_up.fail(store, "made-up", "the weights are gone")
-    made_up.fill_whole(folder / "results.duckdb")
-    made_up.fill_explored(folder / "results.duckdb")
-    made_up.fill_exhibited(folder / "results.duckdb")
-    render(folder / "results.duckdb", folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
+        store = made_up.fill(folder / "results.duckdb", models=models)
+        made_up.fail(store, "made-up", "the weights are gone")
+        made_up.fill_whole(folder / "results.duckdb")
+        made_up.fill_explored(folder / "results.duckdb")
+        made_up.fill_exhibited(folder / "results.duckdb")
+        render(folder / "results.duckdb", folder)
+
+    return once("results-in-a-browser", make)
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +95,8 @@ class Tab:
         self.run("localStorage.clear()")
         self.complaints(), self.requests()
         self.browser.get(path.as_uri() + query)
+        # On a busy machine the driver may return before the scripts have run.
+        self.until("return document.readyState === 'complete' && location.href.startsWith(arguments[0])", path.as_uri())
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a script in the page."""

@@ -13,6 +13,7 @@ import reporter
 from reporter.cli import app
 from reporter.integrations.hub import model_indices
 from reporter.integrations.trackers import scalars
+from reporter.registry import forget_plugins
 from reporter.store import Store
 
 STUDY = {
@@ -187,8 +188,11 @@ def test_a_new_metric_runs_as_it_is(tmp_path, monkeypatch):
         and "plugins: [drift.py]" in done.output
     )
     study = {"study": "new", "plugins": ["drift.py"], "metrics": ["drift"], "models": STUDY["models"]}
-    found = reporter.validate(study | {"corpora": STUDY["corpora"]})
-    assert [metric.name for metric in found.study.metrics] == ["drift"]
-    for name, says in (("drift", "there already"), ("loss", "there already"), ("a b", "cannot be a metric's name")):
-        done = CliRunner().invoke(app, ["metrics", "--new", name], prog_name="reporter")
-        assert done.exit_code == 2 and says in done.output
+    try:
+        found = reporter.validate(study | {"corpora": STUDY["corpora"]})
+        assert [metric.name for metric in found.study.metrics] == ["drift"]
+        for name, says in (("drift", "there already"), ("loss", "there already"), ("a b", "cannot be a metric's name")):
+            done = CliRunner().invoke(app, ["metrics", "--new", name], prog_name="reporter")
+            assert done.exit_code == 2 and says in done.output
+    finally:
+        forget_plugins()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -24,20 +25,22 @@ def made_up() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def results(made_up: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(made_up: ModuleType, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
     """A results folder: ``made-up`` is plain; ``whole`` fills every table; ``torn`` has failures and hostile names.
 
     ``explored`` has no corpora, but journeys; ``exhibited`` static embeddings and sentences.
     """
-    folder = tmp_path_factory.mktemp("results")
-    made_up.fill(folder / "results.duckdb")
-    made_up.fill_whole(folder / "results.duckdb")
-    made_up.fill_explored(folder / "results.duckdb")
-    made_up.fill_exhibited(folder / "results.duckdb")
-    models = ((HOSTILE, "encoder", 4, 64, (None,)), *made_up.MODELS[1:3])
-    store = made_up.fill(
-        folder / "results.duckdb", "torn", title=HOSTILE, models=models, metrics=("anisotropy", "motion")
-    )
-    made_up.fail(store, "torn", f"OSError: {HOSTILE} is not there: give another path")
-    render(folder / "results.duckdb", folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        made_up.fill(folder / "results.duckdb")
+        made_up.fill_whole(folder / "results.duckdb")
+        made_up.fill_explored(folder / "results.duckdb")
+        made_up.fill_exhibited(folder / "results.duckdb")
+        models = ((HOSTILE, "encoder", 4, 64, (None,)), *made_up.MODELS[1:3])
+        store = made_up.fill(
+            folder / "results.duckdb", "torn", title=HOSTILE, models=models, metrics=("anisotropy", "motion")
+        )
+        made_up.fail(store, "torn", f"OSError: {HOSTILE} is not there: give another path")
+        render(folder / "results.duckdb", folder)
+
+    return once("results-of-reports", make)
