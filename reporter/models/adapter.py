@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from reporter.errors import ReporterError
-from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files
+from reporter.models.model_folder import ADAPTER_WEIGHTS, NEEDS_PEFT, adapter_files
 
 _SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight
 _HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
@@ -34,7 +34,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     try:
         from peft import PeftConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
     except ImportError as error:
-        raise ReporterError("an adapter needs the optional package: pip install 'reporter[peft]'") from error
+        raise ReporterError(NEEDS_PEFT) from error
     try:
         config = PeftConfig.from_pretrained(str(folder))
         given = _read(folder / ADAPTER_WEIGHTS)

@@ -22,9 +22,10 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 WEIGHTS_INDEX = "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-PICKLE_INDEX = "pytorch_model.bin.index.json"
+NEEDS_PEFT = "an adapter needs the optional package: pip install 'reporter[peft]'"
 
 _VOCABULARIES = frozenset(
     {
@@ -34,8 +35,11 @@ _VOCABULARIES = frozenset(
         "tokenizer.model",
         "spiece.model",
         "sentencepiece.bpe.model",
+        "spm.model",
+        "vocab.bpe",
+        "source.spm",
+        "tekken.json",
     }
-    | {"spm.model", "vocab.bpe", "source.spm", "tekken.json"}
 )
 _VOCABULARY_SUFFIXES = (".tiktoken", ".model", ".spm")
 _TOKENIZER_EXTRAS = frozenset(

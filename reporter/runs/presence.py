@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
 from reporter.models.model_folder import (
+    NEEDS_PEFT,
     adapter_files,
     config_file,
     gguf_file,
@@ -45,7 +46,7 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
             if isinstance(model, HubModel | PathModel) and model.adapter is not None:
                 adapter_files(folder / model.adapter.expanduser())
                 if find_spec("peft") is None:
-                    raise ReporterError("an adapter needs the optional package: pip install 'reporter[peft]'")
+                    raise ReporterError(NEEDS_PEFT)
         except ReporterError as error:
             yield Complaint(str(error), at)
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
