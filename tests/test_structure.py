@@ -48,7 +48,7 @@ MAY_IMPORT = (
         "spec": {"errors"},  # it is given the metric catalogue
         "registry": set(),
         "threads": set(),
-        "imports": set(),
+        "imports": {"errors"},
         "paths": set(),  # how they are written for others
         "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is

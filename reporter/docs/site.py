@@ -14,6 +14,7 @@ from typing import Any
 
 from reporter import __version__
 from reporter.errors import ReporterError
+from reporter.imports import optional
 
 HERE = Path(__file__).resolve().parent
 SHIPPED = HERE / "site"
@@ -124,20 +125,16 @@ def _relinked(text: str) -> str:
 
 
 def _make(sources: Path, out: Path) -> None:
-    try:
-        from sphinx.application import Sphinx
-        from sphinx.util.docutils import docutils_namespace, patch_docutils
-    except ImportError:
-        raise ReporterError(
-            "the pages of a checkout are made by Sphinx: pip install 'reporter[docs]'; a released package has them"
-        ) from None
+    application = optional("sphinx.application", "docs", "a checkout (a released package has its pages made)")
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
     if not (ROOT / "README.md").is_file():
         raise ReporterError("this package was built without its pages; those of its repository have them")
     write_sources(sources)
     said = io.StringIO()
     with warnings.catch_warnings(), patch_docutils(), docutils_namespace():
         warnings.simplefilter("ignore")  # what Sphinx and its extensions deprecate is between them
-        maker = Sphinx(
+        maker = application.Sphinx(
             sources, None, out, sources.parent / "doctrees", "html", dict(_SETTINGS), status=None, warning=said
         )
         maker.build()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.integrations.needed import needed
+from reporter.imports import optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,5 +24,7 @@ def as_form(frame: pd.DataFrame, form: Form) -> Any:
     """
     if form == "pandas":
         return frame
-    table = needed("pyarrow", "arrow").Table.from_pandas(frame.convert_dtypes(), preserve_index=False)
-    return table if form == "arrow" else needed("polars", "polars").from_arrow(table)
+    table = optional("pyarrow", "arrow", "a table of Arrow or Polars").Table.from_pandas(
+        frame.convert_dtypes(), preserve_index=False
+    )
+    return table if form == "arrow" else optional("polars", "polars", "a table of Polars").from_arrow(table)

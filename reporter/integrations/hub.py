@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from reporter import __version__
 from reporter.analyses.registry import analyses
-from reporter.integrations.needed import needed
 from reporter.metrics.registry import catalogue
 from reporter.store import Store
 from reporter.store.schema import tables
@@ -105,5 +106,5 @@ def _number(claim: dict[str, Any]) -> str:
 
 
 def _yaml(said: Any) -> str:
-    text: str = needed("yaml", "").safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
+    text: str = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=1000)
     return text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reporter.analyses.registry import analyses
-from reporter.integrations.needed import needed
+from reporter.imports import optional
 from reporter.metrics.registry import catalogue
 from reporter.store import Store
 
@@ -54,7 +54,7 @@ def scalars(study: str, store: Store) -> Iterator[Scalar]:
 
 def tensorboard(study: str, store: Store, folder: Path) -> None:
     """Write event files, a folder for each model: ``tensorboard --logdir FOLDER``."""
-    needed("tensorboard", "tensorboard")
+    optional("tensorboard", "tensorboard", "an event file")
     from torch.utils.tensorboard import SummaryWriter
 
     for model, found in groupby(scalars(study, store), key=lambda one: one.run):
@@ -66,8 +66,10 @@ def tensorboard(study: str, store: Store, folder: Path) -> None:
 def mlflow(study: str, store: Store, folder: Path) -> None:
     """Write a file store with an experiment of that study: ``mlflow ui --backend-store-uri FOLDER``."""
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # else it wants a database, whose packages it has to bring
-    entities = needed("mlflow.entities", "mlflow")
-    client = needed("mlflow.tracking", "mlflow").MlflowClient(tracking_uri=folder.resolve().as_uri())
+    entities = optional("mlflow.entities", "mlflow", "an MLflow store")
+    client = optional("mlflow.tracking", "mlflow", "an MLflow store").MlflowClient(
+        tracking_uri=folder.resolve().as_uri()
+    )
     experiment = client.create_experiment(study)
     now = int(time.time() * 1000)
     for model, found in groupby(scalars(study, store), key=lambda one: one.run):
@@ -81,7 +83,7 @@ def mlflow(study: str, store: Store, folder: Path) -> None:
 def wandb(study: str, store: Store, folder: Path) -> None:
     """Write offline runs; ``wandb sync FOLDER/wandb/offline-run-*`` sends them, where somebody wants that."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    tool = needed("wandb", "wandb")
+    tool = optional("wandb", "wandb", "a W&B run")
     folder.mkdir(parents=True, exist_ok=True)
     settings = tool.Settings(silent=True, console="off", disable_git=True, save_code=False)
     for model, found in groupby(scalars(study, store), key=lambda one: one.run):

@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from reporter.errors import ReporterError
-from reporter.models.model_folder import ADAPTER_WEIGHTS, NEEDS_PEFT, adapter_files
+from reporter.imports import optional
+from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files
 
 _SAVED_UNDER = "base_model.model."  # how PEFT begins the name of every weight
 _HALVES = ("encoder.", "decoder.")  # of which one is not built where the other is measured
@@ -31,12 +32,9 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         ReporterError: if PEFT is not installed, files are missing or damaged, or the adapter is not one of this base.
     """
     adapter_files(folder)
+    peft = optional("peft", "peft", "an adapter")
     try:
-        from peft import PeftConfig, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
-    except ImportError as error:
-        raise ReporterError(NEEDS_PEFT) from error
-    try:
-        config = PeftConfig.from_pretrained(str(folder))
+        config = peft.PeftConfig.from_pretrained(str(folder))
         given = _read(folder / ADAPTER_WEIGHTS)
     except Exception as error:  # a file that PEFT cannot read fails in any way
         raise ReporterError(f"the adapter in {folder} cannot be read: {_one_line(error)}") from error
@@ -74,9 +72,9 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
             setattr(config, name, {key.removeprefix(f"{model.base_model_prefix}."): v for key, v in found.items()})
     state = {f"{_SAVED_UNDER}{module}.{rest}": tensor for (module, rest), tensor in parts.items()}
     try:
-        wrapped = get_peft_model(model, config)
-        set_peft_model_state_dict(wrapped, state)
-        lacking = sorted(set(get_peft_model_state_dict(wrapped)) - set(state))
+        wrapped = peft.get_peft_model(model, config)
+        peft.set_peft_model_state_dict(wrapped, state)
+        lacking = sorted(set(peft.get_peft_model_state_dict(wrapped)) - set(state))
         if not hasattr(wrapped, "merge_and_unload"):
             raise ReporterError(
                 f"the adapter in {folder} ({config.peft_type.value}) changes no weights that could be merged"

@@ -10,12 +10,12 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reporter.errors import ReporterError
 from reporter.files import MOST_OF_A_STUDY, endless
+from reporter.imports import check_installed
 from reporter.seals import sha256
 
 CONFIG = "config.json"
@@ -25,7 +25,6 @@ PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-NEEDS_PEFT = "an adapter needs the optional package: pip install 'reporter[peft]'"
 
 _VOCABULARIES = frozenset(
     {
@@ -89,8 +88,7 @@ def gguf_file(path: Path) -> Path | None:
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ReporterError(f"{path} is damaged: a GGUF file begins with 'GGUF'; fetch it again")
-    if find_spec("gguf") is None:
-        raise ReporterError(f"{path.name} needs the optional packages: pip install 'reporter[gguf]'")
+    check_installed("gguf", "gguf", path.name)
     return path
 
 

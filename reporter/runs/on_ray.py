@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.build import build
 from reporter.errors import ReporterError
+from reporter.imports import optional
 
 if TYPE_CHECKING:
     from reporter.runs.engines import Job
@@ -42,7 +43,7 @@ class OnRay:
 
     def do(self, job: Job, worker: Worker, tasks: Sequence[Task], progress: Progress) -> Iterator[Task]:
         """Yield each task as an actor has done it."""
-        ray = _ray()
+        ray = optional("ray", "ray", "the engine ray")
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
         if self.address is not None:
             quiet.pop("include_dashboard")
@@ -150,14 +151,6 @@ class _Actor:
     def do(self, task: Task) -> str:
         """Do a task and return where it left what it left."""
         return str(self._worker.do(task))
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise ReporterError("the engine ray needs an optional package: pip install 'reporter[ray]'") from None
-    return ray
 
 
 def _versions() -> dict[str, str]:

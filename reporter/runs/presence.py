@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from reporter.analyses.registry import analyses
 from reporter.errors import ReporterError
+from reporter.imports import check_installed
 from reporter.models.model_folder import (
-    NEEDS_PEFT,
     adapter_files,
     config_file,
     gguf_file,
@@ -45,8 +44,7 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
                 _find_model(folder / model.path.expanduser(), model)
             if isinstance(model, HubModel | PathModel) and model.adapter is not None:
                 adapter_files(folder / model.adapter.expanduser())
-                if find_spec("peft") is None:
-                    raise ReporterError(NEEDS_PEFT)
+                check_installed("peft", "peft", "an adapter")
         except ReporterError as error:
             yield Complaint(str(error), at)
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
@@ -90,8 +88,7 @@ def _find_model(root: Path, model: PathModel) -> None:
 
 def _find_corpus(said: CorpusPart, folder: Path) -> None:
     if isinstance(said, DatasetCorpus):
-        if local_dataset(said.dataset, folder) is None and find_spec("datasets") is None:
-            package = "pip install 'reporter[datasets]'"
-            raise ReporterError(f"'{said.dataset}' is a hub dataset; that needs the optional package: {package}")
+        if local_dataset(said.dataset, folder) is None:
+            check_installed("datasets", "datasets", f"the hub's dataset '{said.dataset}'")
     elif not any(True for of in said.references if of.to == "models" for _ in of.named(said)):  # made of a vocabulary
         source_of(said).find(said, Around(folder, True, None))

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 from reporter.errors import ReporterError
 from reporter.geometry.arrays import Floats, Ints, blocks
 from reporter.geometry.components import Axes
+from reporter.imports import check_installed
 from reporter.weights.kinds import Kind
 
 Method = Literal["pca", "tsne", "umap"]
@@ -94,7 +94,8 @@ def of_neighbours(
     x = np.concatenate([_rows(tables[kind], chosen[kind]) for kind in kinds])
     if len(x) < _FEWEST:
         raise ReporterError(f"{len(x)} vectors are too few for {method}")
-    _require(method)
+    if method == "umap":
+        check_installed("umap", "umap", "this picture")
     x = x - x.mean(axis=0)
     if min(x.shape) > _COMPONENTS:
         # Maps start from these coordinates, and the sign of an axis is enough for another map: the signs are the SVD's.
@@ -108,11 +109,6 @@ def of_neighbours(
         Projected(method, kinds, kind, row, float(a), float(b), None)
         for (kind, row), (a, b) in zip(places, at, strict=True)
     ]
-
-
-def _require(method: Literal["tsne", "umap"]) -> None:
-    if method == "umap" and find_spec("umap") is None:
-        raise ReporterError("umap needs umap-learn: pip install 'reporter[umap]'")
 
 
 def _tsne(x: Floats, seed: int) -> Any:

@@ -62,7 +62,8 @@ def test_without_the_package_there_is_advice(build, monkeypatch):
     with pytest.raises(ReporterError) as error:
         build(DatasetCorpus(dataset="wikitext"), "wiki")
     assert str(error.value) == (
-        "corpus 'wiki': 'wikitext' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
+        "corpus 'wiki': the hub's dataset 'wikitext' needs the optional package datasets: "
+        "pip install 'reporter[datasets]'"
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from reporter import imports
 from reporter.errors import ReporterError
 from reporter.models.load import LoadedModel
-from reporter.weights import projections
 from reporter.weights.analyse import StaticOptions, StaticReport, analyse, report
 from reporter.weights.kinds import StaticVectors
 
@@ -130,7 +130,7 @@ def test_without_extremes_the_distributions_remain() -> None:
 
 
 def test_a_missing_library_leaves_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projections, "find_spec", lambda name: None)
+    monkeypatch.setattr(imports, "find_spec", lambda name: None)
     found = report(made_up(vectors(50, 8)), replace(QUICK, methods=("tsne", "umap")))
     assert found.reasons.keys() == {"umap"}
     assert "pip install 'reporter[umap]'" in found.reasons["umap"]

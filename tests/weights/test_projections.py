@@ -9,9 +9,9 @@ import pytest
 import torch
 from sklearn.decomposition import PCA
 
+from reporter import imports
 from reporter.errors import ReporterError
 from reporter.geometry.components import principal_axes
-from reporter.weights import projections
 from reporter.weights.projections import of_components, of_neighbours, sample, spectrum
 
 
@@ -109,8 +109,8 @@ def test_maps_keep_clusters_together_and_are_repeatable(method: str) -> None:
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     x, _ = clusters()
-    monkeypatch.setattr(projections, "find_spec", lambda name: None)
-    with pytest.raises(ReporterError, match=r"umap-learn: .*umap"):
+    monkeypatch.setattr(imports, "find_spec", lambda name: None)
+    with pytest.raises(ReporterError, match=r"needs the optional package umap: .*umap"):
         of_neighbours("umap", ("token",), {"token": torch.from_numpy(x)}, {"token": np.arange(60)}, 0)
 
 

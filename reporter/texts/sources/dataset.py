@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from reporter.errors import ReporterError
+from reporter.imports import optional
 from reporter.spec.corpora import LabelledCorpus
 from reporter.spec.part import Elsewhere, Text
 from reporter.texts.columns import require_column
@@ -97,12 +98,7 @@ def local_dataset(dataset: str, folder: Path) -> Path | None:
 
 
 def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
-    try:
-        import datasets
-    except ImportError as error:
-        raise ReporterError(
-            f"'{spec.dataset}' is a hub dataset; that needs the optional package: pip install 'reporter[datasets]'"
-        ) from error
+    datasets = optional("datasets", "datasets", f"the hub's dataset '{spec.dataset}'")
     local = local_dataset(spec.dataset, folder)
     with ExitStack() as stack:
         stack.enter_context(_without_bars(datasets))
