@@ -10,7 +10,7 @@ from oracles.anisotropy import anisotropy
 from oracles.contextuality import contextuality
 from oracles.convergence import convergence, frequency
 from oracles.entropy import entropy
-from oracles.fake_model import FakeHead, FakeModel, made_up_texts
+from oracles.fake_model import SMALL, FakeHead, FakeModel, made_up_texts
 from oracles.gride import gride
 from oracles.journey import journey
 from oracles.linearity import linearity
@@ -253,7 +253,7 @@ def test_a_shared_memo_changes_nothing(everything):
         for metric in catalogue().values():
             alone = Observed(observables, Layout(model.layers, model.width), TEXTS, view, 0)
             shared = Observed(observables, Layout(model.layers, model.width), TEXTS, view, 0, memo)
-            check_same(metric, metric.options(), alone, shared)
+            check_same(metric, metric.options(**SMALL.get(metric.name, {})), alone, shared)
     small = catalogue()["intrinsic_dimension"]
     options = small.options(sample=40, batches=2)
     alone = Observed(observables, Layout(model.layers, model.width), TEXTS, "words", 0)

@@ -16,6 +16,10 @@ import numpy as np
 PAD, EDGE, FIRST_WORD = 0, 1, 2
 SINK_WORD = 3
 WORDS = 40
+SMALL = {  # options of the metrics whose defaults would be most of the time of all of them
+    "information_imbalance": {"sample": 100},
+    "local_dimension": {"sample": 100, "centres": 16, "neighbours": 16},
+}
 
 
 class FakeTokenizer:
