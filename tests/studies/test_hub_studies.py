@@ -127,7 +127,7 @@ def test_a_study_of_published_numbers_runs_unchanged_on_tiny_models_and_made_up_
 ) -> None:
     """Each claim is tested, so that the numbers that it names exist; its verdict is about random weights."""
     monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())  # drawn for the study of the test before
-    paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(16)]
+    paragraphs = [" ".join(record.text for record in grammar_texts(9, (6, 9), seed)) for seed in range(24)]
     monkeypatch.setattr(dataset, "_load", lambda spec, folder, offline: Paragraphs(spec, paragraphs))
     file = read(name)
     fill(hub, file.study.models.values(), tmp_path / "built", words_of(paragraphs))
