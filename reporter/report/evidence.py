@@ -7,7 +7,7 @@ that was recorded is hidden.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
-_LABELS = {"evidence": "By model and corpus", "parts": "By inequality"}
+_LABELS = {"evidence": "By model and corpus, each alone", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
 _ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "models", "corpora"}
 
@@ -86,6 +86,23 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
         tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
         facts=tuple((_words(key), _text(value)) for key, value in rest.items())
         + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
+    )
+
+
+def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Lay out what each model says to a claim: rows of the table ``claims_by_model``; None where there are none."""
+    if not rows:
+        return None
+    names = ("model", "statistic", "value", "ci_low", "ci_high", "claimed", "verdict")
+    one = len({row["statistic"] for row in rows}) == 1  # said above already, or the same in each row
+    return _table(
+        "Model by model",
+        [
+            {name: _bound(row[name]) if name == "claimed" and row[name] else row[name] for name in names}
+            if not one
+            else {name: row[name] for name in names if name not in ("statistic", "claimed")}
+            for row in rows
+        ],
     )
 
 

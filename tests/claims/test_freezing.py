@@ -24,13 +24,13 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypa
     monkeypatch.chdir(world.folder)
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
-        frozen(world.store, study, "study.yaml")
+        frozen(world.store, study, {"extends": "study.yaml"})
     measured(world, "s")
     with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
-        frozen(world.store, study, "study.yaml", ["convergense"])
+        frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
     with pytest.raises(UsageError, match="no headline number"):
-        frozen(world.store, study, "study.yaml", ["variance"])
-    Path("guard.yaml").write_text(frozen(world.store, study, "study.yaml"))
+        frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
     guard = read_study(Path("guard.yaml")).study
     assert guard.texts == "fixed"
     bounds = {name: claim.between for name, claim in guard.claims.items()}
