@@ -127,9 +127,9 @@ class Numbers:
         found: set[str | None] = set()
         for name in names:
             found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
-            members = self.study.models if name in ("all", "with-base") else (name,)
-            members = [m for m in members if m in self.study.models]
-            found |= {self.role_of(member) for member in members}
+            based = [m for m, spec in self.study.models.items() if spec.base is not None]
+            members = self.study.models if name == "all" else based if name == "with-base" else (name,)
+            found |= {self.role_of(member) for member in members if member in self.study.models}
         return {role for role in found if role is not None}
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ FINDINGS = [{"says": "In m it peaks.", "value": 0.5, "ci_low": 0.4, "ci_high": 0
 
 
 def told(only):
-    return markdown(stated(lambda sql: CLAIMS if "FROM claims" in sql else FINDINGS, only))
+    return markdown(stated(lambda sql: BY_MODEL if "claims_by_model" in sql else CLAIMS if "FROM claims" in sql else FINDINGS, only))
 
 
 def test_verdicts_are_a_table_and_findings_a_list():
