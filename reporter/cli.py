@@ -588,7 +588,9 @@ def diff(
     verdict. A number moved if A and B differ by more than the interval of
     the difference of independent estimates (the root of the summed squares
     of the facing half widths), which one in twenty does by chance where runs
-    are independent; without intervals, by more than 0.00001 of it.
+    are independent; without intervals, by more than 0.00001 of it. Of a model
+    and its base, where the run stored the interval of the difference on the
+    same texts, that one counts ("paired"; all others are "not paired").
     """
     from reporter.diff import compare, show
 
