@@ -17,7 +17,7 @@ MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
-_LABELS = {"evidence": "By model and corpus, each alone", "parts": "By inequality"}
+_LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
 _ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "models", "corpora"}
 
@@ -90,20 +90,18 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
 
 
 def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
-    """Lay out what each model says to a claim: rows of the table ``claims_by_model``; None where there are none."""
+    """Lay out what each model says to a claim: rows of the table ``claims_by_model``; None where there are none.
+
+    What is the same in all of them stands above already.
+    """
     if not rows:
         return None
-    names = ("model", "statistic", "value", "ci_low", "ci_high", "claimed", "verdict")
-    one = len({row["statistic"] for row in rows}) == 1  # said above already, or the same in each row
-    return _table(
-        "Model by model",
-        [
-            {name: _bound(row[name]) if name == "claimed" and row[name] else row[name] for name in names}
-            if not one
-            else {name: row[name] for name in names if name not in ("statistic", "claimed")}
-            for row in rows
-        ],
-    )
+    told = [name for name in ("statistic", "claimed") if len({row[name] for row in rows}) > 1]
+    names = ("model", *told, "value", "ci_low", "ci_high", "verdict")
+    shown = [{name: row[name] for name in names} for row in rows]
+    for row in shown:
+        row |= {"claimed": _bound(row["claimed"])} if row.get("claimed") else {}
+    return _table("Each by itself", shown)
 
 
 def _bound(text: str) -> str:

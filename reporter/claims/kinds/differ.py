@@ -239,7 +239,7 @@ def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float
         sides = ((value, error), other[model])
         groups = [Group((model,), np.array([v]), None if e is None else np.array([e])) for v, e in sides]
         estimates, _ = paired(*groups)
-        needs, breaks = _decide(estimates, claim.is_, least, f"the difference of {model}")
+        needs, breaks = _decide(estimates, claim.is_, least, "the difference")
         known = bool(np.isfinite(estimates.error).all())
         part = deciding(needs, breaks)
         low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
