@@ -588,7 +588,9 @@ def diff(
     verdict. A number moved if A and B differ by more than the interval of
     the difference of independent estimates (the root of the summed squares
     of the facing half widths), which one in twenty does by chance where runs
-    are independent; without intervals, by more than 0.00001 of it.
+    are independent; without intervals, by more than 0.00001 of it. Of a model
+    and its base, where the run stored the interval of the difference on the
+    same texts, that one counts ("paired"; all others are "not paired").
     """
     from reporter.diff import compare, show
 
@@ -600,7 +602,7 @@ def diff(
 
 @app.command()
 def freeze(
-    spec: Annotated[Path, typer.Argument(metavar="STUDY", help="The YAML file of a study that ran.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study that ran: its YAML file, or its id.")],
     out: Out = Path("results"),
     only: Annotated[
         list[str] | None, typer.Option(metavar="NAME,…", help="Freeze only these metrics; may be repeated.")
@@ -611,14 +613,20 @@ def freeze(
     Each headline number becomes a claim, with the interval of the run as its
     tolerance, at the middle and at the last block. The guard says `texts:
     fixed`: it reads the same texts, so that their choice is no error, and a
-    number that leaves its bounds has moved.
+    number that leaves its bounds has moved. Of a study that is named by its
+    id, the guard extends no file but says all that the results folder has of
+    the study; its relative paths are those of the study's file.
     """
-    from reporter.claims.freezing import frozen
-    from reporter.runs.studies import read_study
+    from reporter.claims.freezing import frozen, said
+    from reporter.runs.studies import offer, read_study
     from reporter.store import Store
+    from reporter.verify.cells import find_study
 
-    file = read_study(spec)
-    typer.echo(frozen(Store(out / "results.duckdb"), file.study, spec.as_posix(), _names(only)), nl=False)
+    path = Path(study)
+    begins = {"extends": path.as_posix()} if path.is_file() or path.suffix in (".yaml", ".yml") else None
+    file = read_study(path) if begins else find_study(study, out, offer())
+    guard = frozen(Store(out / "results.duckdb"), file.study, begins or said(file.text), _names(only))
+    typer.echo(guard, nl=False)
 
 
 @app.command()

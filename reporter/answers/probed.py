@@ -16,27 +16,34 @@ from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 from reporter.table import Comparable, OfModel, Row, column
 
 _MODELS = """
-SELECT model, checkpoint, base FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL
-QUALIFY row_number() OVER (PARTITION BY model ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1 ORDER BY model
+SELECT model, checkpoint, base,
+  row_number() OVER (PARTITION BY model ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1 AS last
+FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER BY model, step, checkpoint
 """
 _TOLD = """
-SELECT model, checkpoint, probe, layer, list(text ORDER BY text) AS texts, list(linear::DOUBLE ORDER BY text) AS told,
-  count(DISTINCT fold) AS folds
-FROM probe_texts WHERE study = $study AND site IN ('embedding', 'block') GROUP BY ALL ORDER BY ALL
+SELECT model, checkpoint, probe, statistic, layer, list(text ORDER BY text) AS texts,
+  list(told::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
+FROM (UNPIVOT (SELECT * FROM probe_texts WHERE study = $study AND site IN ('embedding', 'block'))
+  ON linear, hidden INTO NAME statistic VALUE told)
+GROUP BY model, checkpoint, probe, statistic, layer ORDER BY model, checkpoint, probe, statistic DESC, layer
 """
+KINDS = {"linear": "linear", "hidden": "one-hidden-layer"}
+"""Kinds of probes, by their column in ``probe_texts``, as people call them."""
 
 
 class ProbeDifference(Row, table="probe_differences"):
-    """The accuracy of a linear probe on one side minus that on another, on the same held-out texts.
+    """The accuracy of a probe on one side minus that on another, on the same held-out texts.
 
-    The sides are a tuned model and its base at the same layer, or two layers of one model.
+    The sides are a checkpoint of a tuned model and the last one of its base at the same layer, or two layers of one
+    checkpoint. Of the share of neighbours of the same class (``probes.label_overlap``) there is none: it has no right
+    or wrong of a text, and its own jackknife over texts.
     """
 
     compared = (
         Comparable(
             ("value",),
             "probe",
-            of="'accuracy at layer ' || layer || ' minus ' || other || ' at ' || layer_b",
+            of="statistic || ' accuracy at layer ' || layer || ' minus ' || other || ' at ' || layer_b",
             interval=True,
         ),
     )
@@ -44,14 +51,19 @@ class ProbeDifference(Row, table="probe_differences"):
     study = OfModel.study
     kind: Literal["base", "layers"] = column("'base': a model minus its base; 'layers': two layers of one", key=True)
     model: str = column("name of the model in the study", key=True)
-    other: str = column("the model that is subtracted: its base, or itself", key=True)
+    checkpoint: str = column("its checkpoint", key=True)
+    last: bool = column("whether that is the model's last one")
+    other: str = column("the model that is subtracted: its base (the last checkpoint), or itself", key=True)
     probe: str = column("name of the probe in the study", key=True)
+    statistic: Literal["linear", "hidden"] = column(
+        "kind of probe: 'linear', or 'hidden', the one with a hidden layer", key=True
+    )
     layer: int = column("layer of the first side, 0 = embedding", key=True)
     layer_b: int = column("layer of the side that is subtracted", key=True)
     value: float = column("share of texts told rightly, first side minus second, on the same texts")
     ci_low: float | None = column(
         "lower end of its 95 % interval, paired over texts, for classifiers that share training texts, and widened for "
-        "as many differences as this model and probe have of the kind; NULL for fewer than five texts"
+        "as many differences as this checkpoint and probe have of the kind and statistic; NULL for fewer than 5 texts"
     )
     ci_high: float | None = column("upper end")
     n: int = column("texts that both sides told, rightly or not", "BIGINT")
@@ -80,22 +92,27 @@ def difference(a: Floats, b: Floats, folds: int, many: int = 1) -> tuple[float, 
 
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
-    models = {row["model"]: row for row in read(_MODELS)}
-    told: dict[tuple[str, str], dict[int, Record]] = {}
+    models = {(row["model"], row["checkpoint"]): row for row in read(_MODELS)}
+    last = {row["model"]: row["checkpoint"] for row in models.values() if row["last"]}
+    told: dict[tuple[str, str, str, str], dict[int, Record]] = {}
     for row in read(_TOLD):
-        if row["model"] in models and models[row["model"]]["checkpoint"] == row["checkpoint"]:
-            told.setdefault((row["model"], row["probe"]), {})[row["layer"]] = row
+        if (row["model"], row["checkpoint"]) in models:
+            key = (row["model"], row["checkpoint"], row["probe"], row["statistic"])
+            told.setdefault(key, {})[row["layer"]] = row
     if not told:
         yield Lacks("no probe: add a corpus with labels and `probes: {mine: {corpus: …}}`, or `{words: shipped}`")
         return
-    for (model, probe), layers in told.items():
-        yield from _rows("layers", model, probe, [(layers[i], layers[j]) for i, j in combinations(sorted(layers), 2)])
-        theirs = told.get((str(models[model]["base"]), probe), {})
-        yield from _rows("base", model, probe, [(layers[i], theirs[i]) for i in sorted(layers) if i in theirs])
+    for (model, checkpoint, probe, statistic), layers in told.items():
+        own = models[model, checkpoint]
+        pairs = [(layers[i], layers[j]) for i, j in combinations(sorted(layers), 2)]
+        yield from _rows("layers", own, pairs)
+        base = str(own["base"])
+        theirs = told.get((base, last.get(base, ""), probe, statistic), {})
+        yield from _rows("base", own, [(layers[i], theirs[i]) for i in sorted(layers) if i in theirs])
 
 
 def _rows(
-    kind: Literal["base", "layers"], model: str, probe: str, pairs: Sequence[tuple[Record, Record]]
+    kind: Literal["base", "layers"], model: Record, pairs: Sequence[tuple[Record, Record]]
 ) -> Iterator[ProbeDifference]:
     for mine, theirs in pairs:
         texts, at, there = np.intersect1d(mine["texts"], theirs["texts"], return_indices=True)
@@ -105,24 +122,38 @@ def _rows(
         value, low, high = difference(a, b, min(mine["folds"], theirs["folds"]), len(pairs))
         apart = low is not None and high is not None and not low <= 0 <= high
         yield ProbeDifference(
-            *(kind, model, theirs["model"], probe, mine["layer"], theirs["layer"], value, low, high, len(texts), apart)
+            kind=kind,
+            model=mine["model"],
+            checkpoint=mine["checkpoint"],
+            last=bool(model["last"]),
+            other=theirs["model"],
+            probe=mine["probe"],
+            statistic=mine["statistic"],
+            layer=mine["layer"],
+            layer_b=theirs["layer"],
+            value=value,
+            ci_low=low,
+            ci_high=high,
+            n=len(texts),
+            apart=apart,
         )
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    def about(row: Record) -> tuple[str, str, str]:
-        return row["model"], row["other"], row["probe"]
+    def about(row: Record) -> tuple[str, str, str, str]:
+        return row["model"], row["other"], row["probe"], KINDS[row["statistic"]]
 
-    rows = sorted(tables["probe_differences"], key=lambda row: (row["kind"], *about(row), row["layer"], row["layer_b"]))
+    last = [row for row in tables["probe_differences"] if row["last"]]
+    rows = sorted(last, key=lambda row: (row["kind"], *about(row), row["layer"], row["layer_b"]))
     of_base = groupby((row for row in rows if row["kind"] == "base"), key=about)
     boxes = [_against_base(*names, list(own)) for names, own in of_base]
     return [*boxes, _of_layers([row for row in rows if row["kind"] == "layers"])]
 
 
-def _against_base(model: str, base: str, probe: str, rows: Sequence[Record]) -> Box:
+def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[Record]) -> Box:
     more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
     said = [f"{word} at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
-    says = f"The linear probe {quoted(probe)} reads " + (
+    says = f"The {kind} probe {quoted(probe)} reads " + (
         " and ".join(said) + f" than in {base}." if said else f"no more and no less than in {base}, at any layer."
     )
     return Box(
@@ -137,17 +168,25 @@ def _against_base(model: str, base: str, probe: str, rows: Sequence[Record]) -> 
 def _of_layers(rows: Sequence[Record]) -> Box:
     """Say of each model how many of its pairs of layers are told apart, and where neighbours are."""
     lines = []
-    for (model, probe), group in groupby(rows, key=lambda row: (row["model"], row["probe"])):
+    for (model, probe, kind), group in groupby(rows, key=lambda row: (row["model"], row["probe"], row["statistic"])):
         own = list(group)
         steps = [
             f"{row['layer']}–{row['layer_b']}" for row in own if row["apart"] and row["layer_b"] - row["layer"] == 1
         ]
-        lines.append((model, probe, f"{sum(row['apart'] for row in own)} of {len(own)}", ", ".join(steps) or "none"))
+        lines.append(
+            (model, probe, KINDS[kind], f"{sum(row['apart'] for row in own)} of {len(own)}", ", ".join(steps) or "none")
+        )
     return Box(
         about=", ".join(dict.fromkeys(line[0] for line in lines)),
         says="Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
-        columns=(("model", False), ("probe", False), ("pairs told apart", True), ("neighbours told apart", False)),
+        columns=(
+            ("model", False),
+            ("probe", False),
+            ("kind", False),
+            ("pairs told apart", True),
+            ("neighbours told apart", False),
+        ),
         rows=tuple(lines),
     )
 

@@ -8,8 +8,11 @@ from reporter.answers.decision import Answer, Box, Decision, Read, Record
 
 _QUERIES = {
     "claims": "SELECT * FROM claims WHERE study = $study ORDER BY number, reading",
+    "claims_by_model": "SELECT b.* FROM claims_by_model b JOIN claims c USING (study, claim, reading) "
+    "WHERE study = $study AND reading = 1 ORDER BY c.number, b.model",
     "findings": "SELECT * FROM findings WHERE study = $study ORDER BY rank",
 }
+_MORE = {"claims": ("claims_by_model",)}
 
 
 def stated(read: Read, only: Sequence[str]) -> list[Answer]:
@@ -19,7 +22,11 @@ def stated(read: Read, only: Sequence[str]) -> list[Answer]:
         read: runs a query about the study.
         only: which of ``claims`` and ``findings``.
     """
-    return [Answer(one, {one.name: read(_QUERIES[one.name])}) for one in STATED if one.name in only]
+    return [
+        Answer(one, {name: read(_QUERIES[name]) for name in (one.name, *_MORE.get(one.name, ()))})
+        for one in STATED
+        if one.name in only
+    ]
 
 
 def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
@@ -33,6 +40,19 @@ def _claims(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:
         columns=columns,
         rows=tuple((_claim(row), _tokens(row), row["verdict"], _number(row["value"]), _ends(row)) for row in rows),
     )
+
+    if by_model := tables.get("claims_by_model"):
+        says = {row["claim"]: row["says"] for row in rows}
+        columns = (("claim", False), ("model", False), ("verdict", False), ("number", True), ("95 %", True))
+        yield Box(
+            "Model by model",
+            "what each model says by itself, corrected for all models of all claims.",
+            columns=columns,
+            rows=tuple(
+                (says[row["claim"]], row["model"], row["verdict"], _number(row["value"]), _ends(row))
+                for row in by_model
+            ),
+        )
 
 
 def _claim(row: Record) -> str:

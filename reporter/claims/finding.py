@@ -13,6 +13,7 @@ from reporter.claims.points import Array, Estimates
 from reporter.store.schema import Word
 
 LEVEL = 0.025  # one-sided: a 95 % interval that excludes the bound
+FIXED = "the study says that its texts are fixed: compared as it stands, up to rounding"
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ class Finding:
         models: over how many independent models an error was taken; 0 where it is one over texts.
         instead: what could be claimed instead, should this be inconclusive.
         seen: the profiles that were looked at, by model and corpus.
+        each: what is found of each model by itself, of a claim over several.
         detail: keys of :class:`~reporter.store.schema.Verdict`'s detail.
     """
 
@@ -155,6 +157,7 @@ class Finding:
     models: int = 0
     instead: str = ""
     seen: Mapping[tuple[str, str], Seen] = field(default_factory=dict)
+    each: Mapping[str, Finding] = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -183,6 +186,20 @@ class Finding:
             return self.supported
         return Shown(str(self.detail.get("statistic", "")), self.wanted, self.value, self.low, self.high, self.p)
 
+    def as_it_stands(self) -> Finding:
+        """Return the same for texts that are fixed, and models that speak of themselves: nothing is a sample.
+
+        What is left of the error is rounding, so that the verdict has no p, and the number no interval.
+        """
+        word = self.word(self.p)
+        shown = self.shown(word)
+        why = FIXED if word != "inconclusive" else f"{FIXED}, which leaves it open"
+        unsure = {"ci_low": None, "ci_high": None, "p_holds": None, "p_fails": None}
+        parts = [part | unsure for part in self.detail.get("parts", ())]
+        plain = replace(self, holds=None, fails=None, value=shown.value, low=None, high=None, wanted=shown.wanted)
+        plain = replace(plain, plain=word, why=why, part=None, supported=None)
+        return plain.with_detail(statistic=shown.statistic, notes=[FIXED], **({"parts": parts} if parts else {}))
+
     def with_detail(self, **more: Any) -> Finding:
         """Return the same with more to tell; notes are added to those that are there."""
         notes = [*self.detail.get("notes", ()), *more.pop("notes", ())]
@@ -194,12 +211,16 @@ def every(findings: Sequence[Finding]) -> Finding:
     """Join findings that must all hold, such as those on several corpora; the one that decides speaks for all.
 
     The claim holds with the largest p-value (no correction is needed), and fails with the smallest times their number.
-    Where one has no uncertainty, so has the whole.
+    Of those without a p-value one that is refuted decides, else one that is not decided; where all of these hold as
+    they stand, the others decide.
     """
+    plain = [finding for finding in findings if not finding.tested]
+    for word in ("refuted", "inconclusive"):
+        if decides := next((finding for finding in plain if finding.plain == word), None):
+            return decides
+    findings = [finding for finding in findings if finding.tested] or plain[:1]
     if len(findings) == 1:
         return findings[0]
-    if not all(finding.tested for finding in findings):
-        return next(finding for finding in findings if not finding.tested)
     holds = max(finding.holds or 0.0 for finding in findings)
     fails = min(1.0, len(findings) * min(1.0 if f.fails is None else f.fails for f in findings))
     if fails < holds:
@@ -213,6 +234,11 @@ def every(findings: Sequence[Finding]) -> Finding:
     else:
         decides = max(findings, key=lambda f: f.holds or 0.0)
     return replace(decides, holds=holds, fails=fails)
+
+
+def joined_by_model(found: Mapping[str, Sequence[Finding]]) -> dict[str, Finding]:
+    """Return what is found of each model by itself, on all corpora together; nothing where there is but one model."""
+    return {model: every(own) for model, own in found.items()} if len(found) > 1 else {}
 
 
 def number(value: Any) -> float | None:

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporter.claims.numbers import MetricRow, Numbers, at_layer, finite
 from reporter.errors import UsageError
 from reporter.metrics.registry import catalogue
 from reporter.spec import Study
+from reporter.spec.layers import as_yaml
 from reporter.spec.problems import hint
+from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
 ROUNDING = 1e-4
@@ -27,13 +29,19 @@ WITHOUT = 0.01
 """The tolerance of a number without an interval, of its size."""
 
 
-def frozen(store: Store, study: Study, begins: str, only: Sequence[str] = ()) -> str:
-    """Return a study in YAML that extends another one, and claims what its run measured.
+def said(text: str) -> dict[str, Any]:
+    """Return what a guard takes over of a study whose whole text is known, for a guard that extends no file."""
+    own = read_yaml(text).data
+    return {key: value for key, value in own.items() if key not in ("study", "texts", "run", "claims")}
+
+
+def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence[str] = ()) -> str:
+    """Return a study in YAML that claims what the run of another one measured.
 
     Args:
         store: the database.
         study: the study that ran.
-        begins: what the guard's ``extends`` says.
+        begins: what the guard says besides: which study it ``extends``, or all that such a study says.
         only: metrics to freeze; all that have headline numbers if empty.
 
     Raises:
@@ -63,7 +71,7 @@ def frozen(store: Store, study: Study, begins: str, only: Sequence[str] = ()) ->
             "# over texts that it had. The texts are the same, so they are no error here; rounding is far below this.",
             "# Try another model by `--set models.NAME=PATH`; `--strict` ends with exit code 3 where a number moved.",
             f"study: {study.study[:57]}-frozen",
-            f"extends: {json.dumps(begins, ensure_ascii=False)}",
+            as_yaml(begins).rstrip(),
             "texts: fixed",
             *([f"run: {json.dumps(run)}"] if run else []),
             "claims:",

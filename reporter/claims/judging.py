@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.claims.changes import change
@@ -21,7 +21,7 @@ from reporter.claims.numbers import Missing, Numbers
 from reporter.claims.power import power
 from reporter.errors import ReporterError, describe
 from reporter.spec.claim_references import statistics_of
-from reporter.store.schema import Verdict, Word
+from reporter.store.schema import ModelVerdict, Verdict, Word
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -72,7 +72,8 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
 
     The claims themselves (each one's first view, on the models) are the family that is corrected for their number;
     claims that cannot be tested, or compare a number that has no interval, are not counted. Other views and baselines
-    show what a verdict hangs on; they are judged one by one.
+    show what a verdict hangs on; they are judged one by one. What each model by itself says to a claim about several
+    is a family of its own, corrected for all models of all claims.
 
     Whatever goes wrong with one claim is its verdict ('failed', with the reason), and touches no other.
 
@@ -103,11 +104,57 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         _verdict(number, name, claim, reading, finding, adjusted.get(name) if reading.place == 1 else None, len(family))
         for number, name, claim, reading, finding in found
     ]
+    verdicts = _with_models(verdicts, [finding for *_, finding in found])
     for name in study.claims:
         _tell_changes(
             [(v, f) for v, (*_, f) in zip(verdicts, found, strict=True) if v.claim == name and v.baseline is None]
         )
     return verdicts
+
+
+def _with_models(verdicts: Sequence[Verdict], findings: Sequence[Finding | str]) -> list[Verdict]:
+    """Add to verdicts what each model by itself says, corrected for all models of all claims together."""
+    each = [{} if isinstance(finding, str) else finding.each for finding in findings]
+    family = [
+        (index, model, one)
+        for index, found in enumerate(each)
+        if verdicts[index].reading == 1
+        for model, one in found.items()
+        if one.tested
+    ]
+    p = corrected([(one.holds or 0.0, one.fails or 0.0) for *_, one in family])
+    adjusted = {(index, model): value for (index, model, _), value in zip(family, p, strict=True)}
+    return [
+        replace(
+            verdict,
+            by_model=tuple(
+                _of_model(verdict, model, one, adjusted.get((index, model))) for model, one in found.items()
+            ),
+        )
+        for index, (verdict, found) in enumerate(zip(verdicts, each, strict=True))
+    ]
+
+
+def _of_model(verdict: Verdict, model: str, found: Finding, adjusted: float | None) -> ModelVerdict:
+    alone = found.word(found.p)
+    word = alone if adjusted is None else found.word(adjusted)
+    shown = found.shown(word)
+    return ModelVerdict(
+        claim=verdict.claim,
+        reading=verdict.reading,
+        view=verdict.view,
+        baseline=verdict.baseline,
+        model=model,
+        verdict=word,
+        alone=alone,
+        statistic=shown.statistic or None,
+        value=shown.value,
+        ci_low=shown.low,
+        ci_high=shown.high,
+        claimed=shown.wanted.text or None,
+        p=found.p,
+        p_adjusted=adjusted,
+    )
 
 
 def _readings(claim: Claim, numbers: Numbers) -> list[Reading]:
@@ -249,7 +296,7 @@ def _side(shown: Shown) -> str | None:
 def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table ``claims``."""
     for verdict in verdicts:
-        yield asdict(verdict)
+        yield {name: value for name, value in asdict(verdict).items() if name != "by_model"}
 
 
 def _p(p: float) -> str:

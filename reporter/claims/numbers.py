@@ -94,6 +94,7 @@ class Numbers:
         self._statistics = statistics
         self._models: Callable[[], list[dict[str, Any]]] = cache(self._read_models)
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
+        self.against_base: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._against_base)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
@@ -126,8 +127,9 @@ class Numbers:
         found: set[str | None] = set()
         for name in names:
             found |= {name.removesuffix("s")} if name in ("encoders", "decoders") else set()
-            members = self.study.models if name == "all" else (name,) if name in self.study.models else ()
-            found |= {self.role_of(member) for member in members}
+            based = [m for m, spec in self.study.models.items() if spec.base is not None]
+            members = self.study.models if name == "all" else based if name == "with-base" else (name,)
+            found |= {self.role_of(member) for member in members if member in self.study.models}
         return {role for role in found if role is not None}
 
     def first_tokens(self, models: Sequence[str]) -> dict[str, str]:
@@ -196,6 +198,19 @@ class Numbers:
             rows.append(MetricRow(**row, low=low, high=high))
         return tuple(rows)
 
+    def _against_base(self, full_name: str, view: str) -> tuple[MetricRow, ...]:
+        """Return what the table ``differences`` has of a statistic: each model minus its base, paired over texts."""
+        metric, _, statistic = full_name.partition(".")
+        found = self._records(
+            "SELECT model_a AS model, checkpoint_a AS checkpoint, NULL AS step, NULL AS role, corpus_a AS corpus, "
+            "site, layer, depth, value, ci_low AS low, ci_high AS high FROM differences WHERE study = $study "
+            "AND kind = 'base' AND metric = $metric AND statistic = $statistic AND view = $view",
+            metric=metric,
+            statistic=statistic,
+            view=self.view_of(full_name, view),
+        )
+        return tuple(MetricRow(**row) for row in found)
+
     def named(self, names: Sequence[str]) -> bool:
         """Tell whether the names are models of the study, and none stands for a group."""
         return all(name in self.study.models for name in names)
@@ -206,7 +221,7 @@ class Numbers:
         """Return the models that names and groups stand for, as the database calls them, and what is left out, and why.
 
         Args:
-            names: models, ``encoders``, ``decoders``, ``all``.
+            names: models, ``encoders``, ``decoders``, ``all``, ``with-base``.
             full_name: the statistic; a group has those models for which there are numbers of it.
             view: the view.
             baseline: a null baseline, to have it in place of each model.
@@ -222,12 +237,18 @@ class Numbers:
             if name in self.study.models:
                 wanted[name] = None
                 continue
-            members = [m for m in self.study.models if m in roles and (name == "all" or f"{roles[m]}s" == name)]
+            based = {m for m, spec in self.study.models.items() if spec.base is not None}
+            of_name = based if name == "with-base" else self.study.models if name == "all" else None
+            members = [
+                m
+                for m in self.study.models
+                if m in roles and (f"{roles[m]}s" == name if of_name is None else m in of_name)
+            ]
             if not members:
-                what = "models" if name == "all" else name
+                what = {"all": "models", "with-base": "models with a base"}.get(name, name)
                 raise Missing(f"there are no {what} with numbers of {full_name} under view '{view}'")
             wanted |= dict.fromkeys(members)
-            lost = [m for m in self.study.models if m not in roles]
+            lost = [m for m in (based if name == "with-base" else self.study.models) if m not in roles]
             notes += [f"{model} is not among them: {self.why_failed(model)}" for model in lost]
         suffix = f" ({baseline})" if baseline else ""
         return [model + suffix for model in wanted], list(dict.fromkeys(notes))

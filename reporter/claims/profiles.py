@@ -190,6 +190,8 @@ class Profiles:
         return Profile(model, corpus, depths, values, errors, (*notes, *more), layers)
 
     def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
+        if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
+            return np.full(len(rows), ROUNDING * max(abs(row.value or 0.0) for row in rows)), ()
         own = [standard_error(row.value or 0.0, row.low, row.high) for row in rows]
         if all(error is not None for error in own):
             return self._wide(np.array(own, dtype=float))

@@ -17,10 +17,12 @@ SMALLEST = 1e-3
 
 # The interval of b - a if both are independent, from the intervals of a and of b: the root of the summed squares of
 # the two distances that face each other (MOVER; Zou & Donner 2008, Statistics in Medicine 27, 1693-1702). For
-# symmetric intervals these are the half widths.
+# symmetric intervals these are the half widths. Of two models of one study, of which one is the other's base, the run
+# stored the interval of the difference on the same texts, which is narrower; that one counts where there is one.
 #
 # Views under which all numbers of a profile are the same on both sides are one: without sinks 'words' is 'no-sinks'.
 _WHOSE = "metric, statistic, model, checkpoint, corpus"
+_PLACE = ("metric", "statistic", "corpus", "view", "site", "layer")
 _JUDGED = f"""
 CREATE TEMP TABLE judged AS
 WITH signed AS (
@@ -32,8 +34,10 @@ WITH signed AS (
   SELECT {_WHOSE}, min(view) AS view, string_agg(view, ', ' ORDER BY view) AS views FROM signed
   GROUP BY {_WHOSE}, sign
 ), once AS (
-  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view) FROM paired LEFT JOIN together
+  SELECT paired.* REPLACE (coalesce(views, paired.view) AS view), reach FROM paired LEFT JOIN together
     ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM together.{name}" for name in (*_WHOSE.split(", "), "view"))}
+  LEFT JOIN paired_over_texts AS texts
+    ON {" AND ".join(f"paired.{name} IS NOT DISTINCT FROM texts.{name}" for name in _PLACE)} AND layer_b IS NULL
   WHERE paired.view IS NULL OR views IS NOT NULL
 ), sized AS (
   SELECT *, b - a AS delta,
@@ -42,9 +46,11 @@ WITH signed AS (
     {SAME} * greatest(abs(a), abs(b), {SMALLEST}) AS tolerance
   FROM once
 )
-SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b),
-  CASE WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
+SELECT * EXCLUDE (towards_a, towards_b, in_a, in_b, reach),
+  CASE WHEN reach IS NOT NULL THEN reach
+    WHEN towards_a IS NOT NULL OR towards_b IS NOT NULL
     THEN sqrt(greatest(coalesce(towards_a, 0), 0) ** 2 + greatest(coalesce(towards_b, 0), 0) ** 2) END AS interval,
+  CASE WHEN reach IS NOT NULL THEN 'paired' WHEN interval IS NOT NULL THEN 'not paired' END AS texts,
   CASE WHEN in_b IS NULL THEN 'only in A'
     WHEN in_a IS NULL THEN 'only in B'
     WHEN a IS NULL AND b IS NULL THEN 'same'
@@ -72,7 +78,7 @@ FROM judged GROUP BY metric ORDER BY metric
 # Largest first: in intervals where there is one, else in parts of the number; never the two kinds in one order. Floors
 # come last: they are read beside what they are the floor of.
 _CHANGED = f"""
-SELECT change, {", ".join(PLACE)}, a, b, delta, interval,
+SELECT change, {", ".join(PLACE)}, a, b, delta, interval, texts,
   abs(delta) / nullif(interval, 0) AS intervals,
   abs(delta) / greatest(abs(a), abs(b), {SMALLEST}) AS relative
 FROM judged WHERE change NOT IN ('same', 'within')

@@ -76,7 +76,8 @@ def _profiles(figures: Sequence[str]) -> Iterator[str]:
     most = f" The {MOST_PROFILES} that moved furthest are drawn." if len(figures) == MOST_PROFILES else ""
     yield (
         f'<p class="quiet">A number over layers, with its interval where it has one. A dot is a number of B that lies '
-        f"further from A's than the interval of the difference of two independent estimates, as one in twenty does by "
+        f"further from A's than the interval of their difference (paired over texts where it is known, else of "
+        f"independent estimates), as one in twenty does by "
         f"chance. What moved furthest comes first.{most}</p>"
     )
     yield f'<div class="grid">{"".join(figures)}</div>'

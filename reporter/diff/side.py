@@ -149,7 +149,8 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
         A connection with the views ``a_TABLE`` and ``b_TABLE`` for every table of today: that side's rows, without
         ``study``. What an older file lacks is empty or NULL. Of sides that are single models, views have that model's
         rows alone, of its last checkpoint, and both sides' model has the same name; what is of the whole study and of
-        no model is left out.
+        no model is left out. The view ``paired_over_texts`` has the interval of each difference of two models of one
+        study that was taken on the same texts: how far it reaches from the difference towards 0.
 
     Raises:
         ReporterError: a file cannot be read.
@@ -170,6 +171,7 @@ def side_by_side(sides: Sequence[Side]) -> Iterator[duckdb.DuckDBPyConnection]:
                 both = " | ".join(dict.fromkeys(side.model for side in sides if side.model))
                 for statement in _views(prefix, side, name, present, both):
                     connection.execute(statement)
+            connection.execute(_paired(sides, names[0] if names[0] == names[1] else None, present))
             yield connection
         except duckdb.Error as problem:
             raise ReporterError(f"{sides[0]} and {sides[1]} cannot be compared: {problem}") from problem
@@ -210,6 +212,34 @@ def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str
         )
         source = f'FROM "{database}".{table.name} WHERE {" AND ".join(where)}' if there else "WHERE false"
         yield f"CREATE TEMP VIEW {prefix}_{table.name} AS SELECT {columns} {source}"
+
+
+def _paired(sides: Sequence[Side], database: str | None, present: Mapping[str, set[str]]) -> str:
+    """Return the view of what the study stored of one model minus the other, paired over texts.
+
+    That is of a model and its base: numbers of metrics in ``differences``, accuracies in ``probe_differences``.
+    """
+    a, b = sides
+    reach = "if(value >= 0, value - ci_low, ci_high - value) AS reach"
+    models = ", ".join(quoted(side.model or "") for side in sides)
+    which = f"study = {quoted(a.study)} AND kind = 'base' AND ci_low IS NOT NULL"
+    parts = []
+    if a.study == b.study and a.model and b.model and database is not None:
+        if "corpus_a" in present.get("differences", ()):
+            parts.append(
+                f"SELECT metric, statistic, corpus_a AS corpus, view, site, layer, {reach} "
+                f'FROM "{database}".differences '
+                f"WHERE {which} AND model_a IN ({models}) AND model_b IN ({models}) AND corpus_a = corpus_b"
+            )
+        if "statistic" in present.get("probe_differences", ()):
+            parts.append(
+                f"SELECT 'probes' AS metric, statistic, probe AS corpus, 'words' AS view, "
+                f"if(layer = 0, 'embedding', 'block') AS site, layer, {reach} "
+                f'FROM "{database}".probe_differences WHERE {which} AND last AND model IN ({models}) '
+                f"AND other IN ({models})"
+            )
+    empty = "SELECT '' AS metric, '' AS statistic, '' AS corpus, '' AS view, '' AS site, 0 AS layer, 0.0 AS reach"
+    return f"CREATE TEMP VIEW paired_over_texts AS {' UNION ALL BY NAME '.join(parts) or empty + ' WHERE false'}"
 
 
 def _named(column: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query
-from reporter.report.evidence import Evidence, changes_of, evidence_of
+from reporter.report.evidence import Evidence, Table, by_model_of, changes_of, evidence_of
 from reporter.report.interval_plot import IntervalPlot, interval_plot
 from reporter.report.tables import parsed
 
@@ -26,6 +26,16 @@ SELECT claim, reading, says, source, kind, view, baseline, verdict, value, ci_lo
 FROM claims
 WHERE study = $study
 ORDER BY number, claim, reading
+""",
+)
+
+CLAIMS_BY_MODEL = Query(
+    "claims by model",
+    """
+SELECT claim, model, verdict, alone, statistic, value, ci_low, ci_high, claimed, p, p_adjusted
+FROM claims_by_model
+WHERE study = $study AND reading = 1
+ORDER BY claim, model
 """,
 )
 
@@ -58,6 +68,8 @@ class Claim:
     others: tuple[Test, ...]
     plot: IntervalPlot | None
     evidence: Evidence
+    by_model: Table | None = None
+    said_by_model: str = ""
 
     @property
     def metrics(self) -> list[str]:
@@ -148,13 +160,16 @@ class Claims:
         return sorted(found, key=lambda column: column.baseline is not None)
 
 
-def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str) -> Claims:
+def read_claims(
+    frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str, by_model: Sequence[Mapping[str, Any]] = ()
+) -> Claims:
     """Gather rows of the table ``claims`` by claim; the first row of a claim is the claim itself.
 
     Args:
         frame: what the query returned; it becomes the CSV.
         rows: the same as mappings in which NULL is None.
         sql: the query.
+        by_model: rows of the table ``claims_by_model``, likewise.
     """
     groups: dict[str, list[Test]] = {}
     for row in rows:
@@ -164,6 +179,8 @@ def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str
     claims = []
     for name, tests in groups.items():
         own, row, evidence = tests[0], tests[0].row, evidence_of(tests[0].detail)
+        models = [one for one in by_model if one["claim"] == name]
+        words = Counter(one["verdict"] for one in models)
         claims.append(
             Claim(
                 name=name,
@@ -174,6 +191,8 @@ def read_claims(frame: pd.DataFrame, rows: Sequence[Mapping[str, Any]], sql: str
                 others=tuple(tests[1:]),
                 plot=interval_plot(row, evidence.bound),
                 evidence=evidence,
+                by_model=by_model_of(models),
+                said_by_model=", ".join(f"{words[word]} {word}" for word in VERDICTS if words[word]),
             )
         )
     as_in_sql = frame["holds_outside"].map({True: "true", False: "false"})

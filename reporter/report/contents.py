@@ -18,7 +18,7 @@ from reporter.paths import shared_text
 from reporter.report import queries
 from reporter.report.answers import Answered, read_answers
 from reporter.report.citing import read_hash
-from reporter.report.claims import CLAIMS, Claims, read_claims
+from reporter.report.claims import CLAIMS, CLAIMS_BY_MODEL, Claims, read_claims
 from reporter.report.compared import Compared, read_compared
 from reporter.report.corpora import TextsOfCorpus, read_texts
 from reporter.report.explorer import Explorer
@@ -200,7 +200,7 @@ def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:
 def _claims(read: Read, study: str) -> Claims:
     sql = CLAIMS.fill(study=study)
     frame = read(sql)
-    return read_claims(frame, rows_of(frame), sql)
+    return read_claims(frame, rows_of(frame), sql, rows_of(read(CLAIMS_BY_MODEL.fill(study=study))))
 
 
 def _findings(read: Read, study: Row, scene: Scene) -> Findings:

@@ -7,7 +7,7 @@ that was recorded is hidden.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
-_LABELS = {"evidence": "By model and corpus", "parts": "By inequality"}
+_LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
 _ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "models", "corpora"}
 
@@ -87,6 +87,21 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
         facts=tuple((_words(key), _text(value)) for key, value in rest.items())
         + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
     )
+
+
+def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Lay out what each model says to a claim: rows of the table ``claims_by_model``; None where there are none.
+
+    What is the same in all of them stands above already.
+    """
+    if not rows:
+        return None
+    told = [name for name in ("statistic", "claimed") if len({row[name] for row in rows}) > 1]
+    names = ("model", *told, "value", "ci_low", "ci_high", "verdict")
+    shown = [{name: row[name] for name in names} for row in rows]
+    for row in shown:
+        row |= {"claimed": _bound(row["claimed"])} if row.get("claimed") else {}
+    return _table("Each by itself", shown)
 
 
 def _bound(text: str) -> str:

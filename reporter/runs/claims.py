@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from reporter.store import Store
 
 _ROWS = "SELECT * EXCLUDE (study) FROM claims WHERE study = $study ORDER BY number, reading"
+_BY_MODEL = "SELECT * EXCLUDE (study) FROM claims_by_model WHERE study = $study"
 
 
 def judge_claims(study: Study, store: Store, progress: Progress, partial: bool = False) -> list[str]:
@@ -33,6 +35,7 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
     """
     if not study.claims:
         store.replace("claims", study.study, [])
+        store.replace("claims_by_model", study.study, [])
         return []
     from reporter.claims import judge, rows_of
 
@@ -46,6 +49,11 @@ def judge_claims(study: Study, store: Store, progress: Progress, partial: bool =
         rows = [row for row in rows if row["claim"] not in skipped] + kept
     if _key(rows) != _key(known):
         store.replace("claims", study.study, rows)
+    by_model = [asdict(row) for verdict in found if verdict.claim not in skipped for row in verdict.by_model]
+    models = store.records(_BY_MODEL, {"study": study.study})
+    by_model += [row for row in models if row["claim"] in skipped]
+    if _key(by_model) != _key(models):
+        store.replace("claims_by_model", study.study, by_model)
     said = [verdict for verdict in found if verdict.reading == 1 and verdict.claim not in skipped]
     for verdict in said:
         for text in (line(verdict), *more(verdict)):

@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from reporter.spec.claims import GROUPS, TYPE_COLUMNS, Claim, Refers
+from reporter.spec.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
 from reporter.spec.offer import Offer, Section
 from reporter.spec.part import Complaint, Part, join
 from reporter.spec.problems import Location, hint
 from reporter.spec.reading import NullBaseline
+from reporter.spec.waiting import origin_of
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
@@ -26,6 +27,7 @@ class Known:
 
     Args:
         models: names of its models.
+        based: those that have a base.
         corpora: names of its corpora.
         views: its views.
         sites: its sites.
@@ -37,6 +39,7 @@ class Known:
     """
 
     models: Collection[str]
+    based: Collection[str]
     corpora: Collection[str]
     views: Collection[str]
     sites: Collection[str]
@@ -57,6 +60,9 @@ class Known:
         scores = [get(model, "scores") for model in models.values()] if isinstance(models, dict) else []
         return cls(
             names(models),
+            [name for name, one in models.items() if get(one, "base") or origin_of(one)]
+            if isinstance(models, dict)
+            else (),
             names(get(study, "corpora")),
             names(get(study, "views"), VIEWS),
             names(get(study, "sites"), SITES),
@@ -109,6 +115,7 @@ def refused_claims(study: Study, offer: Offer) -> Iterator[Complaint]:
         for kind in offer.claims.values():
             if type(claim) is kind.form:
                 yield from join(kind.refuses(claim, offer.fixed, plain), "claims", name)
+                yield from join(kind.fits(claim, study), "claims", name)
 
 
 def statistics_of(claim: Claim) -> list[str]:
@@ -173,6 +180,8 @@ def _complaints(named: _Named, known: Known) -> Iterator[Complaint]:
             yield from _missing(value, at, known.models, "model", "models")
         case "models":
             yield from _missing(value, at, models, "model", "models")
+            if WITH_BASE in ([value] if isinstance(value, str) else value) and not known.based:
+                yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", at)
         case "corpus" if value is None:
             if len(places) > 1:
                 yield Complaint(f"needs the key 'corpus': one of {', '.join(places)}", at, "key")

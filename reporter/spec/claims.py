@@ -18,8 +18,9 @@ from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no
 from reporter.spec.problems import hint, show
 from reporter.spec.reading import NullBaseline, Site, View
 
-GROUPS = ("encoders", "decoders", "all")
-"""Words that stand for several models: those of a role, or every one; baselines are none of them."""
+WITH_BASE = "with-base"
+GROUPS = ("encoders", "decoders", "all", WITH_BASE)
+"""Words for several models: those of a role, every one, those with a ``base``; baselines are none of them."""
 
 TYPE_COLUMNS = ("count", "norm_of_mean", "variance")
 """Numbers of a token type, in the table ``token_types``."""
@@ -122,7 +123,15 @@ class MetricNumber(Part):
     """One number of ``layer_metrics``."""
 
     metric: StatisticName = Field(description="The statistic, as metric.statistic.")
-    model: Annotated[Name, Refers("model")] = Field(description="The model.")
+    model: Annotated[Name, Refers("models")] = Field(
+        description="The model; or 'encoders', 'decoders', 'all' or 'with-base' (models with a 'base'): then the claim "
+        "must hold of each of them, and a bound with the same word is the same model's."
+    )
+    against: Literal["base"] | None = Field(
+        None,
+        description="'base': the number minus the same number of the model's base, at the last checkpoint of both, "
+        "with an interval paired over texts where the table 'differences' has it.",
+    )
     corpus: Annotated[Name | None, Refers("corpus", needed=True)] = Field(
         None, description="The corpus; may be left out where the study has one."
     )
@@ -139,6 +148,14 @@ class MetricNumber(Part):
     step: int | None = Field(None, ge=0, description="The checkpoint's training step, instead of its name.")
 
     _one_way = model_validator(mode="after")(_one_way_to_name_a_checkpoint)
+
+    @model_validator(mode="after")
+    def _of_the_last_checkpoints(self) -> MetricNumber:
+        for key in ("checkpoint", "step") if self.against else ():
+            if getattr(self, key) is not None:
+                message = "does not go with 'against', which compares the last checkpoints"
+                raise failure(Complaint(message, (key,), "key"))
+        return self
 
     @model_validator(mode="after")
     def _a_layer_where_there_are_layers(self, info: ValidationInfo) -> MetricNumber:
@@ -246,7 +263,9 @@ class Selection(Part):
     """Where the numbers of a claim are read."""
 
     models: Models = Field(
-        ("all",), description="A model, a list of models, 'encoders', 'decoders' or 'all'; baselines are none of them."
+        ("all",),
+        description="A model, a list of models, 'encoders', 'decoders', 'all' or 'with-base' (models with a 'base'); "
+        "baselines are none of them.",
     )
     corpus: Corpora | None = Field(
         None, description="A corpus, or several; every one if left out. The claim must hold on each of them."

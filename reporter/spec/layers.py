@@ -79,7 +79,7 @@ class Layers:
         """Return what the study says, all told, as one YAML text that needs no other."""
         if self.below is None and not self.sets:
             return self.written
-        return yaml.dump(_plain(self.data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+        return as_yaml(self.data)
 
 
 def read_layers(text: str, path: Path, read_text: ReadText, changes: Sequence[str] = ()) -> Layers:
@@ -203,6 +203,11 @@ def _with(data: Mapping[str, Any] | None, location: Location, value: Any) -> dic
     key, *rest = location
     inside = _with((data or {}).get(str(key)), tuple(rest), value) if rest else value
     return {**(data or {}), str(key): inside}
+
+
+def as_yaml(data: Any) -> str:
+    """Return what a study says, or a part of it, as YAML that is read as it was meant."""
+    return yaml.dump(_plain(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _elsewhere(value: Any, way: str) -> Any:

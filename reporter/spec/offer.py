@@ -112,6 +112,10 @@ def _nothing(claim: Any, fixed: Fixed, plain: Collection[str]) -> Iterator[Compl
     yield from ()
 
 
+def _always(claim: Any, study: Any) -> Iterator[Complaint]:
+    yield from ()
+
+
 @dataclass(frozen=True)
 class ClaimForm:
     """What a kind of claim looks like in a study.
@@ -120,10 +124,12 @@ class ClaimForm:
         form: derives from :class:`~reporter.spec.claims.Claim` and has the kind's key as a field.
         refuses: yields what is wrong with a claim of a study in which all else is right, given what is fixed by
             definition and the metrics that are measured with their default options alone.
+        fits: yields what of such a study a claim does not go with, such as ``texts: fixed``, given the study.
     """
 
     form: Any
     refuses: Callable[[Any, Fixed, Collection[str]], Iterator[Complaint]] = _nothing
+    fits: Callable[[Any, Any], Iterator[Complaint]] = _always
 
 
 @dataclass(frozen=True)

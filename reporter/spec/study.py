@@ -64,8 +64,9 @@ class Study(Part):
     corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)
     texts: Literal["sampled", "fixed"] = Field(
         "sampled",
-        description="'fixed': the texts are those that are meant, no sample of others like them; a `value` claim then "
-        "compares its number as it stands, without an error of sampling. Intervals are stored and shown all the same.",
+        description="'fixed': the texts are those that are meant, no sample of others like them; claims then "
+        "compare numbers as they stand, without an error of sampling, and only three models or more are a sample of "
+        "others. Not with relations over layers or models. Intervals of numbers are stored and shown all the same.",
     )
     metrics: Annotated[tuple[MetricChoice, ...], BeforeValidator(read_metrics, json_schema_input_type=Any)] = Field(
         "all",  # read_metrics turns it into every metric of the catalogue

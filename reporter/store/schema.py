@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from reporter.errors import ReporterError
 from reporter.store.keys import CellName
-from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, column, of_cell
+from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel, Row, Table, aside, column, of_cell
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -72,6 +72,32 @@ class OverModels(Row, table="over_models"):
         "lower end of its interval: over models from three on, over texts for two; NULL where one of two has none"
     )
     ci_high: float | None = column("upper end")
+
+
+class ModelVerdict(Row, table="claims_by_model"):
+    """What each model by itself says to a claim about several, on all corpora of the claim together.
+
+    The verdicts are corrected together for all models of all claims of the study (Holm, two tests each), apart from
+    those of the claims: the chance of even one wrong 'supported' or 'refuted' in this table is at most 5 %, and so it
+    is in ``claims``. Rows of readings after the first (other views, baselines) are not corrected: ``p_adjusted`` is
+    NULL there.
+    """
+
+    study = OfModel.study
+    claim: str = column("name of the claim in the study", key=True)
+    reading: int = column("1 = the claim itself; others as in `claims`", key=True)
+    view: str | None = column("which tokens counted")
+    baseline: str | None = column("'random-init' or 'shuffled'; NULL = the model itself")
+    model: str = column("name of the model in the study, of a baseline with its kind in brackets", key=True)
+    verdict: Word = column("'supported', 'refuted' or 'inconclusive'; of the claim itself after the correction")
+    alone: Word = column("the same without the correction")
+    statistic: str | None = column("what `value` is, in a few words: the number that decides for this model")
+    value: float | None = column("the number")
+    ci_low: float | None = column("lower end of its 95 % interval, not corrected; NULL where it has none")
+    ci_high: float | None = column("upper end")
+    claimed: str | None = column("where the claim wants the number, as text")
+    p: float | None = column("of the model's whole claim, two-sided, not corrected; NULL where nothing is sampled")
+    p_adjusted: float | None = column("after the correction; NULL for readings after the first, and where p is")
 
 
 class Verdict(Row, table="claims"):
@@ -170,6 +196,7 @@ class Verdict(Row, table="claims"):
     detail: dict[str, Any] = column(
         "JSON object: statistic, definition, reason, evidence, sql and more", default_factory=dict
     )
+    by_model: tuple[ModelVerdict, ...] = aside(default=())
 
 
 class Found(Row, table="findings"):
@@ -411,6 +438,7 @@ KEPT: tuple[type[Row], ...] = (
     Correlation,
     OverModels,
     Verdict,
+    ModelVerdict,
     Found,
     Model,
     Corpus,

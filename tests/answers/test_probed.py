@@ -11,9 +11,13 @@ from reporter.answers.probed import PROBED, difference
 
 def reading(told, folds=5):
     """Return what reads a study in which ``tuned`` is from ``base``; told[model] is 1 for each text told, by layer."""
-    models = [{"model": name, "checkpoint": "final", "base": "base" if name == "tuned" else None} for name in told]
+    models = [
+        {"model": name, "checkpoint": "final", "base": "base" if name == "tuned" else None, "last": True}
+        for name in told
+    ]
     rows = [
-        {"model": name, "checkpoint": "final", "probe": "class", "layer": layer, "texts": list(range(len(right))),
+        {"model": name, "checkpoint": "final", "probe": "class", "statistic": "linear", "layer": layer,
+         "texts": list(range(len(right))),
          "told": list(right), "folds": folds}
         for name, layers in told.items()
         for layer, right in enumerate(layers)
@@ -56,7 +60,35 @@ def test_a_known_difference_is_found_at_its_layer_alone():
     assert layers["base", 0, 1] and layers["base", 0, 2] and not layers["base", 1, 2] and layers["tuned", 1, 2]
     first, second = answer.boxes
     assert first.says == "The linear probe `class` reads more at layer 2 than in base."
-    assert second.rows == (("base", "class", "2 of 3", "0–1"), ("tuned", "class", "3 of 3", "0–1, 1–2"))
+    assert second.rows == (
+        ("base", "class", "linear", "2 of 3", "0–1"),
+        ("tuned", "class", "linear", "3 of 3", "0–1, 1–2"),
+    )
+
+
+def test_every_kind_of_probe_and_checkpoint_is_compared_on_its_own():
+    told = {"base": [np.ones(10)], "tuned": [np.ones(10)]}
+    read, first = reading(told), np.array([1.0] * 4 + [0.0] * 6)
+    earlier = {"model": "tuned", "checkpoint": "step-1", "base": "base", "last": False}
+
+    def of_more(sql):
+        rows = read(sql)
+        if "FROM models" in sql:
+            return [earlier, *rows]
+        hidden = [row | {"statistic": "hidden"} for row in rows]
+        before = [row | {"checkpoint": "step-1", "told": list(first)} for row in rows if row["model"] == "tuned"]
+        return [*rows, *hidden, *before]
+
+    answer = answered(PROBED, "s", of_more)
+    found = {
+        (row["checkpoint"], row["last"], row["statistic"]): row["value"]
+        for row in answer.tables["probe_differences"]
+        if row["kind"] == "base"
+    }
+    assert found == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
+    says = [box.says for box in answer.boxes if "reads" in box.says]
+    assert says == [f"The {kind} probe `class` reads no more and no less than in base, at any layer."
+                    for kind in ("linear", "one-hidden-layer")]  # fmt: skip
 
 
 def test_texts_that_only_one_side_has_do_not_count():

@@ -87,10 +87,20 @@ class World:
         self._types += types
         self.store.commit_cell({**key, "fingerprint": "f", "status": "done"}, rows, {"token_types": self._types})
 
-    def study(self, claims: str, *, models: str = "bert, gpt2", corpora: str = "wiki", more: str = "") -> Study:
-        """Return a study with these claims, one a line: ``name: what it claims``."""
+    def study(
+        self,
+        claims: str,
+        *,
+        models: str = "bert, gpt2",
+        corpora: str = "wiki",
+        more: str = "",
+        bases: Mapping[str, str] | None = None,
+    ) -> Study:
+        """Return a study with these claims, one a line: ``name: what it claims``; ``bases`` are those of its models."""
         texts = "\n".join(f"  {name.strip()}: {{texts: [a]}}" for name in corpora.split(","))
-        given = ", ".join(f"{name.strip()}: {{path: {name.strip()}}}" for name in models.split(","))
+        based = {name: f", base: {base}" for name, base in (bases or {}).items()}
+        names = [name.strip() for name in models.split(",")]
+        given = ", ".join(f"{name}: {{path: {name}{based.get(name, '')}}}" for name in names)
         lines = "".join(
             f"  {name.strip()}: {{says: It is so., {body}}}\n"
             for name, _, body in (line.partition(":") for line in claims.strip().splitlines())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reporter.claims import judge
-from reporter.claims.freezing import _down, frozen
+from reporter.claims.freezing import _down, frozen, said
 from reporter.errors import UsageError
 from reporter.runs.studies import read_study
 
@@ -24,13 +24,13 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypa
     monkeypatch.chdir(world.folder)
     study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
     with pytest.raises(UsageError, match=r"no study 's' in .*; run it first"):
-        frozen(world.store, study, "study.yaml")
+        frozen(world.store, study, {"extends": "study.yaml"})
     measured(world, "s")
     with pytest.raises(UsageError, match="the study has no metric 'convergense'; did you mean 'convergence'"):
-        frozen(world.store, study, "study.yaml", ["convergense"])
+        frozen(world.store, study, {"extends": "study.yaml"}, ["convergense"])
     with pytest.raises(UsageError, match="no headline number"):
-        frozen(world.store, study, "study.yaml", ["variance"])
-    Path("guard.yaml").write_text(frozen(world.store, study, "study.yaml"))
+        frozen(world.store, study, {"extends": "study.yaml"}, ["variance"])
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
     guard = read_study(Path("guard.yaml")).study
     assert guard.texts == "fixed"
     bounds = {name: claim.between for name, claim in guard.claims.items()}
@@ -59,3 +59,17 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypa
 @pytest.mark.parametrize(("value", "down"), [(0.123456789, 0.123456), (-0.123456789, -0.123457), (0.0, 0.0), (12, 12)])
 def test_bounds_are_rounded_outwards(value: float, down: float) -> None:
     assert _down(value) == down
+
+
+def test_a_study_that_is_named_by_its_id_is_said_in_full(world: Any) -> None:
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    written = (world.folder / "study.yaml").read_text()
+    guard = world.folder / "guard.yaml"
+    guard.write_text(frozen(world.store, study, said(written)))
+    assert "extends" not in guard.read_text()
+    found = read_study(guard).study
+    assert (found.study, found.texts, found.models, found.corpora) == (
+        "s-frozen", "fixed", study.models, study.corpora
+    )  # fmt: skip
+    assert len(found.claims) == 5 and "c" not in found.claims

@@ -110,6 +110,16 @@ def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
         (row,) = [dict(zip(found.numbers.columns, row, strict=True)) for row in found.numbers.rows]
         assert (row["model"], row["checkpoint"], row["a"], row["b"]) == ("bert | tuned", "final", 1.0, 3.0)
         assert row["change"] == "moved" and row["interval"] == pytest.approx(0.02**0.5)
+    with duckdb.connect(str(place / "results.duckdb")) as connection:
+        both = {"kind": "base", "model_a": "tuned", "checkpoint_a": "step-10", "corpus_a": "wiki", "value": 2.0}
+        both |= {"model_b": "bert", "checkpoint_b": "final", "corpus_b": "wiki", "ci_low": 1.95, "ci_high": 2.04}
+        place_of = {"study": "s", "metric": "motion", "view": "words", "statistic": "norm", "site": "block", "layer": 1}
+        insert(connection, "differences", both | place_of)
+    assert row["texts"] == "not paired"
+    for a, b in (("s:bert", "s:tuned"), ("s:tuned", "s:bert")):  # of the same texts: as far as it reaches towards 0
+        found = compare(a, b, place).numbers
+        (row,) = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        assert (row["texts"], row["interval"]) == ("paired", pytest.approx(0.05))
     for a, b, told in (
         ("s:bert", "s", "one side names a model and the other does not"),
         ("s:bert", "s:tune", "no model 'tune' in study s; did you mean 'tuned'?"),

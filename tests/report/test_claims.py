@@ -53,6 +53,13 @@ def claim(html: str, name: str) -> str:
     return found[0]
 
 
+def test_what_each_model_says_stands_under_a_lid_below_the_claim(html: str) -> None:
+    told = text_of(claim(html, "bert-rate"))
+    assert "Model by model: 1 supported, 1 inconclusive" in told
+    assert "model claimed value interval verdict" in told.replace("value interval claimed", "claimed value interval")
+    assert re.search(r"gpt2 .*> −0\.075", told) and html.count("Model by model:") == 1
+
+
 def test_claims_come_first_and_are_counted(html: str) -> None:
     assert html.index('id="claims"') < html.index('id="glance"')
     section = text_of(html[html.index('<section id="claims"') : html.index('id="glance"')])
@@ -89,7 +96,8 @@ def test_our_number_stands_beside_the_papers(html: str) -> None:
 
 def test_evidence_is_laid_out_in_an_order_for_reading(html: str) -> None:
     bulge = text_of(claim(html, "decoders-bulge"))
-    assert "By model and corpus model corpus value interval verdict gpt2 nested 0.1 0.08 to 0.16 ✓ supported" in bulge
+    row = "model corpus value interval verdict gpt2 nested 0.1 0.08 to 0.16 ✓ supported"
+    assert f"By model and corpus, not corrected {row}" in bulge
     assert "By inequality name value interval p fails p holds middle above first 0.3 0.2 to 0.4 0.999 0.001" in bulge
     assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
     assert "g: −0.4" in text_of(claim(html, "encoders-lower"))

@@ -13,6 +13,36 @@ UNKNOWN_AT_TOP = (
 )
 
 BROKEN = [
+    (
+        METRICS + "claims:\n  c: {says: x, value: {metric: convergence.rate, model: encoders}, "
+        "below: {metric: convergence.rate, model: »decoders}}\n",
+        [
+            "claims.c.below.model: 'decoders' stands for several models: as a bound it goes only where 'value' says "
+            "the same; name 'encoders'"
+        ],
+    ),
+    (
+        METRICS
+        + "claims:\n  c: {says: x, above: 0, value: {metric: convergence.rate, model: m, against: base, »step: 3}}\n",
+        ["claims.c.value.step: does not go with 'against', which compares the last checkpoints"],
+    ),
+    (
+        METRICS + "claims:\n  c: {says: x, above: 0, value: {metric: convergence.rate, model: m, against: »base}}\n",
+        ["claims.c.value.against: 'm' has no base to be compared with; add `base: NAME` to the model"],
+    ),
+    (
+        METRICS + "claims:\n  c: {says: x, above: 0, value: {metric: convergence.rate, model: »with-base}}\n",
+        ["claims.c.value.model: 'with-base': no model of this study has a base; add `base: NAME` to one"],
+    ),
+    (
+        METRICS
+        + "texts: fixed\nclaims:\n  c: {says: x, relation: {x: convergence.similarity, y: convergence.gradient, "
+        "is: positive, over: »layers}}\n",
+        [
+            "claims.c.relation.over: does not go with 'texts: fixed': that leaves out the error of sampling texts, and "
+            "a correlation over layers has that of layers alone; leave 'texts' or this claim out"
+        ],
+    ),
     ("»", ["the file is empty; 'reporter init' writes a study to start from"]),
     ("»# nothing\n\n", ["the file is empty; 'reporter init' writes a study to start from"]),
     ("»---\n", ["the file is empty; 'reporter init' writes a study to start from"]),

@@ -236,7 +236,9 @@ def test_every_shipped_study_can_be_built_on_with_models_of_ones_own(name: str, 
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
-        ("eacl-anisotropy", 2),
+        ("quickstart", 4),
+        ("eacl-anisotropy", 9),
+        ("pocket/eacl-anisotropy", 11),
         ("encoders-vs-decoders", 13),
         ("sinks-and-valleys", 6),
         ("secretly-linear", 5),

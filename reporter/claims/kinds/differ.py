@@ -185,6 +185,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     )
     notes += [note] if note else []
     needs, breaks = _decide(estimates, claim.is_, least, f"{a.name} minus {b.name}")
+    fixed = numbers.study.texts == "fixed"
     known = bool(np.isfinite(estimates.error).all())
     part = deciding(needs, breaks)
     low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
@@ -194,7 +195,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
     models = list(dict.fromkeys(model for model, *_ in (*each_a, *each_b)))
     few = [side for side in (found_a, found_b) if len(side.values) < FEWEST_MODELS]
-    if known and few:
+    if known and few and not fixed:
         whom = dict.fromkeys(model for side in few for model in side.models)
         notes.append(
             f"the interval is over texts for {', '.join(whom)}: it speaks of these models, not of others like them"
@@ -209,13 +210,13 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
         "models": models,
         "corpora": corpora,
         "effect": effect,
-        "evidence": [*_evidence(each_a, a, bounds), *_evidence(each_b, b, bounds)],
+        "evidence": [*_evidence(each_a, a, bounds, fixed), *_evidence(each_b, b, bounds, fixed)],
         "notes": notes,
         "sql": layer_sql(numbers, claim.metric, view, models, corpora, claim.site, claim.layer),
     }
     unknown = [side for side in (found_a, found_b) if not side.known]
     why = "" if known else no_error(len((unknown or [found_a])[0].values), (unknown or [found_a])[0].models)
-    return Finding(
+    found = Finding(
         float(np.max([one.p for one in needs])) if known else None,
         float(np.min([one.p for one in breaks])) if known else None,
         float(estimates.value[0]),
@@ -225,8 +226,36 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
         why=why,
         part=part,
         models=0 if few else min(len(found_a.values), len(found_b.values)),
+        each=_by_itself(numbers, claim, each_a, each_b, least) if same and len(each_a) > 1 else {},
         detail=detail,
     )
+    return found.as_it_stands() if fixed and known and len(few) == 2 else found
+
+
+def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, Finding]:
+    """Return what is found of each model by itself, on both sides' corpora."""
+    other, found = {model: (value, error) for model, value, error in b}, dict[str, Finding]()
+    for model, value, error in a:
+        sides = ((value, error), other[model])
+        groups = [Group((model,), np.array([v]), None if e is None else np.array([e])) for v, e in sides]
+        estimates, _ = paired(*groups)
+        needs, breaks = _decide(estimates, claim.is_, least, "the difference")
+        known = bool(np.isfinite(estimates.error).all())
+        part = deciding(needs, breaks)
+        low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
+        one = Finding(
+            float(np.max([need.p for need in needs])) if known else None,
+            float(np.min([need.p for need in breaks])) if known else None,
+            float(estimates.value[0]),
+            low,
+            high,
+            _wanted(claim.is_, least),
+            why="" if known else no_error(1, [model]),
+            part=part,
+            detail={"statistic": part.name},
+        )
+        found[model] = one.as_it_stands() if known and numbers.study.texts == "fixed" else one
+    return found
 
 
 def _wanted(is_: str, by: float) -> Range:
@@ -322,10 +351,12 @@ def _group(source: Profiles, side: _Side, notes: list[str]) -> tuple[Group, _Eac
     return group, found
 
 
-def _evidence(each: _Each, side: _Side, bounds: tuple[float | None, float | None]) -> Sequence[dict[str, Any]]:
+def _evidence(
+    each: _Each, side: _Side, bounds: tuple[float | None, float | None], fixed: bool
+) -> Sequence[dict[str, Any]]:
     rows, reach = [], quantile(0.975)
     for model, value, error in each:
-        ends = (None, None) if error is None else (value - reach * error, value + reach * error)
+        ends = (None, None) if error is None or fixed else (value - reach * error, value + reach * error)
         low, high = clipped(ends, bounds)
         corpus = ", ".join(side.corpora)
         rows.append({"model": model, "corpus": corpus, "value": value, "ci_low": low, "ci_high": high})

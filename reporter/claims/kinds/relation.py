@@ -9,8 +9,8 @@ one point, and the correlation must also be rarer than 2.5 % among all orders of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import atanh, tanh
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reporter.claims.common import among, independent, layer_sql, left_out, on_corpora, quoted
-from reporter.claims.finding import Finding, Inequality, Range, deciding, every
+from reporter.claims.finding import Finding, Inequality, Range, deciding, every, joined_by_model
 from reporter.claims.kind import claim_kind
 from reporter.claims.kinship import Kinship
 from reporter.claims.numbers import Missing
@@ -31,6 +31,7 @@ from reporter.spec.problems import choices, show
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
+    from reporter.spec import Study
 
 
 class Relation(Selection):
@@ -111,7 +112,17 @@ def _compares_roles(claim: RelationClaim, numbers: Numbers) -> bool:
     return claim.relation.over == "models" and len(numbers.roles_of(claim.relation.models)) > 1
 
 
-@claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles)
+def _sampled(claim: RelationClaim, study: Study) -> Iterator[Complaint]:
+    """Yield a claim whose points are no texts in a study whose texts are fixed: its error stays what it is."""
+    if study.texts == "fixed" and claim.relation.over != "types":
+        message = (
+            f"does not go with 'texts: fixed': that leaves out the error of sampling texts, and a correlation over "
+            f"{claim.relation.over} has that of {claim.relation.over} alone; leave 'texts' or this claim out"
+        )
+        yield Complaint(message, ("relation", "over"))
+
+
+@claim_kind("relation", RelationClaim, place=4, compares_roles=_compares_roles, fits=_sampled)
 def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline: str | None) -> Finding:
     """Test a correlation on each corpus.
 
@@ -132,8 +143,10 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
     corpora = on_corpora(numbers, claim.corpus, full_name, view)
     strict = numbers.named(claim.models)
     each = strict if claim.every is None else claim.every
+    fixed = numbers.study.texts == "fixed" and claim.over == "types"
     units: list[Finding] = []
     evidence: list[dict[str, Any]] = []
+    by_model: dict[str, list[Finding]] = {}
     for corpus in corpora:
         if claim.over == "models":
             related, more = _over_models(numbers, claim, view, corpus, models, baseline, strict)
@@ -143,15 +156,17 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
             related, more = left_out(models, _reader(read, numbers, claim, view, corpus), strict)
             kin = Kinship.of(numbers, [one.model for one in related])
             notes += [*more, *kin.notes]
-        alone = [_finding(claim, [one]) for one in related]
+        alone = [_finding(claim, [one], fixed) for one in related]
+        for one, finding in zip(related, alone, strict=True) if claim.over != "models" else ():
+            by_model.setdefault(one.model, []).append(finding)
         evidence += [_evidence(one, corpus, found) for one, found in zip(related, alone, strict=True)]
         if each:
             units += alone
         else:
-            units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin)))
+            units.append(_finding(claim, related if claim.over == "models" else _joined(related, kin), fixed))
         if len(related) > 1 and not each:
             evidence.append(_evidence(_mean(related, kin), corpus, units[-1]))
-            if len(kin.units) < FEWEST_MODELS:
+            if len(kin.units) < FEWEST_MODELS and not fixed:
                 notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
@@ -161,7 +176,7 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
     if len(corpora) > 1:
         notes.append(f"it must hold on each of {len(corpora)} corpora: {', '.join(corpora)}")
     sql = _sql(numbers, claim, view, models, corpora)
-    return found.with_detail(
+    return replace(found, each=joined_by_model(by_model)).with_detail(
         models=models, corpora=corpora, evidence=evidence, notes=notes, sql=sql, n=_points(evidence)
     )
 
@@ -274,9 +289,13 @@ def _joined(related: Sequence[_Related], kin: Kinship) -> list[_Related]:
     ]
 
 
-def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
-    """Decide on one correlation, or on the mean z of several independent models."""
-    z, errors = np.array([one.z for one in related]), np.array([one.error for one in related])
+def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) -> Finding:
+    """Decide on one correlation, or on the mean z of several independent models.
+
+    Types of texts that are fixed are no sample of others: what is left of their error is rounding.
+    """
+    z = np.array([one.z for one in related])
+    errors = np.full(len(z), ROUNDING) if fixed else np.array([one.error for one in related])
     mean_error = errors.mean()
     # Layers of several models are tested by the models alone; types are shared, so that their error stays.
     shared = claim.over == "types" or len(related) < FEWEST_MODELS
@@ -313,7 +332,7 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
     }
     several = len(related) >= FEWEST_MODELS
     why = "" if known else f"there are too few independent {claim.over} to tell anything of a correlation"
-    return Finding(
+    found = Finding(
         holds if known else None,
         fails if known else None,
         part.value,
@@ -325,6 +344,7 @@ def _finding(claim: Relation, related: Sequence[_Related]) -> Finding:
         models=len(related) if several else 0,
         detail=detail,
     )
+    return found.as_it_stands() if fixed and not several else found
 
 
 def _decide(z: Estimates, is_: str, by: float, name: str) -> tuple[tuple[Inequality, ...], tuple[Inequality, ...]]:

@@ -19,7 +19,7 @@ from reporter.claims.common import (
     on_corpora,
     smallest_effect,
 )
-from reporter.claims.finding import LEVEL, Finding, Inequality, Seen, Shown, clipped, deciding, every
+from reporter.claims.finding import LEVEL, Finding, Inequality, Seen, Shown, clipped, deciding, every, joined_by_model
 from reporter.claims.kind import claim_kind
 from reporter.claims.kinship import Kinship
 from reporter.claims.numbers import Missing
@@ -141,6 +141,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
     each = named if shape.every is None else shape.every
     units: list[Finding] = []
     evidence: list[dict[str, Any]] = []
+    by_model: dict[str, list[Finding]] = {}
     for corpus in corpora:
         profiles, more = _profiles(source, models, corpus, steps, named)
         notes += more
@@ -150,6 +151,8 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes += kin.notes
         alone = {p.model: _test(numbers, [p], ((p.model,),), shape) for p in profiles}
         evidence += [_evidence(model, corpus, finding) for model, finding in alone.items()]
+        for model, finding in alone.items():
+            by_model.setdefault(model, []).append(finding)
         if len(profiles) == 1 or each:
             units += alone.values()
         else:
@@ -167,7 +170,7 @@ def shape_finding(numbers: Numbers, claim: ShapeClaim, view: str, baseline: str 
         notes.append(f"p and interval are corrected for the choice among {found.part.scale:g} tests")
     sql = layer_sql(numbers, shape.metric, view, models, corpora, shape.site, None if not steps else shape.layer)
     seen = {place: one for finding in units for place, one in finding.seen.items()}
-    return replace(found, seen=seen).with_detail(
+    return replace(found, seen=seen, each=joined_by_model(by_model)).with_detail(
         models=models, corpora=corpora, evidence=different_statistics(evidence), notes=notes, sql=sql
     )
 
@@ -236,6 +239,8 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
         models=len(units) if len(units) >= FEWEST_MODELS else 0,
         why="" if tested else no_error(len(units), [m for unit in units for m in unit]),
     )
+    if numbers.study.texts == "fixed" and len(units) < FEWEST_MODELS:
+        found = found.as_it_stands()
     return found.with_detail(notes=[note] if note else [])
 
 

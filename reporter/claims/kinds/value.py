@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from reporter.claims.common import at_equal_size, layer_sql, quoted
-from reporter.claims.finding import Finding, Inequality, Range, clipped
+from reporter.claims.common import at_equal_size, difference_bounds, layer_sql, left_out, quoted
+from reporter.claims.finding import FIXED, Finding, Inequality, Range, clipped, every
 from reporter.claims.kind import claim_kind
 from reporter.claims.numbers import PATH, Bounded, Missing, at_layer, finite
 from reporter.claims.points import Estimates
 from reporter.claims.profiles import by_definition, fixed_ends
 from reporter.errors import ReporterError
 from reporter.geometry.intervals import below, quantile
-from reporter.spec.claims import Bound, Claim, MetricNumber, Number, SqlNumber
+from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
 from reporter.spec.part import AsTuple, Complaint, failure
 
 if TYPE_CHECKING:
@@ -61,6 +63,14 @@ class ValueClaim(Claim):
             raise failure(
                 Complaint(f"the first number ({low:g}) must be less than the second ({high:g})", ("between",))
             )
+        own = self.value.model if isinstance(self.value, MetricNumber) else None
+        for key, index, bound in _numbered(self):
+            if isinstance(bound, MetricNumber) and bound.model in GROUPS and bound.model != own:
+                named = f"'{own}'" if own in GROUPS else "one of them"
+                message = (
+                    f"'{bound.model}' stands for several models: as a bound it goes only where 'value' says the same"
+                )
+                raise failure(Complaint(f"{message}; name {named}", (key, *index, "model")))
         if isinstance(self.value, SqlNumber) and (self.views or self.baselines):
             key = "views" if self.views else "baselines"
             message = "goes with {metric: …}; a query says itself what it reads"
@@ -68,13 +78,43 @@ class ValueClaim(Claim):
         return self
 
 
+def _numbered(claim: ValueClaim) -> Iterator[tuple[str, tuple[int, ...], Any]]:
+    """Yield the claim's bounds, each with its key and its place under it."""
+    yield "above", (), claim.above
+    yield "below", (), claim.below
+    yield from (("between", (index,), bound) for index, bound in enumerate(claim.between or ()))
+
+
+def _about(claim: ValueClaim, model: str) -> ValueClaim:
+    """Return what a claim about several models says of one of them."""
+    group = claim.value.model if isinstance(claim.value, MetricNumber) else ""
+
+    def of_one(number: Any) -> Any:
+        same = isinstance(number, MetricNumber) and number.model == group
+        return number.model_copy(update={"model": model}) if same else number
+
+    bounds = {"value": of_one(claim.value), "above": of_one(claim.above), "below": of_one(claim.below)}
+    between = claim.between and tuple(map(of_one, claim.between))
+    return claim.model_copy(update={**bounds, "between": between})
+
+
+def _has_a_base(claim: ValueClaim, study: Study) -> Iterator[Complaint]:
+    """Yield each number that is to be compared with the base of a model that has none."""
+    for key, index, number in (("value", (), claim.value), *_numbered(claim)):
+        if isinstance(number, MetricNumber) and number.against and number.model != WITH_BASE:
+            named = [number.model] if number.model in study.models else list(study.models)
+            if not any(study.models[name].base for name in named):
+                message = f"'{number.model}' has no base to be compared with; add `base: NAME` to the model"
+                yield Complaint(message, (key, *index, "against"))
+
+
 def _under_views(claim: ValueClaim) -> bool:
     return not isinstance(claim.value, SqlNumber)
 
 
-@claim_kind("value", ValueClaim, place=1, under_views=_under_views)
+@claim_kind("value", ValueClaim, place=1, under_views=_under_views, fits=_has_a_base)
 def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
-    """Test a number against its bounds.
+    """Test a number against its bounds; of several models each one's, which must all lie there.
 
     Args:
         numbers: the study's numbers.
@@ -85,6 +125,30 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
     Raises:
         Missing: a number is missing, or two corpora are too unequal to be compared on it.
     """
+    own = claim.value
+    if isinstance(own, SqlNumber) or own.model in numbers.study.models:
+        return _of_one(numbers, claim, view, baseline)
+    suffix = f" ({baseline})" if baseline else ""
+    shown, notes = numbers.models([own.model], own.metric, own.view or view, baseline)
+
+    def test(model: str) -> tuple[str, Finding]:
+        return model, _of_one(numbers, _about(claim, model.removesuffix(suffix)), view, baseline)
+
+    found, more = left_out(shown, test, strict=False)
+    each = dict(found)
+    notes += [*more, *([f"it must hold for each of {len(each)} models"] if len(each) > 1 else [])]
+    evidence = [
+        {"model": model, "corpus": one.detail["corpora"][0], "value": one.value, "ci_low": one.low, "ci_high": one.high}
+        | {"claimed": one.wanted.text, "verdict": one.word(one.p)}
+        for model, one in each.items()
+    ]
+    sql = _sql(numbers, claim, view, baseline, list(each))
+    whole = replace(every(list(each.values())), each=each if len(each) > 1 else {})
+    return whole.with_detail(models=list(each), evidence=evidence, notes=notes, sql=sql)
+
+
+def _of_one(numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None) -> Finding:
+    """Test the number of one model, or of a query."""
 
     def read(source: MetricNumber | SqlNumber | float) -> Bounded:
         if isinstance(source, float):
@@ -124,25 +188,32 @@ def value_finding(numbers: Numbers, claim: ValueClaim, view: str, baseline: str 
         what = "its interval has no width" if value.known else "the number has no interval"
         why = f"{what}; it is compared as it stands, so that nothing tells how sure the verdict is"
         if fixed:
-            why = "the study says that its texts are fixed: compared as it stands, up to rounding"
+            why = FIXED
         notes.append(why)
     own = claim.value
     detail = {
-        "statistic": own.sql if isinstance(own, SqlNumber) else own.metric,
+        "statistic": own.sql if isinstance(own, SqlNumber) else _called(own),
         "definition": f"supported if the whole 95 % interval is {shown}, refuted if none of it is",
         "notes": notes,
-        "sql": _sql(numbers, claim.value, view, baseline),
+        "sql": _sql(numbers, claim, view, baseline),
     }
     statistic = None
     if isinstance(own, MetricNumber):
         statistic = numbers.statistic(own.metric)
         detail["models"] = [own.model]
         detail["corpora"] = [numbers.corpus_of(own.metric, own.view or view, own.corpus)]
-    least, most = clipped((value.low, value.high), (None, None) if statistic is None else statistic.bounds)
+    bounds = (None, None) if statistic is None else statistic.bounds
+    if isinstance(own, MetricNumber) and own.against:
+        bounds = difference_bounds(numbers, own.metric)
+    least, most = clipped((value.low, value.high), bounds)
     if exact:
         word: Word = "supported" if inside else "refuted"
         return Finding(None, None, value.value, least, most, wanted, word, why, detail=detail)
     return Finding(holds, fails, value.value, least, most, wanted, part=_nearest(value, low, high), detail=detail)
+
+
+def _called(number: MetricNumber) -> str:
+    return f"{number.metric} minus that of the base" if number.against else number.metric
 
 
 def _sizes(numbers: Numbers, claim: ValueClaim, view: str) -> list[str]:
@@ -210,11 +281,13 @@ def _reach(number: Bounded, side: int) -> float:
 
 
 def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
-    """Return one number of ``layer_metrics``.
+    """Return one number of ``layer_metrics``, or its difference to the base's.
 
     Raises:
         Missing: it is not there, or NULL.
     """
+    if source.against:
+        return _against_base(numbers, source, view, baseline)
     under = source.view or view
     model = f"{source.model} ({baseline})" if baseline else source.model
     if not numbers.rows(source.metric, under):
@@ -242,13 +315,59 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     return Bounded(row.value, row.low, row.high, notes)
 
 
-def _sql(numbers: Numbers, source: MetricNumber | SqlNumber, view: str, baseline: str | None) -> str:
-    if isinstance(source, SqlNumber):
-        return source.sql.strip()
-    model = f"{source.model} ({baseline})" if baseline else source.model
+def _against_base(numbers: Numbers, source: MetricNumber, view: str, baseline: str | None) -> Bounded:
+    """Return a model's number minus that of its base.
+
+    Paired over texts where the metric stores that (table ``differences``); else both intervals are joined as if
+    independent, which overstates the error, since both models read the same texts.
+    """
+    base = numbers.study.models[source.model].base
+    if base is None:
+        raise Missing(f"{source.model} has no base to be compared with: add `base: NAME` to the model")
+    if baseline is not None:
+        raise Missing(f"'against: base' compares a model with its base, and {baseline} has none")
     under = source.view or view
     corpus = numbers.corpus_of(source.metric, under, source.corpus)
-    return layer_sql(numbers, source.metric, under, [model], [corpus], source.site, source.layer)
+    rows = [
+        row for row in numbers.against_base(source.metric, under) if (row.model, row.corpus) == (source.model, corpus)
+    ]
+    single = source.site in ("embedding", "final") and source.layer is None
+    depths = {
+        max((row.layer or 0 for row in numbers.rows(source.metric, under) if row.model == name), default=0)
+        for name in (source.model, base)
+    }
+    found = [row for row in at_layer(rows, source.layer, source.site) if row.value is not None] if rows else []
+    if (
+        len(found) == 1
+        and (source.layer != "last" or len(depths) == 1)
+        and (source.layer is not None or single or found[0].layer is None)
+    ):
+        return Bounded(found[0].value or 0.0, found[0].low, found[0].high)
+    alone = source.model_copy(update={"against": None})
+    mine, theirs = (
+        metric_number(numbers, alone.model_copy(update={"model": name}), view, None) for name in (source.model, base)
+    )
+    value = mine.value - theirs.value
+    notes = (*mine.notes, *theirs.notes)
+    if not (mine.known and theirs.known):
+        return Bounded(value, None, None, notes)
+    down, up = (float(np.hypot(_reach(mine, side), _reach(theirs, -side))) for side in (-1, 1))
+    note = f"{source.metric} has no paired difference to a base: both intervals are joined as if independent"
+    return Bounded(value, value - down, value + up, (*notes, note))
+
+
+def _sql(
+    numbers: Numbers, claim: ValueClaim, view: str, baseline: str | None, models: Sequence[str] | None = None
+) -> str:
+    source = claim.value
+    if isinstance(source, SqlNumber):
+        return source.sql.strip()
+    shown = models or [f"{source.model} ({baseline})" if baseline else source.model]
+    if source.against:
+        shown = list(dict.fromkeys([*shown, *filter(None, (numbers.study.models[name].base for name in shown))]))
+    under = source.view or view
+    corpus = numbers.corpus_of(source.metric, under, source.corpus)
+    return layer_sql(numbers, source.metric, under, shown, [corpus], source.site, source.layer)
 
 
 def sql_number(store: Store, study: Study, sql: str) -> Bounded:
