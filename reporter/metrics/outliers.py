@@ -12,7 +12,7 @@ from pydantic import Field
 from reporter.charts import Chart, Query, curves
 from reporter.effort import decomposing, little
 from reporter.geometry.arrays import wide
-from reporter.geometry.intervals import Error, error_over_texts, interval
+from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import BOOTSTRAP, described, mean_with_interval, sampled, texts_of
 from reporter.metrics._outlier_lists import (
@@ -216,7 +216,7 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     statistics=STATISTICS,
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=5,
+    version=4,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
@@ -291,14 +291,13 @@ def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Obser
         return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
     largest = np.argsort(parts)[-3:]
     share = float(parts[largest].sum() / parts.sum())
-    error = _error_of_share(share, largest, moments, place, seen)
-    return Value(name, place, share, n, *interval(share, error, "log", (0.0, np.inf)), spread=error)
+    return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
 
 
-def _error_of_share(
+def _interval_of_share(
     share: float, largest: NDArray[np.int64], moments: LayerMoments, place: Place, seen: Observed
-) -> Error | None:
-    """Return the error of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
+) -> Interval:
+    """Return the interval of Σ m_j² over three dimensions by ‖m‖², m the mean of u.
 
     With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
     """
@@ -310,7 +309,7 @@ def _error_of_share(
     x = wide(sample.states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
     influence = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
-    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts)
+    return interval(share, error_over_texts(influence, texts_of(sample), moments.n, seen.texts), "log", (0.0, np.inf))
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:
