@@ -95,6 +95,7 @@ class Numbers:
         self._models: Callable[[], list[dict[str, Any]]] = cache(self._read_models)
         self.rows: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._rows)
         self.against_base: Callable[[str, str], tuple[MetricRow, ...]] = cache(self._against_base)
+        self.apart: Callable[[str, str], dict[tuple[str, str, str], dict[int, list[float]]]] = cache(self._apart)
         self._reasons: Callable[[], list[tuple[str, str, str, str, Any]]] = cache(self._read_reasons)
         self._roles: Callable[[], dict[str, str]] = cache(self._read_roles)
         self.failed: Callable[[], dict[str, str]] = cache(self._read_failed)
@@ -210,6 +211,21 @@ class Numbers:
             view=self.view_of(full_name, view),
         )
         return tuple(MetricRow(**row) for row in found)
+
+    def _apart(self, full_name: str, view: str) -> dict[tuple[str, str, str], dict[int, list[float]]]:
+        """Return by model, checkpoint and corpus how surely layers are told apart (``layer_errors``), by layer."""
+        metric, _, statistic = full_name.partition(".")
+        found: dict[tuple[str, str, str], dict[int, list[float]]] = {}
+        for row in self._records(
+            "SELECT model, checkpoint, corpus, layer, errors FROM layer_errors WHERE study = $study "
+            "AND metric = $metric AND statistic = $statistic AND view = $view ORDER BY layer",
+            metric=metric,
+            statistic=statistic,
+            view=self.view_of(full_name, view),
+        ):
+            key = row["model"], row["checkpoint"], row["corpus"]
+            found.setdefault(key, {})[row["layer"]] = json.loads(row["errors"])
+        return found
 
     def named(self, names: Sequence[str]) -> bool:
         """Tell whether the names are models of the study, and none stands for a group."""

@@ -3,15 +3,17 @@
 Two sources of uncertainty are kept apart:
 
 - *Texts*: each number has an interval from its texts or batches. Numbers of different layers come from the same texts,
-  so their errors are correlated, and the database does not say how strongly. Errors of layers that move together are
-  taken as not negatively correlated; then the standard error of a weighted sum Σ c_l v_l is at most
+  so their errors are correlated. Of a profile over depth of most headline statistics the database says how strongly
+  (``layer_errors``), and a weighted sum Σ c_l v_l has the standard error sqrt(Σ c_l c_k C_lk), C the covariance of the
+  errors: the layers are paired. Of others it does not. Errors of layers that move together are then taken as not
+  negatively correlated; the standard error of a weighted sum is at most
 
       sqrt((Σ_{c_l>0} |c_l| s_l)² + (Σ_{c_l<0} |c_l| s_l)²)
 
   (within each sign as if perfectly correlated, so a mean over layers is no surer than one layer; between the signs as
   if independent). Numbers of a step from layer to layer share a layer with their neighbours and can be negatively
   correlated; for these the bound is Σ |c_l| s_l, which holds whatever the correlation. Both bounds overstate the
-  error, so an interval covers at least what it says.
+  error, so an interval covers at least what it says. Running medians have the bounds, too, of profiles of any kind.
 - *Models*: from three independent models on, the weighted sum is taken in each, and its mean over models has the
   standard error sd/√M and Student's t with M − 1 degrees of freedom. Models are measured on the same texts, whose error
   therefore does not average out: it is added in full (the mean over models of the text error). One model, or two, say
@@ -112,6 +114,8 @@ class Points:
         any_correlation: whether errors of two points may be negatively correlated.
         labels: what the points are called: layers, depths or steps; empty to count them.
         what: what a label is: ``layer``, ``depth`` or ``step``.
+        covariance: of the errors of the points of a model, shape (..., M, K, K) or one that broadcasts; None where it
+            is not known, and bounds take its place.
     """
 
     values: Array
@@ -120,6 +124,7 @@ class Points:
     any_correlation: bool = False
     labels: tuple[str, ...] = ()
     what: str = "layer"
+    covariance: Array | None = None
 
     @property
     def mean(self) -> Array:
@@ -166,6 +171,8 @@ class Points:
 
     def _text_error(self, weights: Array) -> Array:
         assert self.errors is not None
+        if self.covariance is not None:
+            return np.asarray(np.sqrt(np.maximum(((weights @ self.covariance) * weights).sum(axis=-1), 0.0)))
         up, down = self.errors @ np.clip(weights, 0, None).T, self.errors @ np.clip(-weights, 0, None).T
         return np.asarray(up + down if self.any_correlation else np.hypot(up, down))
 

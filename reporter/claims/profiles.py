@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reporter.claims.numbers import MetricRow, Missing, at_layer, by_checkpoint
+from reporter.claims.numbers import PATH, MetricRow, Missing, at_layer, by_checkpoint
 from reporter.claims.points import ROUNDING, Array, Points
 from reporter.geometry.intervals import standard_error
 
@@ -54,6 +54,7 @@ class Profile:
         notes: what a reader must know.
         labels: what the points are, for evidence: layers or steps.
         fixed: where points were left out because their value is fixed by definition, as (x, layer, value).
+        covariance: of the errors, shape (K, K); None where it is not known.
     """
 
     model: str
@@ -64,6 +65,7 @@ class Profile:
     notes: tuple[str, ...]
     labels: tuple[int, ...]
     fixed: Fixed = ()
+    covariance: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,25 @@ class Profiles:
         errors, more = self._errors(rows)
         depths = np.array([row.depth or 0.0 for row in rows], dtype=float)
         layers = tuple(row.layer or 0 for row in rows)
-        return Profile(model, corpus, depths, values, errors, (*notes, *more), layers)
+        covariance = None if errors is None else self._covariance(rows, errors)
+        return Profile(model, corpus, depths, values, errors, (*notes, *more), layers, covariance=covariance)
+
+    def _covariance(self, rows: Sequence[MetricRow], errors: Array) -> Array | None:
+        """Return the covariance of the errors of a profile's layers, shape (K, K); None where it is not stored."""
+        if any(row.site not in PATH for row in rows):
+            return None
+        first = rows[0]
+        there = self.numbers.apart(self.full_name, self.view).get((first.model, first.checkpoint, first.corpus), {})
+        if any(row.layer not in there for row in rows):
+            return None
+        order = list(there)
+        if any(len(there[layer]) != at + 1 for at, layer in enumerate(order)):
+            return None
+        apart = np.zeros((len(order), len(order)))
+        for at, layer in enumerate(order):
+            apart[at, : at + 1] = there[layer]
+        picked = [order.index(row.layer) for row in rows if row.layer is not None]
+        return covariance_of(errors, apart[np.ix_(picked, picked)])
 
     def _errors(self, rows: Sequence[MetricRow]) -> tuple[Array | None, tuple[str, ...]]:
         if self.numbers.study.texts == "fixed":  # they are no sample: what is left is rounding
@@ -216,6 +236,33 @@ class Profiles:
         return np.where(errors > 0, errors, errors[errors > 0].min()), ()
 
 
+def covariance_of(errors: Array, apart: Array) -> Array:
+    """Return the covariance of errors, from how surely the numbers are told apart, shape (K, K).
+
+    An interval on a scale of its own can be wider than the error that ``apart`` goes with. A pair keeps its
+    correlation then, and its difference is never taken to be surer than it is known to be. A number that does not vary
+    over texts has an error from elsewhere, which is independent of the others'.
+
+    Args:
+        errors: as the intervals have them, shape (K,).
+        apart: below the diagonal the standard error of the difference of each pair, on it that of each number, as
+            ``layer_errors`` has them, shape (K, K).
+    """
+    own, apart = apart.diagonal(), np.maximum(np.tril(apart, -1), np.tril(apart, -1).T)
+    both, widened = np.outer(own, own), np.outer(errors, errors)
+    square, either = np.square(own), np.square(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.where(both > 0, (square[:, None] + square - np.square(apart)) / (2 * both), 0.0)
+    sum_of = either[:, None] + either
+    difference = np.maximum(sum_of - 2 * np.clip(correlation, -1, 1) * widened, np.square(apart))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(widened > 0, (sum_of - difference) / (2 * widened), 0.0)
+    np.fill_diagonal(found, 1.0)
+    # Rounding, and errors with degrees of freedom of their own, may leave a weighted sum less than no variance.
+    values, vectors = np.linalg.eigh(found)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * widened)
+
+
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:
     """Bring the profiles of several models to common points; models that count as one are averaged.
 
@@ -237,7 +284,9 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         only = kept[0]
         labels = tuple(map(str, only.labels))
         errors = None if only.errors is None else only.errors[None]
-        return Points(only.values[None], errors, only.x, any_correlation, labels, "step" if steps else "layer")
+        covariance = None if only.covariance is None else only.covariance[None]
+        what = "step" if steps else "layer"
+        return Points(only.values[None], errors, only.x, any_correlation, labels, what, covariance)
     if steps:
         common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
         if len(common) < 2:
@@ -257,4 +306,13 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     values = mean(lambda p: np.interp(x, p.x, p.values))
     known = all(p.errors is not None for p in kept)
     errors = mean(lambda p: np.interp(x, p.x, np.zeros(len(p.x)) if p.errors is None else p.errors)) if known else None
-    return Points(values, errors, x, any_correlation, labels, what)
+    if steps or any(p.covariance is None for p in kept):
+        return Points(values, errors, x, any_correlation, labels, what)
+
+    def between(p: Profile) -> Array:
+        weights = np.array([np.interp(x, p.x, unit) for unit in np.eye(len(p.x))])  # of each layer in each point
+        return np.asarray(weights.T @ p.covariance @ weights)
+
+    # The variance of a mean of relatives is at most the mean of theirs.
+    covariance = np.array([np.mean([between(by_model[model]) for model in unit], axis=0) for unit in units])
+    return Points(values, errors, x, any_correlation, labels, what, covariance)

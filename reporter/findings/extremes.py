@@ -1,4 +1,8 @@
-"""Peaks and dips: layers inside a model, or checkpoints within training, where a statistic is highest or lowest."""
+"""Peaks and dips: layers inside a model, or checkpoints within training, where a statistic is highest or lowest.
+
+A profile over depth may have a second hill. One is looked for under the view that numbers are read under, and under
+that with sinks, since the tokens that make a hill may be sinks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import numpy as np
 
 from reporter.claims.points import Array, Estimates, Points
 from reporter.findings.question import Answer, Curve, Question
-from reporter.findings.subjects import ONE_DRAW, RANDOM, UNKNOWN, Subject
+from reporter.findings.subjects import MATERIAL, ONE_DRAW, RANDOM, UNKNOWN, Subject
 from reporter.findings.words import end, layers, number
 
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 
 FEWEST = 4
 """Points of a profile below which nothing is said of its shape."""
+FEWEST_OF_HILLS = 5
+"""Points below which there are no two hills."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,81 @@ def extreme(subject: Subject, points: Points, least: float, level: float) -> Ext
     return Extreme(at, among, float(others.max()), end, subject.sure(points.combine(weights)), weights)
 
 
+@dataclass(frozen=True)
+class Hills:
+    """Two hills of a profile with a dip between them.
+
+    Args:
+        high: the top of the higher one.
+        low: the top of the other one.
+        dip: the lowest point between them.
+        among: points of the lower hill that are not told apart from its top, in order.
+        lower: whether its top is shown to be lower than that of the other.
+        p: of the least sure inequality, corrected.
+        depth: the lower top minus the dip.
+        weights: what gives the depth.
+    """
+
+    high: int
+    low: int
+    dip: int
+    among: tuple[int, ...]
+    lower: bool
+    p: float
+    depth: Estimates
+    weights: Array
+
+
+def hills(subject: Subject, points: Points, least: float, level: float) -> Hills | None:
+    """Return two hills, each inside the profile; None where there are no two.
+
+    Five points in order, low, high, low, high, low: both high ones are shown to be higher by more than ``least`` than
+    the low ones beside them (one-sided, Bonferroni over all ordered pairs of points, so that whichever five are taken,
+    and whatever else is said of pairs, holds with probability 1 − ``level`` or more).
+
+    Args:
+        subject: what the points are of.
+        points: of one model, K of them.
+        least: the smallest difference that counts.
+        level: of everything that is said.
+    """
+    size = len(points.x)
+    over = subject.sure(points.differences())
+    higher = np.minimum(1.0, size * (size - 1) * over.above(least)).reshape(size, size)  # [i, j]: i is higher than j
+    earlier = np.tri(size, k=-1, dtype=bool)  # [i, j]: j comes before i
+    rise, fall = (np.where(side, higher, 1.0).min(axis=1) for side in (earlier, earlier.T))
+    # [i, d]: i is the top of a hill before, or after, the dip d
+    before = np.where(earlier.T, np.maximum(rise[:, None], higher), 1.0)
+    after = np.where(earlier, np.maximum(fall[:, None], higher), 1.0)
+    if not (dips := np.flatnonzero(np.maximum(before.min(axis=0), after.min(axis=0)) <= level)).size:
+        return None
+    mean = points.mean
+    tops = {d: [int(np.where(side[:, d] <= level, mean, -np.inf).argmax()) for side in (before, after)] for d in dips}
+    dip = int(max(dips, key=lambda d: min(mean[tops[d]]) - mean[d]))
+    first, second = tops[dip]
+    low, high = (first, second) if mean[first] < mean[second] else (second, first)
+    start = end = low
+    while start - 1 != dip and start > 0 and higher[low, start - 1] > level:
+        start -= 1
+    while end + 1 != dip and end + 1 < size and higher[low, end + 1] > level:
+        end += 1
+    weights = (np.eye(size)[low] - np.eye(size)[dip])[None]
+    p = float(max(before[first, dip], after[second, dip]))
+    depth = subject.sure(points.combine(weights))
+    return Hills(high, low, dip, tuple(range(start, end + 1)), bool(higher[high, low] <= level), p, depth, weights)
+
+
 def ask(subjects: Subjects) -> Iterator[Question]:
-    """Ask of each profile over depth where it is highest and where it is lowest."""
+    """Ask of each profile over depth where it is highest and where it is lowest, and whether it has two hills."""
     for subject in subjects.each("layer", "step"):
         profile = subject.profile(subject.view)
-        if profile is None or profile.errors is None or len(profile.values) < FEWEST:
-            continue
-        for sign in (1, -1):
-            yield Question("extremes", partial(_answer, subject, profile, sign))
+        if profile is not None and profile.errors is not None and len(profile.values) >= FEWEST:
+            for sign in (1, -1):
+                yield Question("extremes", partial(_answer, subject, profile, sign))
+        for view in dict.fromkeys((subject.view, subjects.numbers.study.views[0])):
+            profile = subject.profile(view)
+            if profile is not None and profile.errors is not None and len(profile.values) >= FEWEST_OF_HILLS:
+                yield Question("extremes", partial(_second, subject, view))
 
 
 def signed(profile: Profile, sign: int) -> Profile:
@@ -107,8 +180,9 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
     says = f"{subject.named} {verb} at layer {profile.labels[found.at]} of {depth}{subject.on}: "
     says += f"{number(value)}, against {number(ends[0])} at {end(profile.labels[0], depth)} and {number(ends[1])} at "
     says += end(profile.labels[-1], depth)
-    others = [at for at in where if at != profile.labels[found.at]]
-    says += f". Layer{'s' * (len(others) > 1)} {layers(others)} cannot be told apart from it." if others else "."
+    says += "." + _alike(profile, found.at, found.among)
+    if sign > 0 and (second := _hills(subject, subject.view, level)) is not None:
+        says += f" {_named(profile, second)}"
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -128,6 +202,81 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
         mark=(float(profile.x[found.among[0]]), float(profile.x[found.among[-1]])),
         notes=(*profile.notes, note),
         read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
+    )
+
+
+def _alike(profile: Profile, at: int, among: tuple[int, ...]) -> str:
+    """Say which layers cannot be told apart from one; nothing where there is no other."""
+    others = [profile.labels[i] for i in among if i != at]
+    return f" Layer{'s' * (len(others) > 1)} {layers(others)} cannot be told apart from it." if others else ""
+
+
+def _named(profile: Profile, found: Hills) -> str:
+    """Say where a second hill is."""
+    value = [number(profile.values[i]) for i in (found.low, found.dip)]
+    says = f"A second{', smaller' * found.lower} peak is at layer {profile.labels[found.low]}: {value[0]}, with "
+    return (
+        says
+        + f"{value[1]} at layer {profile.labels[found.dip]} between them."
+        + _alike(profile, found.low, found.among)
+    )
+
+
+def _hills(subject: Subject, view: str, level: float) -> Hills | None:
+    """Return two hills of a profile with a dip that is worth a sentence, and that random weights have not."""
+    profile = subject.profile(view)
+    if profile is None or profile.errors is None or len(profile.values) < FEWEST_OF_HILLS:
+        return None
+    least = subject.least(profile.values)
+    found = hills(subject, subject.points(profile), least, level)
+    if found is None:
+        return None
+    base, p = subject.profile(view, subject.baseline(RANDOM)), found.p
+    if base is not None and base.errors is not None and base.labels == profile.labels:
+        there, size = subject.sure(subject.points(base).combine(found.weights)), len(profile.values)
+        more = Estimates(found.depth.value - there.value, np.hypot(found.depth.error, there.error), there.df)
+        p = max(p, min(1.0, size * (size - 1) * float(more.above(least)[0])))
+    ends = (float(profile.values[i]) for i in (found.low, found.dip))
+    if p > level or subject.effect(float(found.depth.value[0]), *ends) < MATERIAL:
+        return None
+    return replace(found, p=p)
+
+
+def _second(subject: Subject, view: str, level: float) -> Answer | None:
+    """Return a second hill, unless the sentence about the highest one says it."""
+    found, profile = _hills(subject, view, level), subject.profile(view)
+    if found is None or profile is None:
+        return None
+    least = subject.least(profile.values)
+    if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
+        return None
+    base = subject.profile(view, subject.baseline(RANDOM))
+    (low,), (high,) = found.depth.interval()
+    value, dip = float(profile.values[found.low]), float(profile.values[found.dip])
+    title, (at, between) = subject.statistic.title, (profile.labels[i] for i in (found.low, found.dip))
+    including = "" if view == subject.view else " with sinks"
+    says = f"{subject.named} has two hills{including}{subject.on}. The higher one reaches "
+    says += f"{number(profile.values[found.high])} at layer {profile.labels[found.high]} of "
+    says += f"{subject.study.depth(subject)}. {_named(profile, found)}"
+    return Answer(
+        says=says,
+        full_name=subject.full_name,
+        model=subject.model,
+        corpus=subject.corpus,
+        view=view,
+        value=float(found.depth.value[0]),
+        interval=(float(low), float(high)),
+        p=found.p,
+        effect=subject.effect(float(found.depth.value[0]), value, dip),
+        what=f"{title}, layer {at} minus layer {between}, the lowest between both hills",
+        test=f"both hills are higher by more than {least:.2g} than a layer between them, and than one on their outer "
+        f"side, corrected for all {len(profile.values) * (len(profile.values) - 1)} pairs of layers"
+        + ("; and the dip is deeper than with random weights" if base is not None else ""),
+        layers=(profile.labels[found.among[0]], profile.labels[found.among[-1]]),
+        curves=(Curve(subject.model, profile.x, profile.values), *_curve(base)),
+        mark=(float(profile.x[found.among[0]]), float(profile.x[found.among[-1]])),
+        notes=(*profile.notes, UNKNOWN if base is None else ONE_DRAW),
+        read=((subject.model, subject.baseline(RANDOM)), (view,), (subject.statistic.name,)),
     )
 
 

@@ -71,10 +71,10 @@ def look(subjects: Subjects) -> Findings:
 
 
 def _best(answers: Iterable[Answer]) -> list[Answer]:
-    """Return one answer for each statistic, the one with the largest effect, those with the largest first."""
-    found: dict[str, Answer] = {}
+    """Return one answer for each statistic under a view, that of the largest effect, those with the largest first."""
+    found: dict[tuple[str, str], Answer] = {}
     for answer in sorted(answers, key=lambda answer: -answer.effect):
-        found.setdefault(answer.full_name, answer)
+        found.setdefault((answer.full_name, answer.view), answer)
     return list(found.values())
 
 

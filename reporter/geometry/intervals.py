@@ -22,7 +22,8 @@ differentiating eigenvalues and eigenvectors", for dλ_k = v_kᵀ dΣ v_k.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -85,10 +86,33 @@ class Error:
     Args:
         sd: standard deviation over corpora.
         df: degrees of freedom of that estimate.
+        of: what it was taken from.
     """
 
     sd: float
     df: float
+    of: Influences | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Influences:
+    """The influence of each sampled token on a number, as :func:`error_over_texts` takes it.
+
+    Args:
+        each: shape (m,).
+        texts: which text each token belongs to, shape (m,).
+        n: tokens that the number was computed from.
+        distinct: texts that they come from, no two of which say the same.
+    """
+
+    each: Floats
+    texts: Ints
+    n: int
+    distinct: int
+
+
+Spread = Error | Floats
+"""What tells how a number varies over texts: its error, or the number in each bootstrap replicate, (R,)."""
 
 
 def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> Error | None:
@@ -105,16 +129,65 @@ def error_over_texts(influence: Floats, texts: Ints, n: int, distinct: int) -> E
         return None
     _, which = np.unique(texts, return_inverse=True)
     sums, squares = np.bincount(which, influence), np.bincount(which, np.square(influence))
+    return _error(np.asarray(sums), np.asarray(squares), Influences(influence, texts, n, distinct))
+
+
+def _error(sums: Floats, squares: Floats, of: Influences) -> Error:
+    """Return the error of a number from S_i and Q_i of each text, shape (texts,)."""
+    m, n, distinct = len(of.each), of.n, of.distinct
     single = min(1.0, m / n)
     double = min(1.0, m * (m - 1) / (n * (n - 1)))
     parts = (np.square(sums) - squares) / double + squares / single
     total = max(float(parts.sum()), (1 - single) * float(squares.sum()) / single)
     if not total > 0:
-        return Error(0.0, float(distinct - 1))
+        return Error(0.0, float(distinct - 1), of)
     # Texts without a sampled token count as zeros.
     noise = float(np.square(parts).sum()) - float(parts.sum()) ** 2 / max(distinct, len(parts))
     df = 2 * total**2 / noise if noise > 0 else np.inf
-    return Error(float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)))
+    return Error(float(np.sqrt(total * distinct / (distinct - 1))) / n, float(np.clip(df, 1.0, distinct - 1)), of)
+
+
+def errors_apart(numbers: Sequence[Spread]) -> list[Floats] | None:
+    """Return how surely several numbers of one corpus are told apart, each from those before it.
+
+    What all of them have in common, such as texts that move every layer alike, falls out of a difference. Of influences
+    an error is widened as an interval is, by Student's t over the normal quantile.
+
+    Args:
+        numbers: what tells how each varies: errors that were taken from the same tokens, or replicates with the same
+            draws of texts.
+
+    Returns:
+        for number l the standard errors of v_l − v_0, …, v_l − v_{l−1} and of v_l itself, shape (l + 1,); None where
+        they are not of the same tokens.
+    """
+    sampled = [one.of for one in numbers if isinstance(one, Error) and one.of is not None]
+    drawn = [one for one in numbers if not isinstance(one, Error)]
+    if not sampled:
+        if not drawn:
+            return None
+        draws = np.stack(drawn)
+        draws = draws[:, np.isfinite(draws).all(axis=0)]
+        if draws.shape[1] < 2:
+            return None
+        return [
+            np.append((draws[at] - draws[:at]).std(axis=1, ddof=1), draws[at].std(ddof=1)) for at in range(len(draws))
+        ]
+    first = sampled[0]
+    if len(sampled) < len(numbers) or not all(
+        one.n == first.n and np.array_equal(one.texts, first.texts) for one in sampled
+    ):
+        return None
+    order = np.argsort(first.texts, kind="stable")
+    begin = np.flatnonzero(np.diff(first.texts[order], prepend=first.texts[order[0]] - 1))
+    each = np.stack([one.each[order] for one in sampled])
+
+    def wide(influences: Floats) -> list[float]:
+        sums, squares = (np.add.reduceat(of, begin, axis=1) for of in (influences, np.square(influences)))
+        errors = [_error(*of_number, first) for of_number in zip(sums, squares, strict=True)]
+        return [error.sd * quantile(0.975, error.df) / quantile(0.975) for error in errors]
+
+    return [np.array(wide(np.vstack([each[at] - each[:at], each[at]]))) for at in range(len(each))]
 
 
 def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[float, float]) -> Interval:

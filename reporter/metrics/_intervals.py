@@ -49,7 +49,8 @@ def mean_with_interval(statistic: str, place: Place | None, mean: Replicated, te
     """Return a mean with its bootstrap interval, or, where nothing has the quantity, NULL with the reason."""
     if not mean.n:
         return Value(statistic, place, None, 0, reason=reason)
-    return Value(statistic, place, mean.value, mean.n, *percentile_interval(mean.replicates, texts))
+    ends = percentile_interval(mean.replicates, texts)
+    return Value(statistic, place, mean.value, mean.n, *ends, spread=mean.replicates)
 
 
 def change_of_mean(

@@ -140,7 +140,7 @@ class AnisotropyOptions(SampleOptions):
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=4,
+    version=5,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
 )
@@ -178,9 +178,9 @@ def _of_spectrum(seen: Observed, place: Place) -> Iterator[Value]:
     spectrum, errors = at.values, at.errors
     share = top_share_of(spectrum)
     least = 1 / min(d, n - 1)
-    yield Value(
-        "top_variance_share", place, share, n, *interval(share, errors["top_variance_share"], "logit", (least, 1.0))
-    )
+    error = errors["top_variance_share"]
+    ends = interval(share, error, "logit", (least, 1.0))
+    yield Value("top_variance_share", place, share, n, *ends, spread=error)
     yield Value("top_variance_share_floor", place, noise.top_variance_share(n, d, seen.seed), n)
     if d < 2:
         yield Value("isoscore", place, None, n, reason="states of one dimension")
@@ -379,5 +379,6 @@ def _mean_cosine(statistic: str, seen: Observed, place: Place, of: _Cosines) -> 
         yield Value(statistic, place, None, n, reason="fewer than two states that are not zero")
         return
     value = mean_cosine_of(of.unit_sum, n)
-    yield Value(statistic, place, value, n, *interval(value, of.error, "fisher", (-1.0, 1.0)))
+    ends = interval(value, of.error, "fisher", (-1.0, 1.0))
+    yield Value(statistic, place, value, n, *ends, spread=of.error)
     yield Value(f"{statistic}_floor", place, noise.mean_cosine(n, seen.width(place), seen.seed), n)

@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from reporter.charts import Chart
 from reporter.effort import Declared, little
+from reporter.geometry.intervals import Spread
 from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, OfModel, Row, UnderView, aside, at_place, column, of_cell
 
 if TYPE_CHECKING:
@@ -153,6 +154,23 @@ class Value(UnderView, table="layer_metrics"):
     ci_low: float | None = column(LOW, default=None)
     ci_high: float | None = column(HIGH, default=None)
     reason: str = aside(default="")
+    spread: Spread | None = aside(default=None, kw_only=True)
+    """How it varies over texts: of a headline statistic :class:`LayerErrors` are made of it."""
+
+
+class LayerErrors(UnderView, table="layer_errors"):
+    """How surely a headline number of one layer is told apart from that of each earlier layer, on the same texts.
+
+    The errors of two layers have their texts in common, so that of a difference does not follow from both intervals.
+    The lists of all layers together give the error of any weighted sum over layers.
+    """
+
+    statistic: str = column("statistic, the second part of a number's name", key=True)
+    layer: int = column("0 = embedding, 1..L = blocks", key=True)
+    errors: list[float] = column(
+        "JSON list: standard error over texts of this layer's number minus that of each earlier layer that has a row "
+        "here, from the first on; at the end that of the number itself"
+    )
 
 
 class PairValue(Row, table="layer_pairs"):

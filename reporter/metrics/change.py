@@ -274,7 +274,8 @@ def _at(
         if f"{name}{ending}" in names:
             value = float(numbers.mean())
             error = error_over_texts(numbers - value, shared.texts[rows], len(numbers), seen.texts)
-            yield Value(f"{name}{ending}", place, value, len(numbers), *interval(value, error, *scales[name]))
+            ends = interval(value, error, *scales[name])
+            yield Value(f"{name}{ending}", place, value, len(numbers), *ends, spread=error)
     if shared.types is not None and not ending and place in seen.path:
         yield from _farthest(seen, place, shared.types[rows], found["distance"], found["cosine"])
 
@@ -333,7 +334,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 @metric(
     name="change",
     title="Change against the base",
-    version=2,
+    version=3,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
     "was made from, token by token and layer by layer.",
     statistics=STATISTICS,

@@ -126,6 +126,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     "strengthen what is there or take it away.",
     statistics=STATISTICS,
     needs=("contributions",),
+    version=2,
     cost="a few products per token and sublayer, taken while the model runs",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

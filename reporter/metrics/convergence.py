@@ -230,7 +230,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=4,
+    version=5,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=(Difference,),
@@ -248,7 +248,8 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
         if number.reason:
             yield Value(statistic, place, None, number.n, reason=number.reason)
             continue
-        yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts))
+        spread = None if number.halved else number.replicates
+        yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts), spread=spread)
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
             floor = noise.pair_cosine(number.n, seen.width(place), seen.seed)
             yield Value("similarity_floor", place, floor, number.n)

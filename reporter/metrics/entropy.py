@@ -150,7 +150,7 @@ def compare(a: Observed, b: Observed, options: EntropyOptions) -> Iterator[Diffe
     statistics=STATISTICS,
     needs=("text_entropy",),
     options=EntropyOptions,
-    version=4,
+    version=5,
     between=Between(compare, of=("base",)),
     tables=(Difference,),
     cost="eigenvalues of three tokens × tokens matrices for each measured text, layer and view",

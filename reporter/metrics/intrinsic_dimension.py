@@ -247,7 +247,7 @@ ORDER BY kind DESC, corpus, view, role, model, step, checkpoint, layer, scale
     statistics=STATISTICS,
     needs=("moments", "tokens"),
     options=DimensionOptions,
-    version=6,
+    version=7,
     cost="a bounded sample; sample² distances for each layer and batch, of all views together",
     effort=_effort,
     charts=(BY_SCALE,),
@@ -385,7 +385,8 @@ def _estimates(seen: Observed, at: _At, place: Place, options: DimensionOptions)
     def number(name: str) -> Value:
         value = float(np.mean([estimate(name, one.logs, options.discard) for one in batches]))
         halves = np.mean([one.halves[name] for one in batches], axis=0)
-        return Value(name, place, value, n, *half_sample_interval(value, halves, seen.texts, (0.0, np.inf)))
+        ends = half_sample_interval(value, halves, seen.texts, (0.0, np.inf))
+        return Value(name, place, value, n, *ends, spread=halves)  # every layer has the same half-samples
 
     for name, discard in {"twonn": options.discard, "twonn_published": PUBLISHED, "twonn_ml": 0.1}.items():
         if any(one.logs[kept_of(len(one.logs), discard) - 1, 0] < EQUAL for one in batches):

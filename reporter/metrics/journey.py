@@ -97,7 +97,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     statistics=STATISTICS,
     needs=("journey",),
     options=JourneyOptions,
-    version=2,
+    version=3,
     cost="a product with the vocabulary for each sampled word and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

@@ -78,7 +78,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     statistics=STATISTICS,
     needs=("lens",),
     options=LensOptions,
-    version=2,
+    version=3,
     cost="a product with the vocabulary for each sampled token and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

@@ -151,6 +151,7 @@ class LinearityOptions(Options):
     "makes of the states, and how far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
+    version=2,
     options=LinearityOptions,
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 8.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
@@ -258,7 +259,7 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     best = fit(of.joint, here.of(of.joint.xx, of.joint.n))
     value = min(max(explained(best, of.joint), 0.0), 1.0)
     error = _error(seen, of, [(best, of.joint, value)] * 2)
-    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)))
+    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)), spread=error)
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")

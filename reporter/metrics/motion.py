@@ -174,7 +174,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     summary="How long the step of each layer is, how much it turns the state, and how it compares with its norm.",
     statistics=STATISTICS,
     needs=("text_sums",),
-    version=3,
+    version=4,
     cost="a few products per token and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

@@ -242,7 +242,7 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     summary="How many axes carry the variance of the states, and how fast it falls from axis to axis.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=4,
+    version=5,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
@@ -326,7 +326,7 @@ def _rank_and_entropy(
         return
     rank, floor = (max(1.0, effective_rank_of(values)) for values in (found, isotropic))
     ends = interval(rank, error, "log", (1.0, float(most)))
-    yield Value(f"effective_rank{which}", place, rank, n, *ends)
+    yield Value(f"effective_rank{which}", place, rank, n, *ends, spread=error)
     yield Value(f"effective_rank{which}_floor", place, floor, n)
     if most < 2:
         yield Value(f"entropy{which}", place, None, n, reason="one axis is all that there can be")

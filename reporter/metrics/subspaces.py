@@ -12,7 +12,7 @@ from pydantic import Field
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.arrays import Floats, wide
-from reporter.geometry.intervals import Interval, error_over_texts, interval
+from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
 from reporter.metrics._intervals import described, sampled, texts_of
@@ -107,6 +107,7 @@ class SubspaceOptions(Options):
     "from the embedding.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
+    version=2,
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 3.5),
@@ -168,7 +169,8 @@ class _Followed:
             yield Value(statistic, place, None, n, reason=self.few)
             return
         found, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
-        yield Value(statistic, place, found, n, *self._interval(found, self.influences[pair], most))
+        error = self._error(self.influences[pair])
+        yield Value(statistic, place, found, n, *interval(found, error, "log", (0.0, most)), spread=error)
         floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
         yield Value(f"{statistic}_floor", place, floor, n)
 
@@ -181,14 +183,14 @@ class _Followed:
         sides = [self.distances[pair] for pair in pairs]
         if min(sides) < _STILL:
             return Value("curvature", place, None, n, reason="the subspace does not move")
-        influence = sum(by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
+        parts = (by * self.influences[pair] for by, pair in zip(menger_by(*sides), pairs, strict=True))
+        influence = np.sum(list(parts), axis=0)
         found = menger(*sides)
-        return Value("curvature", place, found, n, *self._interval(found, np.asarray(influence), np.inf))
+        return Value("curvature", place, found, n, *interval(found, self._error(influence), "log", (0.0, np.inf)))
 
-    def _interval(self, value: float, influence: Floats, most: float) -> Interval:
+    def _error(self, influence: Floats) -> Error | None:
         n, texts = self.seen.tokens, texts_of(sampled(self.seen))
-        error = error_over_texts(influence - influence.mean(), texts, n, self.seen.texts)
-        return interval(value, error, "log", (0.0, most))
+        return error_over_texts(influence - influence.mean(), texts, n, self.seen.texts)
 
 
 def _followed(seen: Observed, options: SubspaceOptions) -> _Followed | str:

@@ -83,6 +83,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     "straighten that path.",
     statistics=STATISTICS,
     needs=("token_path",),
+    version=2,
     cost="a few products per token and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

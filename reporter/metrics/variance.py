@@ -261,7 +261,7 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
     statistics=STATISTICS,
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
-    version=4,
+    version=5,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
     tables=(TokenType,),
     charts=(SHARES, TYPES),
@@ -409,11 +409,13 @@ def _of_place(
             yield Value(name, place, None, n, reason="all states are equal")
     else:
         for name, value in numbers.items():
-            yield Value(name, place, value, n, *interval(value, errors[name], "log", _POSITIVE))
+            error = errors[name]
+            yield Value(name, place, value, n, *interval(value, error, "log", _POSITIVE), spread=error)
         share = found.between / found.total
         floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
         error = errors["within_share"]
-        yield Value("within_share", place, 1 - share, n, *interval(1 - share, error, "logit", (0.0, 1.0)))
+        ends = interval(1 - share, error, "logit", (0.0, 1.0))
+        yield Value("within_share", place, 1 - share, n, *ends, spread=error)
         yield Value("within_share_floor", place, 1 - floor, n)
         yield Value("between_share", place, share, n, *interval(share, error, "logit", (0.0, 1.0)))
         yield Value("between_share_floor", place, floor, n)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from reporter.analyses.base import Context, Tell, default_pooling
-from reporter.metrics.base import Numeric, PairValue, Value
+from reporter.geometry.intervals import errors_apart
+from reporter.metrics.base import LayerErrors, Numeric, PairValue, Value
 from reporter.table import Row
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ T = TypeVar("T")
 
 
 NO_INTERVAL = "its interval is not finite and was left out"
+PATH = ("embedding", "block")
 VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
 
@@ -42,7 +46,8 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
         sides: what was measured in its pass, or in the two that it compares.
     """
     began, metric = time.perf_counter(), cell.metric
-    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers)
+    headlines = {statistic.name for statistic in metric.statistics if statistic.headline}
+    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers, headlines)
     for view in cell.views:
         seen = [side.seen(view, cell.views) for side in sides]
         if not cell.compares:
@@ -123,11 +128,13 @@ class Rows:
     Args:
         cell: what rows say of the cell or its two sides; see :attr:`reporter.table.Column.part`.
         layers: blocks of the (first) model, for the depth.
+        headlines: the statistics whose layers are told apart by paired errors.
         tables: the rows so far.
     """
 
     cell: Mapping[str, Any]
     layers: int
+    headlines: Collection[str] = ()
     tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
@@ -141,6 +148,7 @@ class Rows:
         """
         self._first_view = self._first_view or view
         cell = {**self.cell, "view": view}
+        profiles: dict[str, dict[int, Value]] = {}
         for result in results:
             if view != self._first_view and not result.table.holding("view"):
                 continue
@@ -148,6 +156,11 @@ class Rows:
             if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
             self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
+            if isinstance(row, Value) and row.statistic in self.headlines and _on_path(row):
+                profiles.setdefault(row.statistic, {})[_layer(row) or 0] = row
+        for statistic, by_layer in profiles.items():
+            for apart in _told_apart(statistic, by_layer):
+                self.tables.setdefault(apart.table.name, []).append(apart.record(cell, self.layers))
 
     def reasons(self) -> list[Record]:
         """Return why numbers, or their intervals, are NULL, one entry for each statistic, view and reason."""
@@ -156,6 +169,21 @@ class Rows:
             | {"reason": reason}
             for (statistic, view, reason), layers in self._missing.items()
         ]
+
+
+def _on_path(number: Value) -> bool:
+    """Tell whether a number is one of a profile over depth, and its interval is known."""
+    return number.place is not None and number.place.site in PATH and number.ci_low is not None
+
+
+def _told_apart(statistic: str, by_layer: Mapping[int, Value]) -> Iterator[LayerErrors]:
+    """Yield how surely the layers of a profile are told apart; nothing where a layer does not say how it varies."""
+    layers = sorted(by_layer)
+    spreads = [spread for layer in layers if (spread := by_layer[layer].spread) is not None]
+    found = errors_apart(spreads) if 1 < len(spreads) == len(layers) else None
+    for layer, errors in zip(layers, found or (), strict=False):
+        if np.isfinite(errors).all():
+            yield LayerErrors(statistic, layer, [float(f"{error:.4g}") for error in errors])
 
 
 def finite(number: Numeric) -> Numeric:

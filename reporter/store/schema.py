@@ -456,11 +456,11 @@ def number_tables() -> dict[str, Table]:
         ReporterError: two row classes have a table of one name, or one does not say which cell its rows belong to.
     """
     from reporter.analyses.registry import analyses
-    from reporter.metrics.base import Value
+    from reporter.metrics.base import LayerErrors, Value
     from reporter.metrics.registry import catalogue
 
     definitions = (*catalogue().values(), *analyses().values())
-    return _by_name((Value, *(row for definition in definitions for row in definition.tables)))
+    return _by_name((Value, LayerErrors, *(row for definition in definitions for row in definition.tables)))
 
 
 @lru_cache(maxsize=4)

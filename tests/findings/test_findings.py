@@ -9,7 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles.finding_calibration import KINDS, NULLS, TEXTS, TRUTHS, K, MadeUp, Values, made, noise, of_nothing, peak
+from oracles.finding_calibration import (
+    KINDS,
+    NULLS,
+    TEXTS,
+    TRUTHS,
+    K,
+    MadeUp,
+    Values,
+    made,
+    noise,
+    not_told_apart,
+    of_nothing,
+    peak,
+    ruled_out,
+)
 from scipy.stats import binom, t
 
 from reporter.findings.finding import MOST, SAME
@@ -66,6 +80,48 @@ def test_the_true_peak_is_in_the_set() -> None:
     inside = [row["layer_first"] <= 7 <= row["layer_last"] for row in rows]
     assert np.mean(inside) >= 0.95
     assert max(row["layer_last"] - row["layer_first"] for row in rows) <= (K + 2) // 3
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "opposite"])
+def test_layers_are_paired_over_texts(kind: str) -> None:
+    """Of equal layers one is ruled out as rarely as is said, and noise that layers share leaves fewer in the set."""
+    wrong = [ruled_out(seed, kind, paired=True) for seed in range(100)]
+    assert sum(wrong) <= 5  # measured in 600: 1.5 to 3.2 %
+    paired, bounded = ([not_told_apart(seed, kind, way) for seed in range(8)] for way in (True, False))
+    assert all(one is not None and 7 in one.among for one in (*paired, *bounded))
+    layers_of = [sum(len(one.among) for one in some if one is not None) for some in (paired, bounded)]
+    if kind in ("shared", "wandering"):
+        assert layers_of[0] < 0.85 * layers_of[1]
+
+
+TWO_HILLS = np.array([0.1, 0.3, 0.5, 0.52, 0.5, 0.3, 0.2, 0.5, 0.9, 0.9, 0.9, 0.9, 0.3])
+
+
+def test_a_second_hill_is_said() -> None:
+    """The plateau of the higher hill is too broad for a peak, and the hill is one of the tokens that are sinks."""
+    row = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, {"a": "decoder"})["extremes"]
+    assert row["view"] == "words"
+    assert re.search(r"In a, the share has two hills with sinks\. The higher one reaches 0\.9\d? at", row["says"])
+    assert re.search(r"A second, smaller peak is at layer [2-4]: 0\.5\d?, with 0\.\d+ at layer 6 b", row["says"])
+    assert 2 <= row["layer_first"] <= row["layer_last"] <= 4
+    assert row["ci_low"] < 0.32 < row["ci_high"] and row["p_adjusted"] <= 0.05
+
+
+def test_the_highest_peak_comes_with_the_second_one() -> None:
+    both = np.where(np.arange(K) == 9, 1.0, TWO_HILLS)
+    row = found(lambda **at: both, {"a": "decoder"})["extremes"]
+    assert row["says"].startswith("In a, the share peaks at layer 9 of 12")
+    assert "A second, smaller peak is at layer" in row["says"]
+
+
+def test_no_second_hill_where_there_is_none() -> None:
+    for truth in (bell(), np.minimum(1, 3 * DEPTH) * 0.8, 1 - bell()):
+        for seed in range(5):
+            values = around(lambda truth=truth, **at: truth, 0.05, seed)
+            says = " ".join(row["says"] for row in made(MadeUp(values, 0.05, {"a": "decoder"})).rows)
+            assert "two hills" not in says and "A second" not in says
+    same = found(lambda **at: TWO_HILLS, {"a": "decoder"}, baselines=("random-init",))
+    assert "extremes" not in same  # random weights have both, too
 
 
 def bell(**at: Any) -> Any:

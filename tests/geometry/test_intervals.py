@@ -12,6 +12,7 @@ from reporter.geometry.intervals import (
     Error,
     below,
     error_over_texts,
+    errors_apart,
     interval,
     quantile,
     reciprocal,
@@ -35,8 +36,9 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
     tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=role == "decoder", positions=True)
     tokens = tokens.view("words")
     found = values(model, observables, len(texts), "words", METRICS)
+    drawn = [influence.drawn_again(tokens.states[layer], tokens.ids, tokens.texts, 150) for layer in range(2)]
     for layer in range(2):
-        expected = influence.deviations(tokens.states[layer], tokens.ids, tokens.texts, 150)
+        expected = {name: of.std() for name, of in drawn[layer].items()}
         whole = influence.numbers(tokens.states[layer], tokens.ids, np.ones(len(tokens.ids), dtype=int))
         for name, sd in expected.items():
             value = found[name, layer]
@@ -44,6 +46,26 @@ def test_the_error_is_that_of_texts_drawn_again(observe, values, texts, role):
             # Half of 95 % is 1.97 deviations for this many texts, a little more where few of them decide.
             assert (value.ci_high - value.ci_low) / 2 / 1.99 == pytest.approx(sd, rel=0.15), (name, layer)
             assert value.ci_low < value.value < value.ci_high
+    # Layers are told apart by the error of their difference, of the same draws of texts.
+    paired = {name for name in expected if found[name, 0].spread is not None}
+    assert {"anisotropy.mean_cosine", "spectrum.effective_rank", "variance.within_share"} < paired
+    # Which three dimensions are the largest changes from draw to draw: an influence does not know it.
+    assert "outliers.top3_cosine_share" not in paired
+    for name in paired:
+        (alone,), (apart, own) = errors_apart([found[name, layer].spread for layer in range(2)])
+        assert apart * 1.96 / 1.99 == pytest.approx(np.std(drawn[1][name] - drawn[0][name]), rel=0.15), name
+        for layer, error in enumerate((alone, own)):
+            assert error * 1.96 / 1.99 == pytest.approx(drawn[layer][name].std(), rel=0.15), name
+
+
+def test_layers_of_other_tokens_are_not_told_apart():
+    rng = np.random.default_rng(0)
+    one, two = (error_over_texts(rng.standard_normal(60), np.arange(60) // of, 60, 12) for of in (5, 4))
+    assert errors_apart([one, one])[1][0] == 0
+    assert errors_apart([one, two]) is None
+    assert errors_apart([one, rng.standard_normal(9)]) is None
+    draws = rng.standard_normal((2, 900)) + 5 * rng.standard_normal(900)
+    assert errors_apart(list(draws))[1] == pytest.approx([2**0.5, 26**0.5], rel=0.1)
 
 
 def test_a_sample_of_tokens_finds_the_error_of_all_of_them():

@@ -8,17 +8,22 @@ sentence, were it believed. Views, floors, baselines and checkpoints have noise 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from reporter.claims.numbers import MetricRow, Numbers
+from reporter.claims.points import Estimates, Points
+from reporter.claims.profiles import covariance_of
+from reporter.findings.extremes import Extreme, extreme
 from reporter.findings.finding import Findings, look
 from reporter.findings.subjects import Subjects
-from reporter.geometry.intervals import quantile
+from reporter.geometry.intervals import error_over_texts, errors_apart, quantile
 from reporter.metrics.base import Statistic
 
 K = 13
@@ -32,9 +37,11 @@ def noise(rng: np.random.Generator, kind: str) -> np.ndarray:
     """Noise of variance 1 over a profile."""
     if kind == "independent":
         return rng.standard_normal(K)
+    lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
+    if kind == "opposite":  # what one layer gains the next one loses
+        return np.linalg.cholesky((-0.8) ** lags) @ rng.standard_normal(K)
     if kind == "shared":
         return np.sqrt(0.8) * rng.standard_normal() + np.sqrt(0.2) * rng.standard_normal(K)
-    lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     return np.linalg.cholesky(0.9**lags) @ rng.standard_normal(K)
 
 
@@ -179,6 +186,45 @@ def peak(seed: int, kind: str, error: float = 0.03, at: int = 7) -> list[dict[st
     return [row for row in found.rows if row["kind"] == "extremes"]
 
 
+def of_texts(seed: int, kind: str, paired: bool, height: float = 0.5, error: float = 0.03, at: int = 7) -> Points:
+    """Return a bell of numbers that are means over texts.
+
+    Args:
+        seed: of the texts.
+        kind: of noise, from text to text; how the errors of layers go together is estimated, too.
+        paired: whether that is made use of.
+        height: of the bell; 0 makes all layers equal.
+        error: standard error of each layer.
+        at: the layer that is the highest.
+    """
+    rng = np.random.default_rng([seed, len(kind)])
+    texts = 0.3 + height * np.exp(-((np.arange(K) - at) ** 2) / 8)
+    texts = texts + error * math.sqrt(TEXTS) * np.array([noise(rng, kind) for _ in range(TEXTS)])
+    mean = texts.mean(axis=0)
+    errors = [error_over_texts(of, np.arange(TEXTS), TEXTS, TEXTS) for of in (texts - mean).T]
+    told = errors_apart([one for one in errors if one is not None])
+    apart = np.array([np.pad(row, (0, K - len(row))) for row in told or ()])
+    own = apart.diagonal()
+    covariance = covariance_of(own, apart)[None] if paired else None
+    return Points(mean[None], own[None], np.linspace(0, 1, K), covariance=covariance)
+
+
+def sure(some: Estimates) -> Estimates:
+    """Return estimates as sure as texts let them be."""
+    return replace(some, df=TEXTS - 1)
+
+
+def not_told_apart(seed: int, kind: str, paired: bool) -> Extreme | None:
+    """Return the set of layers not told apart from the top of a bell, at 5 %."""
+    return extreme(SimpleNamespace(sure=sure), of_texts(seed, kind, paired), 0.01, 0.05)  # type: ignore[arg-type]
+
+
+def ruled_out(seed: int, kind: str, paired: bool) -> bool:
+    """Return whether a layer is ruled out as the highest, at 5 %, where all layers are equal."""
+    p = sure(of_texts(seed, kind, paired, height=0).differences()).above(0.0).reshape(K, K)
+    return bool((K - 1) * p[:, 7].min() <= 0.05)
+
+
 def main() -> None:
     """Print how often."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
@@ -193,6 +239,14 @@ def main() -> None:
         inside = np.mean([row["layer_first"] <= 7 <= row["layer_last"] for row in sets])
         width = np.mean([row["layer_last"] - row["layer_first"] + 1 for row in sets])
         print(f"peak, {kind}: found {len(sets) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers")
+    for kind in (*KINDS, "opposite"):
+        for paired in (False, True):
+            peaks = [found for i in range(repetitions) if (found := not_told_apart(i, kind, paired)) is not None]
+            inside, width = np.mean([7 in one.among for one in peaks]), np.mean([len(one.among) for one in peaks])
+            wrong = np.mean([ruled_out(i, kind, paired) for i in range(repetitions)])
+            told = f"found {len(peaks) / repetitions:.2f}, in the set {inside:.3f}, {width:.1f} layers, "
+            told += f"one of equals left out {wrong:.3f}"
+            print(f"peak of {TEXTS} texts, {kind}, {'paired' if paired else 'bounded'}: {told}")
 
 
 if __name__ == "__main__":

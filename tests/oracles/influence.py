@@ -57,9 +57,14 @@ def mean_cosine(x):
 
 def deviations(x, types, texts, draws, seed=0):
     """Return the standard deviation of each number over bootstrap draws of whole texts."""
+    return {name: found.std() for name, found in drawn_again(x, types, texts, draws, seed).items()}
+
+
+def drawn_again(x, types, texts, draws, seed=0):
+    """Return each number in bootstrap draws of whole texts, (draws,); with one seed the same draws of any states."""
     rng = np.random.default_rng(seed)
     _, text = np.unique(texts, return_inverse=True)
     count = text.max() + 1
     weights = rng.multinomial(count, np.full(count, 1 / count), draws)
     found = [numbers(x, types, of_texts[text]) for of_texts in weights]
-    return {name: np.std([one[name] for one in found]) for name in found[0]}
+    return {name: np.array([one[name] for one in found]) for name in found[0]}

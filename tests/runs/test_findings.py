@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,20 @@ def test_a_trained_model_is_told_from_an_initialisation(study: Callable[..., Stu
         {"model": "enc", "step": 0, "initialised": True},
         {"model": "enc", "step": 2, "initialised": False},
     ]
+
+
+def test_headline_layers_have_errors_of_their_differences(study: Callable[..., StudyFile], run: Run, out: Path) -> None:
+    run(study())
+    rows = Store(out / "results.duckdb").records(
+        "SELECT metric, e.corpus, e.layer, errors, (ci_high - ci_low) / 2 / 1.96 AS error FROM layer_errors e JOIN "
+        "layer_metrics m USING (model, checkpoint, corpus, view, metric, statistic, layer) WHERE site <> 'final'"
+    )
+    assert {row["metric"] for row in rows} == {"anisotropy", "convergence", "motion"}
+    assert {row["corpus"] for row in rows} == {"nested"}  # three texts have no intervals
+    for row in rows:
+        *apart, own = json.loads(row["errors"])
+        assert len(apart) == row["layer"] and all(error > 0 for error in apart)
+        assert own == pytest.approx(row["error"], rel=0.15, abs=1e-9)
 
 
 def test_findings_are_kept_until_numbers_change(
