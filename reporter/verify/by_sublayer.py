@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,7 @@ def contributions(seen: Reading, model: PlainModel) -> tuple[list[Found], str]:
     for text in seen.texts:
         with calls_of(model.norms()) as calls:
             path, _ = model.states(text.ids)
-        of_text = [_of_block(h, after, calls[at]) for at, (h, after) in enumerate(zip(path, path[1:], strict=False))]
+        of_text = [_of_block(h, after, calls[at]) for at, (h, after) in enumerate(pairwise(path))]
         if any(one is None for one in of_text):
             return found, NO_TWO_NORMS
         texts.append(np.stack([one for one in of_text if one is not None]))  # (L, quantities, tokens)
