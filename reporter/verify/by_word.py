@@ -25,7 +25,7 @@ def journey(seen: Reading, model: PlainModel, options: Mapping[str, Any]) -> tup
         model: the model that they are of.
         options: about how many tokens are read.
     """
-    vectors = model.module.get_input_embeddings().weight.detach().double().numpy()
+    vectors: Floats = model.embedding().weight.detach().double().numpy()
     words = _Words(model.tokenizer, len(vectors))
     if words.by_end:
         return [], NO_MARK

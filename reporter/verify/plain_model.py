@@ -74,6 +74,11 @@ class PlainModel:
             return [h[0] for h in (entered, *own[:-1])], final[0]
         return [h[0] for h in (*own[:-1], raw)], final[0]
 
+    def embedding(self) -> Any:
+        """Return the module that makes vectors of tokens."""
+        module: Any = self.module
+        return module.get_input_embeddings()
+
     def norms(self) -> list[list[nn.Module]]:
         """Return the norms inside each block: modules that are called so; none where the blocks are not found."""
         lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
