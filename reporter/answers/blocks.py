@@ -32,6 +32,9 @@ WHERE study = $study AND metric = 'skip' AND statistic = 'loss' AND value IS NUL
 """
 
 
+NOTHING = 0.01  # nats, that nobody would keep a block for
+
+
 class BlockAnswer(Row, table="block_answers"):
     """The blocks that a model loses least by leaving out, of so many: the best of the sets that were run."""
 
@@ -95,7 +98,13 @@ def _box(rows: Sequence[Record]) -> Box:
     ]
     if free:
         most = _blocks(free[-1]["blocks"]).capitalize()
-        said.append(f"{most} can go: the loss is no higher without, beyond chance.")
+        high = free[-1]["ci_high"]
+        if high <= NOTHING:
+            said.append(f"{most} can go: the loss is no higher without.")
+        else:
+            said.append(
+                f"{most} may go: nothing beyond chance is lost without, though up to {_signed(high)} is not ruled out."
+            )
     elif all(row["ci_low"] is not None for row in rows):
         said.append("No set of blocks that was tried goes for free.")
     order = first["least"].split(", ")

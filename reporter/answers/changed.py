@@ -104,7 +104,7 @@ class ChangedNumber(Row, table="changed_numbers"):
     model: str = column("name of the model in the study", key=True)
     corpus: str = column("name of the corpus", key=True)
     number: str = column("metric.statistic", key=True)
-    layer: int = column("the layer")
+    layer: int = column("the layer; of a number of steps the one that the step leaves")
     value: float = column("of the model minus that of its base there")
     ci_low: float | None = column("lower end of its 95 % interval, widened for as many layers as were looked at")
     ci_high: float | None = column("upper end")
@@ -223,6 +223,11 @@ def _headlines() -> list[str]:
     ]
 
 
+def _steps() -> set[str]:
+    """Return the numbers of a step: stored at layer l, they are of what block l + 1 does."""
+    return {f"{m.name}.{s.name}" for m in catalogue().values() for s in m.statistics if s.per == "step"}
+
+
 def _numbers(
     headlines: Sequence[str],
     model: str,
@@ -294,6 +299,7 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 def _box(row: Record, numbers: Sequence[Record]) -> Box:
     sentences = [_depth(row), _verdict(row), _loss(row)]
     differ = [one for one in numbers if one["beyond"]]
+    steps = _steps()
     if numbers and row["changed"]:
         named = ", ".join(f"`{one['number']}`" for one in differ)
         sentences.append(
@@ -314,7 +320,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         rows=tuple(
             (
                 one["number"],
-                str(one["layer"]),
+                f"{one['layer']} → {one['layer'] + 1}" if one["number"] in steps else str(one["layer"]),
                 _signed(one["value"]),
                 _ends(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
                 f"{one['beyond']} of {one['layers']}",
@@ -356,6 +362,8 @@ def _verdict(row: Record) -> str:
         before = ""
     linear = row["last_linear"]
     map_says = "" if linear is None else f", and a linear map of the base makes {short(linear, 3)} of it"
+    if linear is not None and linear <= 0:
+        map_says = ", and no linear map of the base foretells it better than its mean does"
     grown = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
         f"{where} states lie elsewhere{than.get(row['noise'], '')}: there by {short(row['first_distance'], 2)} of "

@@ -108,7 +108,7 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _box(rows: Sequence[Record]) -> Box:
     first, more = rows[0], len(rows) - 1
-    name = "Whatever stands first in a text" if first["token"] is None else quoted(first["token"])
+    name = "The first token of a text, whatever it is," if first["token"] is None else quoted(first["token"])
     on = "" if first["dimension"] is None else f", on dimension {first['dimension']}"
     others = "" if not more else f"; {more} other {'token is one' if more == 1 else 'tokens are sinks'}, too"
     return Box(

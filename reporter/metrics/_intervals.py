@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.geometry.arrays import Ints
-from reporter.geometry.intervals import FEWEST_TEXTS, Scale, percentile_interval
+from reporter.geometry.arrays import Floats, Ints
+from reporter.geometry.intervals import FEWEST_TEXTS, Scale, error_over_texts, interval, percentile_interval
 from reporter.metrics.base import INFLUENCES, Difference, Value
 
 if TYPE_CHECKING:
@@ -91,6 +92,52 @@ def changes_along(
         for place in a.path[:end]:
             mine, theirs = (side.get(kind).average(statistic, place, side.view) for side in (a, b))
             yield change_of_mean(statistic, place, mine, theirs, min(a.texts, b.texts), reason)
+
+
+@dataclass(frozen=True, eq=False)
+class Influenced:
+    """A number with the influences of sampled tokens on it.
+
+    Args:
+        value: the number; None where there is none.
+        n: tokens that it was computed from.
+        influence: φ of each sampled token, shape (m,).
+        sample: the tokens.
+    """
+
+    value: float | None
+    n: int
+    influence: Floats
+    sample: Selection
+
+
+def change_by_influence(
+    statistic: str, place: Place | None, mine: Influenced, theirs: Influenced, texts: int, reason: str
+) -> Difference:
+    """Return one side's number minus that of the other on the same corpus, by the delta method over paired texts.
+
+    To first order each number is a mean of influences, so their difference is one of differences: what a text does to
+    both falls out. A token that one side alone has in its view or its sample counts there.
+
+    Args:
+        statistic: of which both are.
+        place: where; None for a number of the whole model.
+        mine: the number of the first side.
+        theirs: of the second.
+        texts: distinct texts.
+        reason: why one of them has none.
+    """
+    if mine.value is None or theirs.value is None:
+        return Difference(statistic, place, None, 0, reason=reason)
+    keys = np.union1d(mine.sample.keys, theirs.sample.keys)
+    influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
+    for side, sign in ((mine, 1.0), (theirs, -1.0)):
+        at = np.searchsorted(keys, side.sample.keys)
+        influence[at] += sign * mine.n / side.n * side.influence
+        of_text[at] = texts_of(side.sample)
+    found = mine.value - theirs.value
+    error = error_over_texts(influence, of_text, mine.n, texts)
+    return Difference(statistic, place, found, texts, *interval(found, error, "plain", (-np.inf, np.inf)))
 
 
 DELTA = (

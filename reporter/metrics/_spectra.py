@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Error, error_over_texts
 from reporter.geometry.spectra import EQUAL, ZERO, gradients
-from reporter.metrics._intervals import sampled, texts_of
+from reporter.metrics._intervals import Influenced, sampled, texts_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,12 +29,18 @@ class Spectrum:
         reason: why there are none; empty where there are.
         errors: of numbers of them, by the names that ``gradients`` gives them.
         axis: the eigenvector of the largest, (d,).
+        influences: of the sampled tokens on the same numbers, (m,) each.
     """
 
     values: Floats
     reason: str
     errors: Mapping[str, Error | None]
     axis: Floats | None = None
+    influences: Mapping[str, Floats] = field(default_factory=dict)
+
+    def with_influence(self, name: str, value: float | None, seen: Observed) -> Influenced:
+        """Return a number of these eigenvalues, of which there is an error, with what tokens add to it."""
+        return Influenced(value, seen.tokens, self.influences.get(name, np.zeros(0)), sampled(seen))
 
 
 def spectrum_of(seen: Observed, place: Place) -> Spectrum:
@@ -68,15 +74,9 @@ def _decomposed(seen: Observed, place: Place, sample: Tensor, texts: Ints) -> Sp
     x = wide(sample).sub_(torch.from_numpy(moments.mean).to(vectors.device)).float()
     along = x @ vectors.flip(1)[:, : len(spectrum)].float()
     influences = (along.square_() @ by.float()).double() - torch.from_numpy(spectrum).to(by.device) @ by
-    return Spectrum(
-        spectrum,
-        "",
-        {
-            name: error_over_texts(influence, texts, n, seen.texts)
-            for name, influence in zip(numbers, influences.T.cpu().numpy(), strict=True)
-        },
-        vectors[:, -1].cpu().numpy(),
-    )
+    of = dict(zip(numbers, influences.T.cpu().numpy(), strict=True))
+    errors = {name: error_over_texts(influence, texts, n, seen.texts) for name, influence in of.items()}
+    return Spectrum(spectrum, "", errors, vectors[:, -1].cpu().numpy(), of)
 
 
 def _device_of(x: Tensor) -> str:

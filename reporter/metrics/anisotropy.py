@@ -16,10 +16,10 @@ from reporter.geometry.components import first_axis
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
 from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import spectrum_of
-from reporter.metrics.base import SampleOptions, Statistic, Value
+from reporter.metrics.base import Between, Difference, SampleOptions, Statistic, Value
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -133,6 +133,33 @@ class AnisotropyOptions(SampleOptions):
     """How the sampled statistics draw their tokens."""
 
 
+def compare(a: Observed, b: Observed, options: AnisotropyOptions) -> Iterator[Difference]:
+    """Yield what all tokens decide of a model minus the same of its base, layer by layer, paired over texts.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: of samples, which are not compared.
+    """
+    reason = "one of the two models has no such number here"
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        for name, of in (("top_variance_share", _share_of), ("mean_cosine", _cosine_of)):
+            yield change_by_influence(name, place, of(a, place), of(b, place), min(a.texts, b.texts), reason)
+
+
+def _share_of(seen: Observed, place: Place) -> Influenced:
+    at = spectrum_of(seen, place)
+    return at.with_influence("top_variance_share", None if at.reason else top_share_of(at.values), seen)
+
+
+def _cosine_of(seen: Observed, place: Place) -> Influenced:
+    moments, sample = seen.moments(place), sampled(seen)
+    if moments.units < 2:
+        return Influenced(None, moments.n, np.zeros(0), sample)
+    influence = _influence_on_cosine(wide(sample.states(place)), moments)
+    return Influenced(mean_cosine_of(moments.unit_sum, moments.units), moments.n, influence, sample)
+
+
 @metric(
     name="anisotropy",
     title="Anisotropy",
@@ -143,6 +170,8 @@ class AnisotropyOptions(SampleOptions):
     version=5,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def anisotropy(seen: Observed, options: AnisotropyOptions) -> Iterator[Value]:
     """Yield the six statistics and their floors at every layer.
@@ -276,15 +305,19 @@ def _sampled(
 
 def _error_of_all(x: Tensor, texts: NDArray[np.int64], moments: LayerMoments, distinct: int) -> Error | None:
     """Return the error of the mean cosine over all tokens from the states of some."""
-    import torch
-
     if moments.units < 2:
         return None
+    return error_over_texts(_influence_on_cosine(x, moments), texts, moments.n, distinct)
+
+
+def _influence_on_cosine(x: Tensor, moments: LayerMoments) -> Floats:
+    """Return the influence of tokens on ‖mean of u‖², which the mean cosine is but for n/(n − 1), (m,)."""
+    import torch
+
     mean = torch.from_numpy(moments.unit_sum / moments.units).to(x.device)
     norms = x.norm(dim=1)
-    # The influence of a token on ‖mean of u‖², which the mean cosine is but for n/(n − 1).
-    influence = 2 * ((x @ mean) * _reciprocal(norms, norms > 0) - mean @ mean)
-    return error_over_texts(influence.cpu().numpy(), texts, moments.n, distinct)
+    found: Floats = (2 * ((x @ mean) * _reciprocal(norms, norms > 0) - mean @ mean)).cpu().numpy()
+    return found
 
 
 def _cosines(

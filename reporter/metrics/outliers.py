@@ -14,7 +14,15 @@ from reporter.effort import decomposing, little
 from reporter.geometry.arrays import wide
 from reporter.geometry.intervals import Interval, error_over_texts, interval
 from reporter.metrics._growth import LARGEST, per_doubling
-from reporter.metrics._intervals import BOOTSTRAP, described, mean_with_interval, sampled, texts_of
+from reporter.metrics._intervals import (
+    BOOTSTRAP,
+    Influenced,
+    change_by_influence,
+    described,
+    mean_with_interval,
+    sampled,
+    texts_of,
+)
 from reporter.metrics._outlier_lists import (
     DIMENSIONS,
     MASSIVE,
@@ -26,7 +34,7 @@ from reporter.metrics._outlier_lists import (
 )
 from reporter.metrics._sink_cuts import DOMINANCES, TOP_SHARE, SinkCut, cuts
 from reporter.metrics._sources import KOVALEVA, QUEIPO, SUN, TIMKEY
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import TOKEN, TOKEN_ID, Comparable, OfCorpus, column
 
@@ -209,6 +217,39 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
 )
 
 
+def compare(a: Observed, b: Observed, options: OutlierOptions) -> Iterator[Difference]:
+    """Yield the share of three dimensions in the cosine of a model minus that in its base, paired over texts.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: of samples, which are not compared.
+    """
+    reason = "one of the two models has no such number here"
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        mine, theirs = (_share_with_influence(side, place) for side in (a, b))
+        yield change_by_influence("top3_cosine_share", place, mine, theirs, min(a.texts, b.texts), reason)
+
+
+def _share_with_influence(seen: Observed, place: Place) -> Influenced:
+    from reporter.observables.activations import Activations
+
+    kept, moments = seen.get(Activations), seen.moments(place)
+    at, parts = kept.layout.index[place], None
+    if moments.n:
+        here = Standing.of(moments, kept.unit_squares[at][list(seen.strata)].sum(dim=0).numpy())
+        parts = None if here.chance else here.cosine
+    if parts is None:
+        return Influenced(None, moments.n, np.zeros(0), sampled(seen))
+    largest, share = _largest_three(parts)
+    return Influenced(share, moments.n, _influence_on_share(share, largest, moments, place, seen), sampled(seen))
+
+
+def _largest_three(parts: Floats) -> tuple[NDArray[np.int64], float]:
+    largest = np.argsort(parts)[-3:]
+    return largest, float(parts[largest].sum() / parts.sum())
+
+
 @metric(
     name="outliers",
     title="Outliers",
@@ -220,7 +261,8 @@ ORDER BY corpus, role, model, step, checkpoint, rule, statistic, cut, layer
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),
-    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension),
+    between=Between(compare, of=("base",)),
+    tables=(SinkToken, SinkCut, MassiveActivation, OutlierDimension, Difference),
     charts=(MASSIVE, DIMENSIONS, CUTS),
 )
 def outliers(
@@ -289,8 +331,7 @@ def _top3_share(moments: LayerMoments, here: Standing, place: Place, seen: Obser
         return Value(name, place, None, n, reason="fewer than two states that are not zero")
     if here.chance:
         return Value(name, place, None, n, reason="the mean cosine is not above that of isotropic states")
-    largest = np.argsort(parts)[-3:]
-    share = float(parts[largest].sum() / parts.sum())
+    largest, share = _largest_three(parts)
     return Value(name, place, share, n, *_interval_of_share(share, largest, moments, place, seen))
 
 
@@ -301,15 +342,23 @@ def _interval_of_share(
 
     With m₃ the mean in those dimensions alone, φ = 2(m₃ − share·m)·(u − m)/‖m‖².
     """
+    influence = _influence_on_share(share, largest, moments, place, seen)
+    error = error_over_texts(influence, texts_of(sampled(seen)), moments.n, seen.texts)
+    return interval(share, error, "log", (0.0, np.inf))
+
+
+def _influence_on_share(
+    share: float, largest: NDArray[np.int64], moments: LayerMoments, place: Place, seen: Observed
+) -> NDArray[np.float64]:
     import torch
 
-    mean, sample = moments.unit_sum / moments.units, sampled(seen)
+    mean = moments.unit_sum / moments.units
     direction = -share * mean
     direction[largest] += mean[largest]
-    x = wide(sample.states(place))
+    x = wide(sampled(seen).states(place))
     along = (x @ torch.from_numpy(direction).to(x.device)) / x.norm(dim=1)
-    influence = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
-    return interval(share, error_over_texts(influence, texts_of(sample), moments.n, seen.texts), "log", (0.0, np.inf))
+    found: NDArray[np.float64] = 2 * (along.nan_to_num_(nan=0.0).cpu().numpy() - direction @ mean) / (mean @ mean)
+    return found
 
 
 def _share(seen: Observed, sinks: SinkTokens) -> Value:

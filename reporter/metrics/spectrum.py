@@ -26,10 +26,10 @@ from reporter.geometry.spectra import (
     upper_half,
 )
 from reporter.metrics._growth import RARE_TYPES, per_doubling
-from reporter.metrics._intervals import described
+from reporter.metrics._intervals import change_by_influence, described
 from reporter.metrics._sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
-from reporter.metrics.base import N, Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, N, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import Comparable, UnderView, at_place, column
 
@@ -236,6 +236,38 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
 )
 
 
+def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
+    """Yield ranks and exponents of a model minus those of its base, layer by layer, paired over texts.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: none.
+    """
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        at = [(spectrum_of(side, place), side) for side in (a, b)]
+        for name in _PAIRED:
+            mine, theirs = (one.with_influence(name, _number(name, one, place, side), side) for one, side in at)
+            reason = "one of the two models has no such number here"
+            yield change_by_influence(name, place, mine, theirs, min(a.texts, b.texts), reason)
+
+
+_PAIRED = ("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req")
+
+
+def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | None:
+    """Return one of the numbers that are compared; None where there is none."""
+    found, most = at.values, min(seen.width(place), seen.tokens - 1)
+    if at.reason:
+        return None
+    if name in ("decay", "alpha_req"):
+        return decay_of(found, upper_half(most) if name == "decay" else tail(found))
+    if name == "participation_ratio":
+        return max(1.0, participation_ratio_of(found))
+    rest = found if name == "effective_rank" else found[1:]
+    return max(1.0, effective_rank_of(rest)) if len(rest) else None
+
+
 @metric(
     name="spectrum",
     title="Spectrum",
@@ -246,7 +278,8 @@ ORDER BY corpus, view, role, model, step, checkpoint, layer, rank
     cost="a width × width product for each token and layer (about 1/12 of the forward pass), shared with anisotropy; "
     "the eigenvectors of one width × width matrix and the eigenvalues of another for each layer and view",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 2.0),
-    tables=(Eigenvalue,),
+    between=Between(compare, of=("base",)),
+    tables=(Eigenvalue, Difference),
     charts=(CURVES,),
 )
 def spectrum(seen: Observed, options: Options) -> Iterator[Value | Eigenvalue]:

@@ -15,9 +15,9 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import JIANG
-from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.threads import spread
 
@@ -100,6 +100,33 @@ class SubspaceOptions(Options):
     )
 
 
+def compare(a: Observed, b: Observed, options: SubspaceOptions) -> Iterator[Difference]:
+    """Yield speed and displacement of a model minus those of its base, layer by layer, paired over texts.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: how many axes.
+    """
+    reason = "one of the two models has no such number here"
+    for layer, place in enumerate(a.path[: min(a.layers, b.layers) + 1]):
+        for name, pair in (("speed", (layer, layer + 1)), ("displacement", (0, layer))):
+            if layer + (name == "speed") > min(a.layers, b.layers):
+                continue
+            mine, theirs = (_distance_of(side, options, pair) for side in (a, b))
+            yield change_by_influence(name, place, mine, theirs, min(a.texts, b.texts), reason)
+
+
+def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influenced:
+    followed, sample = _followed(seen, options), sampled(seen)
+    if pair[0] == pair[1] and not isinstance(followed, str):
+        return Influenced(0.0, seen.tokens, np.zeros(len(sample)), sample)
+    if isinstance(followed, str) or pair not in followed.distances:
+        return Influenced(None, seen.tokens, np.zeros(0), sample)
+    influence = followed.influences[pair]
+    return Influenced(followed.distances[pair], seen.tokens, influence - influence.mean(), sample)
+
+
 @metric(
     name="subspaces",
     title="Leading subspaces",
@@ -111,6 +138,8 @@ class SubspaceOptions(Options):
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 3.5),
+    between=Between(compare, of=("base",)),
+    tables=(Difference,),
 )
 def subspaces(seen: Observed, options: SubspaceOptions) -> Iterator[Value]:
     """Yield speed, displacement and curvature of the leading subspace.

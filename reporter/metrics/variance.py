@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +15,9 @@ from reporter.geometry import noise
 from reporter.geometry.correlation import correlation, fisher_interval
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
-from reporter.metrics._intervals import described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import YAMAGIWA
-from reporter.metrics.base import INFLUENCES, Options, Statistic, Value
+from reporter.metrics.base import INFLUENCES, Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
 from reporter.table import TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 
@@ -254,6 +254,33 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
 )
 
 
+def compare(a: Observed, b: Observed, options: VarianceOptions) -> Iterator[Difference]:
+    """Yield the share of variance within types of a model minus that of its base, paired over texts.
+
+    Args:
+        a: the model.
+        b: its base.
+        options: memory.
+    """
+    reason = "one of the two models has no such number here"
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        mine, theirs = (_share_with_influence(side, place, options) for side in (a, b))
+        yield change_by_influence("within_share", place, mine, theirs, min(a.texts, b.texts), reason)
+
+
+def _share_with_influence(seen: Observed, place: Place, options: VarianceOptions) -> Influenced:
+    from reporter.observables.type_moments import TypeMoments
+    from reporter.observables.type_view import typed_strata
+
+    found, _, influence = _everywhere(seen, options)[place]
+    strata = typed_strata(seen)
+    tokens, sample = int(seen.get(TypeMoments).seen[list(strata)].sum()), sampled(seen, strata)
+    if not found.n or not found.varies:
+        return Influenced(None, tokens, influence, sample)
+    # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
+    return Influenced(1 - found.between / found.total, tokens, tokens / found.n * influence, sample)
+
+
 @metric(
     name="variance",
     title="Variance within and between token types",
@@ -263,7 +290,8 @@ ORDER BY corpus, view, role, model, part, "count" DESC, token_id
     options=VarianceOptions,
     version=5,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64",
-    tables=(TokenType,),
+    between=Between(compare, of=("base",)),
+    tables=(TokenType, Difference),
     charts=(SHARES, TYPES),
 )
 def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | TokenType]:
@@ -277,26 +305,35 @@ def variance(seen: Observed, options: VarianceOptions) -> Iterator[Value | Token
         ReporterError: if the parts of the variance do not add up.
     """
     from reporter.observables.type_moments import TypeMoments
-    from reporter.observables.type_view import type_view, typed_strata
 
     kept = seen.get(TypeMoments)
     tokens = int(kept.seen[list(seen.strata)].sum())
-    strata = typed_strata(seen)
     found: TypeView | None = None
-    sampled(seen, strata)  # before threads ask for it, each for itself
-
-    def at(place: Place) -> tuple[TypeView, dict[str, Error | None]]:
-        found = type_view(seen, place, options.memory)
-        return found, _errors(found, seen, place, kept)
-
-    of_places = seen.everywhere(("variance", strata, options.memory), at)
-    for place, (found, errors) in of_places.items():
+    for place, (found, errors, _) in _everywhere(seen, options).items():
         yield from _of_place(found, place, tokens, seen, errors)
         yield from _types(found, place, kept, options.scatter)
     if found is None or tokens == 0:
         yield Value("coverage", None, None, 0, reason="no token")
     else:
         yield Value("coverage", None, found.n / tokens, tokens)
+
+
+_AtPlace = tuple["TypeView", dict[str, Error | None], Floats]
+
+
+def _everywhere(seen: Observed, options: VarianceOptions) -> Mapping[Place, _AtPlace]:
+    """Return of each place the variances, their errors, and the influence of sampled tokens on the share within."""
+    from reporter.observables.type_moments import TypeMoments
+    from reporter.observables.type_view import type_view, typed_strata
+
+    kept, strata = seen.get(TypeMoments), typed_strata(seen)
+    sampled(seen, strata)  # before threads ask for it, each for itself
+
+    def at(place: Place) -> _AtPlace:
+        found = type_view(seen, place, options.memory)
+        return found, *_errors(found, seen, place, kept)
+
+    return seen.everywhere(("variance", strata, options.memory), at)
 
 
 _POSITIVE = (0.0, np.inf)
@@ -310,8 +347,11 @@ _POSITIVE = (0.0, np.inf)
 _AT_EDGE = 0.61
 
 
-def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> dict[str, Error | None]:
-    """Return the error of each number from the influences of sampled tokens that the types cover."""
+def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) -> tuple[dict[str, Error | None], Floats]:
+    """Return the error of each number from the influences of sampled tokens that the types cover.
+
+    And the influence of every sampled token on the share within types; of one that no type covers it is 0.
+    """
     from reporter.observables.token_sample import TOKEN
     from reporter.observables.type_moments import FEWEST_OCCURRENCES
     from reporter.observables.type_view import typed_strata
@@ -334,10 +374,11 @@ def _errors(found: TypeView, seen: Observed, place: Place, kept: TypeMoments) ->
     edge = kept.occurrences()[found.ranks][types] - together < FEWEST_OCCURRENCES
     jump = _AT_EDGE * found.count[types] / together
     own, of_type = _influences(tokens, found), _influences(of_types, found)
-    return {
-        name: error_over_texts(np.where(edge, jump * of_type[name][types], own[name]), texts, found.n, seen.texts)
-        for name in own
-    }
+    influences = {name: np.where(edge, jump * of_type[name][types], own[name]) for name in own}
+    of_share = np.zeros(len(sample))
+    of_share[covered] = influences.get("within_share", 0.0)
+    errors = {name: error_over_texts(one, texts, found.n, seen.texts) for name, one in influences.items()}
+    return errors, of_share
 
 
 def _of_tokens(

@@ -185,6 +185,8 @@ def deviation_of(sum_: Tensor, expected: Tensor, a: Tensor) -> float | None:
     """Return ‖sum − expected‖ / ‖a‖, or None where it is more than roundings: then it is another sum."""
     if not close(sum_, expected, like=sum_):
         return None
+    if not a.any():
+        return 0.0  # a part that was pruned to nothing is added as well as any
     deviation = ((sum_.float() - expected.float()).norm() / a.float().norm()).item()
     return deviation if deviation <= _ROUNDINGS else None  # of a small a, not of the large numbers it is added to
 

@@ -140,15 +140,6 @@ def angular_distance(seen: Reading, options: Mapping[str, Any]) -> Iterator[Foun
                 yield Found("last_token", view, place, mean(angles, last[view]), other=other)
 
 
-def contributions(seen: Reading, options: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield of ``contributions`` what follows from the states alone: whether a block writes along the stream."""
-    for at, place in enumerate(seen.path[:-1]):
-        x = seen.at(place)
-        found = cosines(seen.at(seen.path[at + 1]) - x, x)
-        for view, mask in seen.masks.items():
-            yield Found("block_cosine", view, place, mean(found, mask))
-
-
 MASKED = 0.15  # of the own tokens of a text, hidden from a masked language model
 
 

@@ -74,6 +74,17 @@ class PlainModel:
             return [h[0] for h in (entered, *own[:-1])], final[0]
         return [h[0] for h in (*own[:-1], raw)], final[0]
 
+    def embedding(self) -> Any:
+        """Return the module that makes vectors of tokens."""
+        module: Any = self.module
+        return module.get_input_embeddings()
+
+    def norms(self) -> list[list[nn.Module]]:
+        """Return the norms inside each block: modules that are called so; none where the blocks are not found."""
+        lists = [m for m in self.module.modules() if isinstance(m, nn.ModuleList) and len(m) == self.layers]
+        blocks = max(lists, key=lambda found: sum(p.numel() for p in found.parameters()), default=nn.ModuleList())
+        return [[m for m in block.modules() if "norm" in type(m).__name__.lower()] for block in blocks]
+
     def _run(self, ids: list[int]) -> tuple[tuple[Tensor, ...], Tensor]:
         x = torch.tensor([ids])
         with torch.inference_mode():
@@ -111,6 +122,25 @@ def _outputs_of(modules: list[nn.Module]) -> Iterator[dict[int, tuple[list[Tenso
         return hook
 
     hooks = [m.register_forward_hook(keep(place), with_kwargs=True) for place, m in enumerate(modules)]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def calls_of(modules: list[list[nn.Module]]) -> Iterator[list[list[tuple[Tensor, Tensor]]]]:
+    """Keep, while this lasts, what the modules of each list take and return, in the order in which they are called."""
+    seen: list[list[tuple[Tensor, Tensor]]] = [[] for _ in modules]
+
+    def keep(place: int) -> Callable[..., None]:
+        def hook(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            seen[place].append((args[0].clone(), output.clone()))
+
+        return hook
+
+    hooks = [module.register_forward_hook(keep(at)) for at, found in enumerate(modules) for module in found]
     try:
         yield seen
     finally:

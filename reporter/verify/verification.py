@@ -25,8 +25,10 @@ from reporter.verify.by_cloud import anisotropy, outliers, sink_cuts, sinks, spe
 from reporter.verify.by_head import lens
 from reporter.verify.by_map import linearity
 from reporter.verify.by_neighbour import information_imbalance, intrinsic_dimension, local_dimension
+from reporter.verify.by_sublayer import contributions
 from reporter.verify.by_text import Means, compare_means, contextuality, entropy, layer_pairs, text_means, token_path
-from reporter.verify.by_token import angular_distance, contributions, convergence, loss, motion
+from reporter.verify.by_token import angular_distance, convergence, loss, motion
+from reporter.verify.by_word import journey
 from reporter.verify.cells import Asked, Cell, Side, choose, find_study
 from reporter.verify.deviations import Deviation, Numbers, compare, counts, missing, stored_numbers, stored_pairs
 from reporter.verify.plain_model import PlainModel, load_language_model
@@ -59,7 +61,6 @@ PATHS: Mapping[str, tuple[Path_, dict[str, tuple[Any, ...]]]] = {
     "information_imbalance": (information_imbalance, {"sample": ()}),
     "linearity": (linearity, {}),
     "local_dimension": (local_dimension, {"sample": (), "centres": (), "neighbours": ()}),
-    "contributions": (contributions, {}),
 }
 """Each metric that is measured again, and what its options may be; () for any number."""
 TABLES: Mapping[str, tuple[str, ...]] = {"outliers": ("sinks", "sink_cuts")}
@@ -304,6 +305,10 @@ class _Verifier:
         """Return the numbers of a metric, and why there are none if so."""
         if metric in ("loss", "lens"):
             return self._of_head(metric, options, seen, checkpoint, model)
+        if metric == "contributions":
+            return contributions(seen, model)
+        if metric == "journey":
+            return journey(seen, model, options)
         if metric not in PATHS:
             return [], _NO_PATH
         path, understood = PATHS[metric]

@@ -20,7 +20,10 @@ def test_what_stands_first_in_a_text_is_one_thing():
     ]
     assert found == [(None, 2, 23, 9, 23.0), ("the", 1, 5, 7, 8.0), ("<s>", 1, 2, 7, 5.0)]
     (box,) = answer.boxes
-    assert "Whatever stands first in a text is a sink in 23 of 40 texts: blocks 2–30, on dimension 9" in box.says
+    assert (
+        "The first token of a text, whatever it is, is a sink in 23 of 40 texts: blocks 2–30, on dimension 9"
+        in box.says
+    )
     assert [row[0] for row in box.rows] == ["any of 2 tokens", "`the`", "`<s>`"]
 
 

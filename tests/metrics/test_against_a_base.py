@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, made_up_texts
+from oracles.tokens import all_tokens
 
 from reporter.metrics._intervals import BOOTSTRAP
+from reporter.metrics.base import Value
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
 
@@ -40,7 +43,9 @@ def test_every_headline_with_replicates_over_texts_is_compared():
 def test_a_difference_is_that_of_the_two_numbers(name, side):
     metric, a, b = PAIRED[name], side(0), side(1)
     options = metric.options()
-    mine, theirs = ({(v.statistic, v.place): v for v in metric.compute(one, options)} for one in (a, b))
+    mine, theirs = (
+        {(v.statistic, v.place): v for v in metric.compute(one, options) if isinstance(v, Value)} for one in (a, b)
+    )
     found = list(metric.between.compare(a, b, options))
     headlines = {s.name for s in metric.statistics if s.headline and s.interval.startswith(BOOTSTRAP)}
     on_path = {key for key in mine if key[0] in headlines and (key[1] is None or key[1] in a.path)}
@@ -69,3 +74,68 @@ def test_a_shallower_model_is_compared_where_both_have_layers(name, side):
     found = list(metric.between.compare(side(0, layers=2), side(0), metric.options()))
     assert all(one.value is not None or one.reason for one in found)
     assert {one.place.layer for one in found if one.place is not None} <= {0, 1, 2}
+
+
+OF_CLOUDS = {  # each number of weighted rows, (n, d), (n,) and of which type they are, as it is defined
+    "anisotropy.top_variance_share": lambda x, w, _: (values := covered(x, w))[-1] / values.sum(),
+    "anisotropy.mean_cosine": lambda x, w, _: towards(x, w).sum(),
+    "spectrum.effective_rank": lambda x, w, _: np.exp(-sum(p * np.log(p) for p in covered(x, w) / covered(x, w).sum())),
+    "spectrum.participation_ratio": lambda x, w, _: covered(x, w).sum() ** 2 / (covered(x, w) ** 2).sum(),
+    "outliers.top3_cosine_share": lambda x, w, _: (c := towards(x, w))[three_of(x)].sum() / c.sum(),
+    "variance.within_share": lambda x, w, ids: within(x, w, ids) / covered(x, w).sum(),
+}
+
+
+def towards(x, w):
+    """What each dimension has of the squared mean of unit vectors."""
+    return np.square(w @ (x / np.linalg.norm(x, axis=1)[:, None]) / w.sum())
+
+
+def three_of(x):
+    """The dimensions with the largest parts; which these are is taken as known, as by the interval."""
+    return np.argsort(towards(x, np.ones(len(x))))[-3:]
+
+
+def within(x, w, ids):
+    """The weighted variance within types; all of them occur often enough to be kept."""
+    which = np.eye(ids.max() + 1)[ids] * w[:, None]
+    counts = which.sum(axis=0)
+    means = np.divide(which.T @ x, counts[:, None], out=np.zeros((len(counts), x.shape[1])), where=counts[:, None] > 0)
+    return (w @ np.square(x - means[ids]).sum(axis=1)) / w.sum()
+
+
+def covered(x, w):
+    """The eigenvalues of the covariance of weighted rows."""
+    x = x - w @ x / w.sum()
+    return np.linalg.eigvalsh((x.T * w) @ x / w.sum())
+
+
+def test_intervals_are_as_wide_as_differences_move_over_the_same_texts(observe):
+    """A bootstrap of whole texts, the same for both models: the one's weights are those of the other, a bit off."""
+    texts = made_up_texts(60, shortest=6)
+    a, b = FakeModel(role="decoder", sinks=False), FakeModel(role="decoder", sinks=False)
+    noise = np.random.default_rng(1)
+    b.weights = [(w + 0.05 * noise.standard_normal(w.shape) / 4).astype(np.float32) for w in b.weights]
+    sides, clouds = [], []
+    for model in (a, b):
+        observables, counts = observe(model, texts)
+        sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+        tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("words")
+        clouds.append(tokens)
+    drawn = np.random.default_rng(0).multinomial(len(texts), [1 / len(texts)] * len(texts), 100)
+    for metric in ("anisotropy", "spectrum", "outliers", "variance"):
+        of = catalogue()[metric]
+        single = {(v.statistic, v.place): v for v in of.compute(sides[0], of.options()) if isinstance(v, Value)}
+        for one in of.between.compare(*sides, of.options()):
+            name = f"{metric}.{one.statistic}"
+            if name not in OF_CLOUDS or one.place.layer != 2:
+                continue
+            at = one.place.layer
+            moved = [
+                np.subtract(*(OF_CLOUDS[name](c.states[at], w[c.texts].astype(float), c.ids) for c in clouds))
+                for w in drawn
+            ]
+            half = (one.ci_high - one.ci_low) / 2
+            assert 0.85 < half / (1.96 * np.std(moved)) < 1.6, (name, at)  # with Student's t
+            alone = single[one.statistic, one.place]
+            assert half < 0.1 * (alone.ci_high - alone.ci_low) / 2, (name, at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,6 +178,26 @@ def test_attention_is_found_in_bfloat16_where_float32_has_it(name: str, family: 
     assert rough.anatomy.attention == exact.anatomy.attention
     places = [[n[m] for m in model._attention.modules] for n, model in zip(names, (exact, rough), strict=True)]
     assert places[0] == places[1]
+
+
+@pytest.mark.parametrize(("name", "outputs"), [("bert", ("output.dense",)), ("llama", ("o_proj", "down_proj"))])
+def test_a_block_that_was_pruned_to_nothing_adds_nothing(
+    name: str, outputs: tuple[str, ...], family: Family, loaded: Load, tmp_path: Path
+) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(shutil.copytree(family(name), tmp_path / name))
+    weights = load_file(folder / "model.safetensors")
+    pruned = {k for k in weights if re.search(r"layers?\.1\.", k) and any(part in k for part in outputs)}
+    assert pruned
+    save_file({k: w * (k not in pruned) for k, w in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+    model = loaded(folder)
+    assert not model.contributions_problem
+    with torch.inference_mode():
+        found = model.run(*batch(), attention=True, contributions=True).contributions
+    assert found is not None
+    lengths = found[..., 0][:, batch()[1].bool()]  # (L, tokens, 2)
+    assert (lengths[1] == 0).all() and (lengths[0] > 0).all()
 
 
 def test_a_model_without_attention_states_says_so(family: Family, loaded: Load) -> None:

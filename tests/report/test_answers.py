@@ -30,7 +30,12 @@ def page(made_up, tmp_path):
 def test_answers_stand_on_the_page_with_their_rows(page):
     html = (page / "index.html").read_text("utf-8")
     assert '<a href="#answers">Answers</a>' in html and "Which tokens are sinks?" in html
-    assert html.count("Whatever stands first in a text is a sink in 40 of 40 texts: blocks 2–5, with a norm up to") == 5
+    assert (
+        html.count(
+            "The first token of a text, whatever it is, is a sink in 40 of 40 texts: blocks 2–5, with a norm up to"
+        )
+        == 5
+    )
     assert html.index("gpt2 on corpus-3") < html.index("<summary>1 more</summary>") < html.index("gpt2 on corpus-4")
     assert "<script>alert" not in html and "ˋ&lt;script&gt;" in html
     assert html.count("<article") == html.count("</article>") and html.count("<details") == html.count("</details>")

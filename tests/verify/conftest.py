@@ -23,7 +23,7 @@ models:
   dec: {recipe: {architecture: gpt2, layers: 2, width: 16, heads: 2, train_on: nested, steps: 2, batch: 4, context: 16}}
 corpora:
   nested: {file: texts.txt}
-metrics: [all, loss, lens, linearity, {local_dimension: {sample: 300, centres: 20, neighbours: 16}},
+metrics: [all, loss, lens, linearity, journey, {local_dimension: {sample: 300, centres: 20, neighbours: 16}},
           {anisotropy: {sample: 64, batches: 2}}, {entropy: {texts: 20}}, {contextuality: {types: 6}},
           {information_imbalance: {sample: 200}}, {intrinsic_dimension: {sample: 48, batches: 2, discard: 0.3}}]
 sinks: {factor: 1.05, dominance: 0.3}  # low, so that models of no training have some
