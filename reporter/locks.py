@@ -2,10 +2,10 @@
 
 A lease is a small file that says who is at a piece of work. It is made by exclusive creation and taken over by
 renaming, which file systems that many machines share do at once or not at all, NFS among them; no range of bytes is
-locked. Whoever holds one writes its first byte again every few seconds, so that the clock of whoever keeps the file says
-when; clocks of machines may differ. One whose process has ended on this machine, or whose file was
-not written for a minute by another machine, is taken over. That two hold one is all but impossible, and costs work done
-twice: what is done under a lease is written under another name and renamed.
+locked. Whoever holds one writes its first byte again every few seconds, so that the clock of the file system says when;
+those of machines may differ. One whose process has ended on this machine, or whose file was not written for a minute by
+another machine, is taken over. That two hold one is all but impossible, and costs work done twice: what is done under a
+lease is written under another name and renamed.
 """
 
 from __future__ import annotations
