@@ -18,12 +18,15 @@ _HASH_DIGITS = 32
 _HASHERS = 4
 
 
-def weight_groups(module: nn.Module, files: Sequence[Path] = ()) -> dict[str, str]:
+def weight_groups(
+    module: nn.Module, files: Sequence[Path] = (), lacking: Sequence[nn.Parameter] = ()
+) -> dict[str, str]:
     """Return the hash of each group of weights, of their bytes as they are in memory; those of a head, in its files.
 
     Args:
         module: the model without its vocabulary head, as it was loaded.
         files: what it was loaded from; only safetensors are looked into.
+        lacking: weights of the module that the files lack, such as a pooler's; they are left out.
 
     Returns:
         by group, in order, the first 32 hexadecimal digits of a SHA-256: ``embeddings`` (the input embedding, a head
@@ -36,11 +39,13 @@ def weight_groups(module: nn.Module, files: Sequence[Path] = ()) -> dict[str, st
     """
     vocabulary = module.get_input_embeddings()  # type: ignore[operator]
     embedding = list(vocabulary.parameters()) if isinstance(vocabulary, nn.Module) else []
-    own = {id(weight) for weight in embedding}
+    own, drawn = {id(weight) for weight in embedding}, {id(weight) for weight in lacking}
     groups: dict[str, list[tuple[str, Tensor]]] = {}
     for name, weight in module.named_parameters():
         if weight.is_meta:
             return {}
+        if id(weight) in drawn:
+            continue
         found = _BLOCK.search(name)
         group = EMBEDDINGS if id(weight) in own else str(int(found[1]) + 1) if found else OTHER
         groups.setdefault(group, []).append((name, weight))

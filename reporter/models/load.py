@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -222,8 +222,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             config_file(folder)
         with limited(folder):
             tokenizer = load_tokenizer(checkpoint, folder, offline)
-            module, part = load_module(checkpoint, folder)
-            groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder)
+            module, part, lacking = load_module(checkpoint, folder)
+            groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder, lacking)
             place = torch.device(device)
             module = module.to(place)
             found = examine(module, tokenizer, part)
@@ -243,9 +243,9 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
     )
 
 
-def _groups(checkpoint: Checkpoint, module: nn.Module, folder: Path) -> dict[str, str]:
+def _groups(checkpoint: Checkpoint, module: nn.Module, folder: Path, lacking: Sequence[nn.Parameter]) -> dict[str, str]:
     files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
-    return weight_groups(module, files)
+    return weight_groups(module, files, lacking)
 
 
 def _check_vocabulary(tokenizer: Any, anatomy: Anatomy) -> None:
