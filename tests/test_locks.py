@@ -86,6 +86,29 @@ def test_another_machine_is_believed_for_a_minute_after_its_last_heartbeat(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("off", [-7200, 7200])
+def test_a_clock_two_hours_off_changes_nothing(tmp_path, monkeypatch, off):
+    path = tmp_path / "lock"
+    left_by(path, token="other", machine="another")
+    real = time.time
+    monkeypatch.setattr(locks.time, "time", lambda: real() + off)
+    with held_if_free(path) as mine:
+        assert not mine
+    two_minutes_ago = real() - 120
+    os.utime(path, (two_minutes_ago, two_minutes_ago))
+    with held_if_free(path) as mine:
+        assert mine
+
+
+def test_a_heartbeat_changes_the_time_alone(tmp_path):
+    path = tmp_path / "lock"
+    with held(path, "it"):
+        said = path.read_bytes()
+        os.utime(path, (0, 0))
+        locks._touch(path)
+        assert path.read_bytes() == said and abs(time.time() - path.stat().st_mtime) < 60
+
+
 def test_who_was_taken_over_takes_nothing_from_the_other(tmp_path):
     path = tmp_path / "lock"
     with held(path, "it"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,11 +21,13 @@ from reporter.models.groups import weight_groups
 from reporter.models.inputs import Inputs
 from reporter.models.limits import limited
 from reporter.models.local import loading, local_folder
-from reporter.models.model_folder import config_file
+from reporter.models.model_folder import config_file, weight_files
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import load_module
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reporter.models.checkpoint import Checkpoint
 
 
@@ -220,8 +222,8 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             config_file(folder)
         with limited(folder):
             tokenizer = load_tokenizer(checkpoint, folder, offline)
-            module, part = load_module(checkpoint, folder)
-            groups = {} if checkpoint.initialised is not None else weight_groups(module)
+            module, part, lacking = load_module(checkpoint, folder)
+            groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder, lacking)
             place = torch.device(device)
             module = module.to(place)
             found = examine(module, tokenizer, part)
@@ -239,6 +241,11 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
         found.inputs,
         groups,
     )
+
+
+def _groups(checkpoint: Checkpoint, module: nn.Module, folder: Path, lacking: Sequence[nn.Parameter]) -> dict[str, str]:
+    files = [] if checkpoint.gguf else weight_files(folder, checkpoint.allow_pickle)
+    return weight_groups(module, files, lacking)
 
 
 def _check_vocabulary(tokenizer: Any, anatomy: Anatomy) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
 
 
-def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None]:
+def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartName | None, list[nn.Parameter]]:
     """Return what is measured of the model in ``folder``, in evaluation mode, without a vocabulary head, and its name.
+
+    The third are those of its weights that the files lack: no state depends on them, and each loading draws others.
 
     Raises:
         ReporterError: if the files are missing or damaged, do not fit the configuration, or lack weights that
@@ -38,7 +40,7 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
-    return found
+    return *found, list(missing.values())
 
 
 def build(

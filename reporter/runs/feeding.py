@@ -181,6 +181,7 @@ class Feeding:
             self._unfed,
             self._how.safe.get(self._of.checkpoint.fingerprint, self._sufficed),
             self._warning,
+            {} if isinstance(model, SavedStates) else dict(model.groups),
         )
         return Fed(observables, facts, _minus(counts, before))
 

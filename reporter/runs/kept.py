@@ -98,6 +98,8 @@ class PassFacts:
         unfed: observables that the pass could not feed, each with the reason.
         warning: what is to be known of the pass before its numbers are believed; empty mostly.
         batch_tokens: the most tokens in a batch that memory sufficed for; None where all that was asked for did.
+        weights: the hash of each group of weights of the model, see :func:`reporter.models.groups.weight_groups`;
+            empty where none were read. They are kept here since who stores the numbers may never load the model.
     """
 
     anatomy: dict[str, Any]
@@ -110,6 +112,7 @@ class PassFacts:
     unfed: dict[str, str] = field(default_factory=dict)
     batch_tokens: int | None = None
     warning: str = ""
+    weights: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> PassFacts:

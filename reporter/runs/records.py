@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from functools import cache
@@ -150,14 +150,18 @@ def measured_columns(measured: Measured) -> Record:
     facts = measured.facts
     ran = {"device": facts.device, "precision": facts.precision, "precision_deviation": facts.deviation}
     warning = _warning(measured.of.checkpoint, facts.anatomy.get("part"))
-    return facts.anatomy | ran | {"status": "done", "error": None, "warning": warning}
+    return facts.anatomy | ran | {"status": "done", "error": None, "warning": warning} | _weights(facts.weights)
 
 
 def loaded_columns(model: LoadedModel, study: Study) -> Record:
     """Return the columns of ``models`` that a loaded model fills where no corpus went through it."""
     row: Record = asdict(model.anatomy) | {"device": str(model.device), "status": "done", "error": None}
-    row["warning"] = _warning(model.checkpoint, model.anatomy.part)
+    row |= {"warning": _warning(model.checkpoint, model.anatomy.part)} | _weights(model.groups)
     return row if study.metrics and study.corpora else row | {"precision": "float32"}
+
+
+def _weights(groups: Mapping[str, str]) -> Record:
+    return {"weights": json.dumps(groups)} if groups else {}
 
 
 def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:

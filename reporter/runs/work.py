@@ -77,7 +77,6 @@ class _Worker:
             for of in cell.passes if cell.state == "run" else ():
                 self.needed_later.setdefault(str(of), []).append(cell)
         self.measured: dict[str, Pass] = {}
-        self.weights: dict[tuple[str, str], dict[str, str]] = {}  # of what was loaded in this run
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
         self.prepared = cache(self._prepare)
@@ -221,10 +220,7 @@ class _Worker:
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading"), importing():
-            model = load(checkpoint, self.device, self.offline)
-        if model.groups:
-            self.weights[checkpoint.model, checkpoint.name] = {"weights": json.dumps(model.groups)}
-        return model
+            return load(checkpoint, self.device, self.offline)
 
     def _measured(
         self, of: Pass, checkpoint: Checkpoint, cells: list[MetricCell], model: Callable[[], LoadedModel]
@@ -303,8 +299,7 @@ class _Worker:
 
     def _put_model(self, checkpoint: Checkpoint, columns: Mapping[str, Any]) -> None:
         with self.clock.within("store"):
-            hashed = self.weights.get((checkpoint.model, checkpoint.name), {})
-            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **hashed, **columns})
+            self.store.put("models", MODEL_KEY, {**model_row(self.plan, checkpoint), **columns})
 
     def _put_computed(self, cell: Cell, done: Computed, columns: Mapping[str, Any]) -> None:
         row = cell_row(

@@ -315,7 +315,8 @@ class Model(OfModel, table="models"):
     warning: str | None = column("what a reader should know, e.g. that the model stayed on the unigram plateau")
     weights: dict[str, str] | None = column(
         "JSON object: the hash of each group of weights as loaded: 'embeddings', '1'…'L' for the blocks, 'other' "
-        "outside of them; NULL where none were read, or before this was kept"
+        "outside of them, 'head' for what the files hold beside these, such as an untied head; NULL where none were "
+        "read, or before this was kept"
     )
     same_weights: str | None = column(
         "which of its weights are, byte for byte, those of an earlier checkpoint of its series, in words; NULL where "

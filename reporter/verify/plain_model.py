@@ -39,7 +39,7 @@ class PlainModel:
         with loading(checkpoint, offline), torch.inference_mode(False):
             folder = local_folder(checkpoint, offline)
             self.tokenizer: Any = load_tokenizer(checkpoint, folder, offline)
-            module, _ = load_module(checkpoint, folder)
+            module, *_ = load_module(checkpoint, folder)
         self.full_precision = all(p.dtype == torch.float32 for p in module.parameters())
         self.module = module.float()
         self.checkpoint, self.layers, self.last = checkpoint, layers, last

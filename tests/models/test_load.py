@@ -65,6 +65,7 @@ def test_weights_without_a_pooler_will_do(copy: Any, loaded: Load) -> None:
     with torch.inference_mode():
         for a, b in zip(*(m.states(ids, torch.ones_like(ids)) for m in (whole, loaded(folder))), strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=0)
+    assert loaded(folder).groups == loaded(folder).groups  # though the pooler was drawn twice
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ def groups(blocks: str, embeddings: str = "e", other: str = "o") -> dict[str, st
         ([groups("abc"), groups("abd"), groups("xbe"), groups("xbf")], {1: "blocks 1–2 of 3", 3: "blocks 1–2 of 3"}),
         ([groups("abc", "e"), groups("def", "e"), groups("ghi", "e")], {}),  # frozen or tied embeddings
         ([groups("abc", "e"), groups("abc", "f")], {}),  # all blocks frozen, the embeddings trained
+        ([groups("abc") | {"head": "h"}, groups("abc") | {"head": "i"}], {}),  # they differ in their head alone
         ([{}, groups("abc"), {}], {}),  # weights that were not read
     ],
 )
@@ -53,6 +54,43 @@ def test_groups_follow_the_weights_and_nothing_else():
     changed = weight_groups(other)
     assert {name for name in before if before[name] != changed[name]} == {"2"}
     assert weight_groups(model.bfloat16()).keys() == before.keys()
+
+
+@pytest.mark.parametrize("family", ["GPT2", "Bert"])
+def test_an_untied_head_is_a_group_of_its_own(family, tmp_path):
+    import transformers
+
+    small = {"vocab_size": 11} | (
+        {"n_layer": 1, "n_embd": 8, "n_head": 2}
+        if family == "GPT2"
+        else {"num_hidden_layers": 1, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8}
+    )
+    config = getattr(transformers, f"{family}Config")(tie_word_embeddings=False, **small)
+    whole = getattr(transformers, f"{family}{'LMHeadModel' if family == 'GPT2' else 'ForMaskedLM'}")(config)
+    output = whole.get_output_embeddings().weight
+
+    def found():
+        whole.save_pretrained(tmp_path)
+        return weight_groups(whole.base_model, [tmp_path / "model.safetensors"])
+
+    before = found()
+    assert list(before)[-1] == "head" and {n: before[n] for n in before if n != "head"} == weight_groups(
+        whole.base_model
+    )
+    with torch.no_grad():
+        output[3, 5] = torch.nextafter(output[3, 5], torch.tensor(1.0))
+    changed = found()
+    assert {name for name in before if before[name] != changed[name]} == {"head"}
+    assert found() == changed
+
+
+def test_a_tied_head_that_a_file_holds_once_more_is_none(tmp_path):
+    from safetensors.torch import save_file
+
+    model = GPT2Model(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=11, n_positions=16))
+    weights = {f"transformer.{name}": weight for name, weight in model.state_dict().items()}
+    save_file(weights | {"lm_head.weight": model.wte.weight.detach().clone()}, tmp_path / "model.safetensors")
+    assert weight_groups(model, [tmp_path / "model.safetensors"]) == weight_groups(model)
 
 
 def test_it_is_stored_shown_and_taken_back(tmp_path):

@@ -19,6 +19,7 @@ from reporter.runs.slurm import job_array
 from reporter.runs.tasks import Worker, share
 
 NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
+MODELS = "SELECT * FROM models ORDER BY ALL"
 ALL = ("metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "metrics: [all]")
 SINGLE = ("run: {precision: float32}", "run: {precision: float32, threads: 1}")
 WHICH = ["dec", "nested"]
@@ -60,10 +61,12 @@ def small(monkeypatch):
 
 @pytest.fixture
 def in_one_process(small, study, run, store):
-    """The numbers of a run that does all by itself."""
+    """The numbers of a run that does all by itself, and what it says of the model."""
     outcome, _ = run(study(ALL, SINGLE), only=WHICH)
     assert outcome.failed == 0
-    return store.frame(NUMBERS)
+    models = store.records(MODELS)
+    assert models[0]["weights"]
+    return SimpleNamespace(numbers=store.frame(NUMBERS), models=models)
 
 
 @pytest.fixture
@@ -94,27 +97,39 @@ def merged(run, file, monkeypatch):
     assert outcome.failed == 0, said
 
 
-def test_ranges_in_any_order_and_twice_are_those_of_one_process(
+def own_part(worker, tasks, number, of):
+    """Do one share with a worker of its own, which ends where it would go on with what is another's."""
+    left = [len(tasks) * number // of - len(tasks) * (number - 1) // of]
+
+    def over():
+        left[0] -= 1
+        return left[0] < 0
+
+    assert share(worker, tasks, number, of, Progress(io.StringIO()), over) == 0
+
+
+def test_shares_in_any_order_and_twice_are_those_of_one_process(
     in_one_process, anew, study, run, store, out, monkeypatch
 ):
-    anew()
     file = study(ALL, SINGLE)
-    worker, threads = worker_of(file, out)
-    tasks = worker.tasks()
-    assert [(task.index, task.texts) for task in tasks] == [(0, 10), (1, 10), (2, 10), (3, 10)]
-    random.Random(3).shuffle(tasks)
-    with threads:
-        for number in range(7, 0, -1):  # seven shares of four tasks: some begin with what is another's
-            assert share(worker, tasks, number, 7, Progress(io.StringIO())) == 0
-        late = Worker(plan_study(file, out, only=WHICH, blind=True), out, True, Progress(io.StringIO()))
+    for of in (2, 3):
+        anew()
+        for number in random.Random(of).sample(range(1, of + 1), of):
+            worker, threads = worker_of(file, out)
+            tasks = worker.tasks()
+            assert [(task.index, task.texts) for task in tasks] == [(0, 10), (1, 10), (2, 10), (3, 10)]
+            with threads:
+                own_part(worker, tasks, number, of)
         whole = {path: path.stat().st_ino for path in (out / "cache").glob("observables/*/unfinished-*/range-*")}
         assert len(whole) == 4
-        with monkeypatch.context() as patch:  # as if it had begun before
+        late, threads = worker_of(file, out)
+        with threads, monkeypatch.context() as patch:  # as if it had begun before
             patch.setattr("reporter.runs.parts.Parts.facts", lambda self, of: None)
-            late.do(tasks[0])
-    assert {path: path.stat().st_ino for path in whole} == whole
-    merged(run, file, monkeypatch)
-    assert in_one_process.equals(store.frame(NUMBERS))
+            late.do(tasks[of % 2])
+        assert {path: path.stat().st_ino for path in whole} == whole
+        merged(run, file, monkeypatch)
+        assert in_one_process.numbers.equals(store.frame(NUMBERS))
+        assert in_one_process.models == store.records(MODELS)
 
 
 def test_a_worker_that_was_killed_and_a_torn_file_change_nothing(
@@ -133,7 +148,8 @@ def test_a_worker_that_was_killed_and_a_torn_file_change_nothing(
         assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
     outcome, _ = run(file, only=WHICH)  # which finds what is torn, and measures that range once more
     assert outcome.failed == 0 and f"{torn.parent} is damaged" in caplog.text
-    assert in_one_process.equals(store.frame(NUMBERS))
+    assert in_one_process.numbers.equals(store.frame(NUMBERS))
+    assert in_one_process.models == store.records(MODELS)
     assert not list((out / "cache").glob("observables/*/unfinished-*"))
     assert not list((out / "cache").glob("observables/*.lease"))
 
