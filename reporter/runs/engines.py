@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -92,8 +93,9 @@ class Processes:
             context.Process(target=_work, args=(job, list(tasks), number, count), daemon=True)
             for number in range(1, count + 1)
         ]
-        for one in started:
-            one.start()
+        with _safe_path():
+            for one in started:
+                one.start()
         try:
             left, stirred = list(tasks), time.monotonic()
             while left:
@@ -118,6 +120,20 @@ class Processes:
                 if one.is_alive():  # it hangs, or was stopped
                     one.kill()
                     one.join()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have processes that are started import nothing from the current folder, which a stranger may have filled."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _note_ends(started: Sequence[BaseProcess], progress: Progress) -> None:

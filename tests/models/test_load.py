@@ -147,6 +147,30 @@ def test_pickle_is_read_only_where_it_is_allowed(copy: Any, loaded: Load) -> Non
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3
 
 
+def test_no_code_that_lies_in_a_models_folder_runs(copy: Any, loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy("bert")
+    ran = folder.parent / "ran"
+
+    class Planted:
+        def __reduce__(self) -> Any:
+            return (ran.touch, ())
+
+    planted = f"open({str(ran)!r}, 'w')\n"
+    names = ("modeling_x", "configuration_x", "tokenization_x", "setup", "conftest", "sitecustomize", "usercustomize")
+    for name in (*names, "__init__", "custom_generate/generate", "torch", "transformers"):
+        (folder / f"{name}.py").parent.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(planted)
+    for name in ("pytorch_model.bin", "optimizer.pt", "training_args.bin", "tokenizer.pkl"):
+        torch.save({"x": Planted()}, folder / name)
+    own = {"AutoConfig": "configuration_x.C", "AutoModel": "modeling_x.M", "AutoModelForMaskedLM": "modeling_x.M"}
+    for name, known in (("config.json", own), ("tokenizer_config.json", {"AutoTokenizer": ["tokenization_x.T", None]})):
+        said = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(said | {"auto_map": known}))
+    monkeypatch.chdir(folder)
+    assert loaded(folder).anatomy.layers == 3  # of a family that is known, whatever its configuration offers
+    assert not ran.exists()
+
+
 @pytest.mark.parametrize(
     "named", ["pytorch_model.bin", "../outside.safetensors", "/outside.safetensors", "a/b.safetensors"]
 )

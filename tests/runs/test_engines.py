@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,13 +39,17 @@ class Stopped:
 
 
 @pytest.mark.parametrize("others_did_it", [True, False])
-def test_workers_that_hang_are_ended(monkeypatch, others_did_it):
+def test_workers_that_hang_are_ended(monkeypatch: pytest.MonkeyPatch, others_did_it: bool) -> None:
     made: list[Stopped] = []
     monkeypatch.setattr(locks, "HUNG_SECONDS", 0.2)
     monkeypatch.setattr(engines, "_LOOK_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(engines, "_ENDING_SECONDS", 0.02)
-    context = SimpleNamespace(Process=lambda **given: made.append(Stopped(**given)) or made[-1])
-    monkeypatch.setattr(engines.multiprocessing, "get_context", lambda _: context)
+
+    def process(**given: object) -> Stopped:
+        made.append(Stopped(**given))
+        return made[-1]
+
+    monkeypatch.setattr("multiprocessing.get_context", lambda _: SimpleNamespace(Process=process))
     worker: Any = SimpleNamespace(is_done=lambda _: others_did_it, is_held=lambda _: False)
     said: list[str] = []
     tasks, job, progress = ["a", "b"], None, SimpleNamespace(note=said.append)
@@ -51,3 +57,13 @@ def test_workers_that_hang_are_ended(monkeypatch, others_did_it):
     assert list(do(job, worker, tasks, progress)) == (tasks if others_did_it else [])
     assert [one.told for one in made] == [["start", "terminate", "kill"]] * 2
     assert any("hang" in line for line in said) != others_did_it
+
+
+def test_no_code_of_the_current_folder_runs_in_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "multiprocessing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path)
+    with engines._safe_path():
+        worker = multiprocessing.get_context("spawn").Process(target=print)
+        worker.start()
+    worker.join(30)
+    assert worker.exitcode == 0 and not (tmp_path / "ran").exists()
