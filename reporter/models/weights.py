@@ -38,6 +38,9 @@ def load_module(checkpoint: Checkpoint, folder: Path) -> tuple[nn.Module, PartNa
     lacking = needed(lambda: module(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state, missing)
     if lacking:
         raise ReporterError(f"{folder} lacks weights that its {config.model_type} needs: {lacking}")
+    with torch.no_grad():
+        for weight in missing.values():  # which were drawn just now; two loads of one file must not differ
+            weight.zero_()
     return found
 
 

@@ -108,14 +108,15 @@ def moments(study: Path, folder: Path) -> list[str]:
 
 
 def spread(known: list[str], how_many: int) -> list[int]:
-    """Choose moments, numbered from 1, as many of each phase, spread evenly over it."""
+    """Choose moments, numbered from 1: of each phase as many, evenly over it; of all phases one before a second."""
     by_phase: dict[str, list[int]] = {}
     for place, moment in enumerate(known, 1):
         by_phase.setdefault(moment.split()[0], []).append(place)
-    found = []
-    for number, places in enumerate(by_phase.values()):
-        share = len(range(number, how_many, len(by_phase)))
-        found += [places[int(len(places) * (one + 0.5) / share)] for one in range(share)]
+    phases, found = list(by_phase.values()), []
+    for number in range(how_many):
+        turn, places = number // len(phases), phases[number % len(phases)]
+        share = len(range(number % len(phases), how_many, len(phases)))
+        found.append(places[int(len(places) * (turn + 0.5) / share)])
     return found
 
 
@@ -138,7 +139,7 @@ def main(how_many: int) -> int:
                 shutil.copytree(first / "assets", out / "assets")
             killed, _ = run(study, out, lambda out=out, place=place: watch(out, place, None))  # type: ignore[misc]
             # the report is written where it was what was killed, and now and then
-            whole = number % 8 == 0 or known[place - 1].startswith("report ")
+            whole = number == 0 or known[place - 1].startswith("report ")
             code, said = run(study, out, (lambda: None) if whole else no_report)
             wrong = differences(expected, numbers(out)) if code == 0 else [said]
             left = [str(path.relative_to(out)) for path in out.rglob("unfinished-*") if "observables" not in path.parts]
