@@ -4,8 +4,8 @@ A lease is a small file that says who is at a piece of work. It is made by exclu
 renaming, which file systems that many machines share do at once or not at all, NFS among them; no range of bytes is
 locked. Whoever holds one writes its first byte again every few seconds, so that the clock of the file system says when;
 those of machines may differ. One whose process has ended on this machine, or whose file was not written for a minute by
-another machine, is taken over. That two hold one is all but impossible, and costs work done twice: what is done under a
-lease is written under another name and renamed.
+another machine, or for five by a process of this one, which hangs or was stopped, is taken over. That two hold one is
+rare, and costs work done twice: what is done under a lease is written under another name and renamed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from uuid import uuid4
 SAY_AFTER_SECONDS = 1.0
 HEARTBEAT_SECONDS = 10.0
 STALE_SECONDS = 60.0  # without a heartbeat, after which a process on another machine counts as dead
+HUNG_SECONDS = 300.0  # the same for one of this machine, which is seen to be there
 UNFINISHED = "unfinished-"
+_LOCK = ".lock"
 _LOOK_AGAIN_SECONDS = 0.1
 
 _log = logging.getLogger(__name__)
@@ -84,12 +86,12 @@ def workplace(parent: Path) -> Iterator[Path]:
         OSError: if that folder cannot be written.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    for leftover in [*parent.glob(f"{UNFINISHED}*")]:
-        if leftover.is_dir():
-            with suppress(OSError), held_if_free(_beside(leftover)) as free:
-                if free:  # the lock of a process that was killed went with it
-                    shutil.rmtree(leftover, ignore_errors=True)
-                    _beside(leftover).unlink(missing_ok=True)
+    for leftover in [one for one in parent.glob(f"{UNFINISHED}*") if one.suffix in ("", _LOCK)]:
+        lock = leftover if leftover.suffix == _LOCK else _beside(leftover)  # which may be all that is left
+        with suppress(OSError), held_if_free(lock) as free:
+            if free:  # the lock of a process that was killed went with it
+                shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                lock.unlink(missing_ok=True)
     place = parent / f"{UNFINISHED}{uuid4().hex}"
     with held_if_free(_beside(place)):
         place.mkdir()
@@ -101,7 +103,7 @@ def workplace(parent: Path) -> Iterator[Path]:
 
 
 def _beside(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.lock")
+    return folder.with_name(f"{folder.name}{_LOCK}")
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,13 @@ def is_live(path: Path) -> bool:
         return False
     except ValueError:
         said = {}
+    patience = STALE_SECONDS
     if said.get("machine") == _machine():
-        return _runs(said["pid"], said["began"])
+        if not _runs(said["pid"], said["began"]):
+            return False
+        patience = HUNG_SECONDS
     # By the clock of this machine, which may be wrong, only where that spares asking for the one that wrote the time.
-    return 0 <= time.time() - touched < STALE_SECONDS or _now(path.parent) - touched < STALE_SECONDS
+    return 0 <= time.time() - touched < patience or _now(path.parent) - touched < patience
 
 
 def holder(path: Path) -> str:

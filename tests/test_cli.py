@@ -241,6 +241,15 @@ def test_expected_failures_are_one_sentence_on_stderr(
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{error}\n")
 
 
+def test_too_little_memory_is_one_sentence(call: Call, replace: Callable[..., None]) -> None:
+    def query(*_: Any) -> str:
+        raise MemoryError
+
+    replace("reporter.store", stream=query)
+    found = call("sql", "SELECT 1")
+    assert found.exit_code == 1 and found.stderr.count("\n") == 1 and "memory does not suffice" in found.stderr
+
+
 def test_a_bug_keeps_its_traceback(call: Call, replace: Callable[..., None]) -> None:
     def query(*_: Any) -> str:
         raise ZeroDivisionError

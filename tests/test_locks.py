@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -107,6 +108,50 @@ def test_a_heartbeat_changes_the_time_alone(tmp_path):
         os.utime(path, (0, 0))
         locks._touch(path)
         assert path.read_bytes() == said and abs(time.time() - path.stat().st_mtime) < 60
+
+
+def test_who_is_stopped_is_taken_over_and_takes_nothing_back(tmp_path):
+    path, hold = tmp_path / "lock", "import sys, time; from pathlib import Path; from reporter import locks\n"
+    hold += "locks.HEARTBEAT_SECONDS = 0.1\nwith locks.held(Path(sys.argv[1]), 'it'): print(flush=True); input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", hold, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            assert process.stdout.readline()
+            process.send_signal(signal.SIGSTOP)
+            os.waitpid(process.pid, os.WUNTRACED)
+            with held_if_free(path) as mine:
+                assert not mine  # it may go on, as a process does whose machine was busy
+            ten_minutes_ago = time.time() - 2 * locks.HUNG_SECONDS
+            os.utime(path, (ten_minutes_ago, ten_minutes_ago))
+            with held_if_free(path) as mine:
+                assert mine
+                process.send_signal(signal.SIGCONT)
+                process.communicate("\n", timeout=30)
+                assert locks.is_live(path)
+        finally:
+            process.kill()
+
+
+def test_who_touches_its_lease_is_not_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(locks, "HUNG_SECONDS", 1.0)
+    monkeypatch.setattr(locks, "_heart", locks._Heart())
+    with held(tmp_path / "lock", "it"):
+        time.sleep(1.5)
+        assert locks.is_live(tmp_path / "lock")
+
+
+@pytest.mark.parametrize("left", ["unfinished-1.lock", "unfinished-1"])
+def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, left):
+    left_by(tmp_path / "unfinished-1.lock", machine="another")
+    an_hour_ago = time.time() - 3600
+    os.utime(tmp_path / "unfinished-1.lock", (an_hour_ago, an_hour_ago))
+    if left == "unfinished-1":
+        (tmp_path / left).mkdir()
+    with locks.workplace(tmp_path):
+        assert not list(tmp_path.glob("unfinished-1*"))
 
 
 def test_who_was_taken_over_takes_nothing_from_the_other(tmp_path):

@@ -9,10 +9,12 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from reporter import locks
 from reporter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from reporter.spec.run import RunSpec
 
 _LOOK_AGAIN_SECONDS = 0.5
+_ENDING_SECONDS = 10.0  # for a worker to end when nothing is left to do, or when it is told to
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,11 @@ class Processes:
             context.Process(target=_work, args=(job, list(tasks), number, count), daemon=True)
             for number in range(1, count + 1)
         ]
-        for one in started:
-            one.start()
+        with _safe_path():
+            for one in started:
+                one.start()
         try:
-            left = list(tasks)
+            left, stirred = list(tasks), time.monotonic()
             while left:
                 over = not any(one.is_alive() for one in started)
                 done = [task for task in left if worker.is_done(task)]
@@ -101,18 +105,41 @@ class Processes:
                 left = [task for task in left if task not in done]
                 if over:
                     break
+                if done or any(worker.is_held(task) for task in left):
+                    stirred = time.monotonic()
+                elif time.monotonic() - stirred > locks.HUNG_SECONDS:
+                    progress.note("  the workers hang and are ended; this process does what they left")
+                    break
                 time.sleep(_LOOK_AGAIN_SECONDS)
             _note_ends(started, progress)
         finally:
             for one in started:
                 if one.is_alive():
                     one.terminate()
-                one.join()
+                one.join(_ENDING_SECONDS)
+                if one.is_alive():  # it hangs, or was stopped
+                    one.kill()
+                    one.join()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have processes that are started import nothing from the current folder, which a stranger may have filled."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _note_ends(started: Sequence[BaseProcess], progress: Progress) -> None:
+    until = time.monotonic() + _ENDING_SECONDS  # they see that all is done
     for number, one in enumerate(started, 1):
-        one.join()
+        one.join(max(0.0, until - time.monotonic()))
         if one.exitcode and one.exitcode < 0:
             name = signal.Signals(-one.exitcode).name
             progress.note(f"  worker {number} was ended by {name}; others did what it left")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from reporter.errors import UsageError, describe
 from reporter.imports import importing
-from reporter.locks import held_if_free
+from reporter.locks import held_if_free, is_live
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare
 from reporter.models.states import SavedStates, load_states
@@ -139,9 +139,15 @@ class Worker:
     def leased(self, task: Task) -> Iterator[bool]:
         """Hold the lease of a task while this lasts, if nobody else does; yields whether it is held."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        name = digest({"pass": self._passes[task.of].inputs, "range": task.index})
-        with held_if_free(self._folder / f"{name}.lease") as mine:
+        with held_if_free(self._lease(task)) as mine:
             yield mine
+
+    def is_held(self, task: Task) -> bool:
+        """Tell whether somebody is at a task."""
+        return is_live(self._lease(task))
+
+    def _lease(self, task: Task) -> Path:
+        return self._folder / f"{digest({'pass': self._passes[task.of].inputs, 'range': task.index})}.lease"
 
     def do(self, task: Task) -> Path:
         """Do a task, or find it done; return the folder of what it left.

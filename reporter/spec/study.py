@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -13,7 +14,7 @@ from reporter.spec.claims import Claim, claim_type
 from reporter.spec.corpora import CorpusPart
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec, RecipeModel
-from reporter.spec.offer import Offer, offer_of
+from reporter.spec.offer import ClaimForm, Offer, Section, offer_of
 from reporter.spec.part import AsPath, AsTuple, Complaint, Name, Part, failure, no_repeats, one_of
 from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, SinkSpec, Site, View
@@ -135,15 +136,24 @@ class Study(Part):
 
 def study_form(offer: Offer) -> type[Study]:
     """Return what a study is where every analysis that is offered has its key, every source its corpora and so on."""
+    return _form(tuple(offer.sections.items()), tuple(offer.sources.items()), tuple(offer.claims.items()))
+
+
+@lru_cache(maxsize=8)  # making one takes longer than checking a study with it
+def _form(
+    sections: tuple[tuple[str, Section], ...],
+    sources: tuple[tuple[str, type[CorpusPart]], ...],
+    claims: tuple[tuple[str, ClaimForm], ...],
+) -> type[Study]:
     fields: dict[str, Any] = {
         name: (section.form, Field({} if section.by_name else None, description=section.description))
-        for name, section in offer.sections.items()
+        for name, section in sections
     }
-    if offer.sources:
-        one: Any = Union[tuple(offer.sources.values())]  # noqa: UP007 - of a number that is not known here
-        corpus = Annotated[one, BeforeValidator(one_of(offer.sources, "{file: texts.txt}"), json_schema_input_type=one)]
-        fields["corpora"] = (dict[Name, corpus], Field({}, description=_CORPORA))
-    fields["claims"] = (dict[Name, claim_type(offer.claims)], Study.model_fields["claims"])  # type: ignore[misc]
+    if sources:
+        one: Any = Union[tuple(form for _, form in sources)]  # noqa: UP007 - of a number that is not known here
+        check = BeforeValidator(one_of(dict(sources), "{file: texts.txt}"), json_schema_input_type=one)
+        fields["corpora"] = (dict[Name, Annotated[one, check]], Field({}, description=_CORPORA))
+    fields["claims"] = (dict[Name, claim_type(dict(claims))], Study.model_fields["claims"])  # type: ignore[misc]
     return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
 
 

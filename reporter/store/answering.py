@@ -205,7 +205,10 @@ def _reading(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statemen
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise UsageError(f"give exactly one SQL statement, not {len(statements) or 'none'}")
-    kind = statements[0].type.name
+    try:
+        kind = statements[0].type.name
+    except ValueError:  # a kind that DuckDB has no name for in Python, such as UPDATE EXTENSIONS
+        kind = "this kind of statement"
     if kind not in _READS:
         raise UsageError(
             f"{kind} is not allowed: a query reads the results "

@@ -221,6 +221,8 @@ def said_of(path: Path, problem: duckdb.Error) -> Exception:
     said = _first_line(problem)
     if isinstance(problem, duckdb.CatalogException | duckdb.BinderException):
         return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({said}); {WAY_OUT}")
+    if isinstance(problem, duckdb.OutOfMemoryException):
+        return ReporterError(f"memory does not suffice to read or write {path}; the same command goes on with more")
     if is_torn(problem):
         return ReporterError(f"{path} is damaged ({said}); {WAY_OUT}")
     of_the_disk = isinstance(problem, duckdb.IOException | duckdb.TransactionException)  # it is full, or was taken away

@@ -114,7 +114,8 @@ class _Process:
     def __init__(self) -> None:
         quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
         self._popen = subprocess.Popen(
-            [sys.executable, "-c", "from reporter.store.answering import main; main()"],
+            # -P: the current folder may be one that a stranger filled, and is no place to import json from
+            [sys.executable, "-P", "-c", "from reporter.store.answering import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import stats
+from store.escapes import ESCAPES
 
 from reporter.runs.over_models import write_over_models
 
@@ -194,6 +197,17 @@ def test_what_cannot_be_tested_says_why(world):
     for found, reason in zip(world.judge(claims).values(), REASONS.values(), strict=True):
         assert found.verdict == "failed"
         assert found.detail["reason"].startswith(reason), found.detail
+
+
+def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_path):
+    world.put("bert", "convergence.rate", 0.1)
+    (tmp_path / "secret.csv").write_text("password\nhunter2\n")
+    before = sorted(tmp_path.rglob("*"))
+    tried = [sql.format(folder=tmp_path, secret=tmp_path / "secret.csv") for sql in ESCAPES]
+    claims = (f"e{n}: value: {{sql: {json.dumps(sql)}}}, above: 0" for n, sql in enumerate(tried))
+    for sql, found in zip(tried, world.judge("\n".join(claims)).values(), strict=True):
+        assert found.verdict == "failed" and "hunter" not in str(found), sql
+    assert sorted(tmp_path.rglob("*")) == sorted({*before, tmp_path / "study.yaml"})
 
 
 def test_without_results_every_claim_fails(world):

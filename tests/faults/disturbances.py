@@ -1,21 +1,30 @@
 """What a machine does to a run besides killing it. After each, the next run ends with the undisturbed database.
 
-    python tests/faults/disturbances.py [disk] [removed] [clock]      (all without a name)
+    python tests/faults/disturbances.py [disk] [removed] [clock] [memory] [stopped]      (all without a name)
 
 ``disk``: the disk is full (needs root, which mounts a small one). ``removed``: somebody removes the cache, or all
-results, in the middle. ``clock``: the clock jumps by days, both ways.
+results, in the middle. ``clock``: the clock jumps by days, both ways. ``memory``: from
+its first batch on a run of a wider model gets 250 MiB of address space, where batches as large as allowed need more.
+``stopped``: a worker is stopped in the middle, with a patience of seconds.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from undisturbed import differences, ended, fork, no_report, numbers, preload, run, scratch, write_study
+
+MANY = "texts: 1500, words: [20, 40]"
 
 
 def disk(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
@@ -78,7 +87,58 @@ def clock(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
     return wrong + ([] if code == 0 and "nothing to compute" in text else [text])
 
 
-ALL = {one.__name__: one for one in (disk, removed, clock)}
+def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
+    """Limit the address space; the batch must be halved, and the numbers those of a run without a limit."""
+    wide = home / "wide.yaml"
+    text = study.read_text("utf-8").replace("width: 16", "width: 256").replace("texts: 60, words: [5, 20]", MANY)
+    wide.write_text(text.replace("float32}", "float32, batch_tokens: 40000, threads: 1}"), "utf-8")
+    code, text = run(wide, home / "free", no_report)
+    assert code == 0, text
+    shutil.copytree(home / "free" / "cache" / "models", home / "out" / "cache" / "models")
+
+    def short() -> None:
+        no_report()
+        from reporter.runs import feeding
+
+        real = feeding.measure
+
+        def measure(*given: Any) -> Iterator[Any]:
+            if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+                now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (now + 250 * 2**20, resource.RLIM_INFINITY))
+            yield from real(*given)
+
+        feeding.measure = measure
+
+    code, text = run(wide, home / "out", short)
+    wrong = [text[-800:]] if code else differences(numbers(home / "free"), numbers(home / "out"))
+    return wrong + ([] if "memory is short" in text else ["memory sufficed: " + text])
+
+
+def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
+    """Stop a run in its pass; another one must take over what it holds, after its patience."""
+
+    def impatient() -> None:
+        no_report()
+        from reporter import locks
+
+        locks.HEARTBEAT_SECONDS, locks.HUNG_SECONDS = 0.5, 5.0
+
+    pid = fork(["run", str(study), "--out", str(home / "out")], home / "said", impatient)
+    try:
+        while not [*(home / "out" / "cache").glob("observables/*.lock")] and _lives(pid):
+            time.sleep(0.005)
+        os.kill(pid, signal.SIGSTOP)
+        code, text = run(study, home / "out", impatient)
+        wrong = [text] if code else differences(expected, numbers(home / "out"))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        late = ended(pid)  # it goes on, and finds all done or does it once more
+    wrong += [(home / "said").read_text()[-800:]] if late else differences(expected, numbers(home / "out"))
+    return wrong
+
+
+ALL = {one.__name__: one for one in (disk, removed, clock, memory, stopped)}
 
 
 def main(names: list[str]) -> int:

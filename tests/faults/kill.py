@@ -3,7 +3,9 @@
     python tests/faults/kill.py 50      (about ten minutes)
 
 A moment is just before a file is opened for writing, renamed or removed, a folder made, or a transaction begun or
-committed: training, texts, passes, saving, merging, commits and the report consist of these.
+committed. Each belongs to a phase of the run: what it does to its folder when it writes texts, trains, begins a pass,
+saves one that is unfinished, writes a range, merges ranges, commits, judges claims, or writes the report. All phases
+get as many kills.
 """
 
 from __future__ import annotations
@@ -13,15 +15,48 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from undisturbed import differences, no_report, numbers, preload, run, scratch, write_study
 
+# By the function that is at it, inside out; the names that are not here are of helpers.
+PHASES = {
+    ("texts.build", "_write"): "texts",
+    ("models.pocket", "prepare"): "training",
+    ("runs.parts", "save_unfinished"): "save",
+    ("runs.parts", "write"): "range",
+    ("runs.passes", "_finish"): "merge",
+    ("runs.passes", "measured"): "pass",
+    ("runs.claims", "judge_claims"): "claims",
+    ("runs.runner", "_report"): "report",
+}
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "reporter.transaction"}
+
+
+def phase(event: str) -> str:
+    """Tell in which phase of a run this process is, which is about to change its folder."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        room = str(frame.f_globals.get("__name__")).removeprefix("reporter.")
+        if found := PHASES.get((room, frame.f_code.co_name)):
+            return found
+        frame = frame.f_back
+    return "commit" if event == "reporter.transaction" else "beginning"
+
+
+def small_ranges() -> None:
+    """Have the sixty texts be three ranges, which are merged, and save after each shard."""
+    from reporter.runs import feeding
+    from reporter.texts import ranges, tokens
+
+    tokens.SHARD_TEXTS, ranges.RANGE_SHARDS = 5, 4
+    feeding.SAVE_EVERY, feeding.MOST_SAVING = 0.0, float("inf")
 
 
 def watch(folder: Path, stop: int | None, log: Path | None) -> None:
@@ -38,7 +73,7 @@ def watch(folder: Path, stop: int | None, log: Path | None) -> None:
         path = str(given[0])
         if not path.startswith(str(folder)) or os.getpid() != own:
             return
-        seen.append(f"{event} {path.removeprefix(str(folder))}")
+        seen.append(f"{phase(event):9} {event} {path.removeprefix(str(folder))}")
         if len(seen) == stop:
             os.kill(own, signal.SIGKILL)
         if log is not None and event == "reporter.transaction":
@@ -72,30 +107,44 @@ def moments(study: Path, folder: Path) -> list[str]:
     return found
 
 
+def spread(known: list[str], how_many: int) -> list[int]:
+    """Choose moments, numbered from 1: of each phase as many, evenly over it; of all phases one before a second."""
+    by_phase: dict[str, list[int]] = {}
+    for place, moment in enumerate(known, 1):
+        by_phase.setdefault(moment.split()[0], []).append(place)
+    phases, found = list(by_phase.values()), []
+    for number in range(how_many):
+        turn, places = number // len(phases), phases[number % len(phases)]
+        share = len(range(number % len(phases), how_many, len(phases)))
+        found.append(places[int(len(places) * (turn + 0.5) / share)])
+    return found
+
+
 def main(how_many: int) -> int:
     """Kill at so many moments; return how many were not mended."""
     preload()
+    small_ranges()
     bad, tell = 0, partial(print, flush=True)
     with scratch() as home:
         study, first = write_study(home), home / "first"
         # The pages' script is the same for all and takes seconds to join: kills in it are one of many.
         known = moments(study, first)
         expected = numbers(first)
-        tell(f"{len(known)} moments")
-        for number in range(how_many):
-            place = 1 + round((len(known) - 1) * (number + 0.5) / how_many)
+        phases = Counter(moment.split()[0] for moment in known)
+        tell(f"{len(known)} moments: " + ", ".join(f"{count} {name}" for name, count in phases.items()))
+        for number, place in enumerate(spread(known, how_many)):
             out = home / "out"
             shutil.rmtree(out, ignore_errors=True)
             if number:
                 shutil.copytree(first / "assets", out / "assets")
             killed, _ = run(study, out, lambda out=out, place=place: watch(out, place, None))  # type: ignore[misc]
             # the report is written where it was what was killed, and now and then
-            whole = number % 8 == 0 or "/tiny/" in known[place - 1]
+            whole = number == 0 or known[place - 1].startswith("report ")
             code, said = run(study, out, (lambda: None) if whole else no_report)
             wrong = differences(expected, numbers(out)) if code == 0 else [said]
             left = [str(path.relative_to(out)) for path in out.rglob("unfinished-*") if "observables" not in path.parts]
             bad += bool(wrong or killed != -signal.SIGKILL)
-            tell(f"{place:5} {known[place - 1][:70]:70} {killed} {'; '.join(wrong) or 'mended'} {' '.join(left)}")
+            tell(f"{place:5} {known[place - 1][:80]:80} {killed} {'; '.join(wrong) or 'mended'} {' '.join(left)}")
     tell(f"{how_many - bad} of {how_many} mended")
     return bad
 

@@ -1,20 +1,12 @@
-"""The short form of a command beside this file; the others take minutes. It is a process of its own, since it forks."""
+"""The short form of a command beside this file; the others take minutes."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).parent
+from faults import inputs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("inputs.py", "300")])
-def test_nothing_is_lost(command):
-    done = subprocess.run(
-        [sys.executable, str(HERE / command[0]), *command[1:]], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+def test_ten_thousand_studies_with_mistakes_are_read_or_told(capsys):
+    assert inputs.main(10_000, shipped=False) == 0, capsys.readouterr().out
+    assert "10000 studies" in capsys.readouterr().out

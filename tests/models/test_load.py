@@ -68,6 +68,14 @@ def test_weights_without_a_pooler_will_do(copy: Any, loaded: Load) -> None:
     assert loaded(folder).groups == loaded(folder).groups  # though the pooler was drawn twice
 
 
+def test_what_a_file_lacks_makes_no_two_loads_differ(copy: Any, loaded: Load) -> None:
+    folder = copy("bert")
+    change_weights(folder, lambda w: {k: v for k, v in w.items() if "pooler" not in k})
+    one = loaded(folder)
+    torch.manual_seed(1 + torch.initial_seed() % 1000)
+    assert loaded(folder).groups == one.groups
+
+
 @pytest.mark.parametrize(
     ("name", "lost"),
     [
@@ -146,6 +154,30 @@ def test_pickle_is_read_only_where_it_is_allowed(copy: Any, loaded: Load) -> Non
     torch.save(weights, folder / "pytorch_model.bin")
     assert "`allow_pickle: true`" in refused(loaded, folder)
     assert loaded(folder, allow_pickle=True).anatomy.layers == 3
+
+
+def test_no_code_that_lies_in_a_models_folder_runs(copy: Any, loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy("bert")
+    ran = folder.parent / "ran"
+
+    class Planted:
+        def __reduce__(self) -> Any:
+            return (ran.touch, ())
+
+    planted = f"open({str(ran)!r}, 'w')\n"
+    names = ("modeling_x", "configuration_x", "tokenization_x", "setup", "conftest", "sitecustomize", "usercustomize")
+    for name in (*names, "__init__", "custom_generate/generate", "torch", "transformers"):
+        (folder / f"{name}.py").parent.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(planted)
+    for name in ("pytorch_model.bin", "optimizer.pt", "training_args.bin", "tokenizer.pkl"):
+        torch.save({"x": Planted()}, folder / name)
+    own = {"AutoConfig": "configuration_x.C", "AutoModel": "modeling_x.M", "AutoModelForMaskedLM": "modeling_x.M"}
+    for name, known in (("config.json", own), ("tokenizer_config.json", {"AutoTokenizer": ["tokenization_x.T", None]})):
+        said = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(said | {"auto_map": known}))
+    monkeypatch.chdir(folder)
+    assert loaded(folder).anatomy.layers == 3  # of a family that is known, whatever its configuration offers
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize(
