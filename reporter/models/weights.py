@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from reporter.errors import ReporterError
 from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
+from reporter.models.quantised import unpacked, unpacking
 from reporter.models.random_init import seeded
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def build(
     if safe:
         _check_safetensors(files, config)
     try:
-        with _no_bars() if checkpoint.gguf else nullcontext():
+        with _no_bars() if checkpoint.gguf else unpacking(config):
             model, info = kind.from_pretrained(
                 str(folder),
                 config=config,
@@ -79,6 +80,7 @@ def build(
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
             )
+            model = unpacked(model)
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)
