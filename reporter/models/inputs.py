@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
+from reporter.models.split import weight_of
 
 _LIMITS = (
     "max_position_embeddings",
@@ -98,7 +99,7 @@ def config_limit(config: Any) -> int | None:
 
 def _input_embedding(module: Any) -> Tensor:
     try:
-        weight = module.get_input_embeddings().weight
+        weight = weight_of(module.get_input_embeddings())
     except (AttributeError, NotImplementedError) as error:
         raise ReporterError("it has no token embedding") from error
     assert isinstance(weight, Tensor)

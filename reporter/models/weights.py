@@ -17,6 +17,7 @@ from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
 from reporter.models.quantised import unpacked, unpacking
 from reporter.models.random_init import seeded
+from reporter.models.split import spread
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -75,6 +76,7 @@ def build(
                 config=config,
                 dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
                 **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
+                **(spread(checkpoint.split) if checkpoint.split and not few_layers else {}),
                 trust_remote_code=checkpoint.trust_remote_code,
                 local_files_only=not checkpoint.trust_remote_code,
                 output_loading_info=True,
