@@ -34,10 +34,8 @@ class Inputs:
 
     def __init__(self, module: nn.Module, tokenizer: Any) -> None:
         accepted = inspect.signature(module.forward).parameters
-        if not {"input_ids", "attention_mask"} <= accepted.keys():
-            raise ReporterError(
-                f"{type(module).__name__} takes no input_ids with an attention_mask; it is no text model"
-            )
+        if "input_ids" not in accepted:
+            raise ReporterError(f"{type(module).__name__} takes no input_ids; it is no text model")
         # A cache of keys and values would only cost memory. Models without one would not know the word.
         self._fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
         self._beside_encoder = "encoder_input_ids" in accepted
