@@ -19,6 +19,7 @@ from reporter.models.feed_forward import FeedForward, find_feed_forward
 from reporter.models.inputs import Inputs, config_limit
 from reporter.models.norms import NormPlacement, norm_placement
 from reporter.models.parts import DecoderBesideEncoder, PartName
+from reporter.models.split import weight_of
 from reporter.models.tokenizer import added_tokens
 from reporter.models.trace import trace
 
@@ -171,8 +172,9 @@ def _initialised(module: nn.Module) -> bool | None:
         weight.detach()
         for part in module.modules()
         if "norm" in type(part).__name__.lower()
-        for weight in [getattr(part, "weight", None)]
-        if isinstance(weight, Tensor) and weight.ndim == 1 and len(weight) > 1
+        if isinstance(getattr(part, "weight", None), Tensor)
+        for weight in [weight_of(part)]
+        if weight.ndim == 1 and len(weight) > 1
     ]
     return all(bool((gain == gain[0]).all()) for gain in gains) if gains else None
 

@@ -37,6 +37,19 @@ class Borrowed:
 
 
 @dataclass(frozen=True)
+class Split:
+    """How a model that is too large for one device is spread over several, main memory and disk by accelerate.
+
+    Args:
+        max_memory: what each may hold, by number of a GPU or ``cpu``; empty for what is free.
+        offload_folder: where weights go that fit nowhere else; None where it is not said.
+    """
+
+    max_memory: Mapping[int | str, str]
+    offload_folder: Path | None
+
+
+@dataclass(frozen=True)
 class Checkpoint:
     """One state of one model, found but not loaded.
 
@@ -74,6 +87,8 @@ class Checkpoint:
         adapter: the folder of an adapter that is merged into the weights; None where there is none.
         gguf: the name of the GGUF file in ``path`` that holds configuration, tokenizer and weights; None for any other.
         part: of an encoder–decoder, which half is measured; None where the study does not say it.
+        split: how it is spread over devices; None where it is on one. It is no part of the fingerprint: the weights are
+            the same.
     """
 
     model: str
@@ -103,6 +118,7 @@ class Checkpoint:
     part: Literal["encoder", "decoder"] | None = None
     adapter: Path | None = None
     gguf: str | None = None
+    split: Split | None = None
 
     def weights_on(self, corpus: str) -> str:
         """Return the identity of what makes its states on a corpus: the weights, or the file of these states."""

@@ -145,7 +145,7 @@ def _share(whole: Any, module: nn.Module) -> None:
     """Let the language model's base, and what is tied to it, use the weights of the loaded model."""
     loaded = dict(module.named_parameters())
     for name, weight in whole.base_model.named_parameters():
-        if name in loaded and loaded[name].shape == weight.shape:
+        if name in loaded and loaded[name].shape == weight.shape and not loaded[name].is_meta:
             weight.data = loaded[name].data
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from reporter.errors import ReporterError
+from reporter.models.split import weight_of
 
 _LIMITS = (
     "max_position_embeddings",
@@ -33,10 +34,8 @@ class Inputs:
 
     def __init__(self, module: nn.Module, tokenizer: Any) -> None:
         accepted = inspect.signature(module.forward).parameters
-        if not {"input_ids", "attention_mask"} <= accepted.keys():
-            raise ReporterError(
-                f"{type(module).__name__} takes no input_ids with an attention_mask; it is no text model"
-            )
+        if "input_ids" not in accepted:
+            raise ReporterError(f"{type(module).__name__} takes no input_ids; it is no text model")
         # A cache of keys and values would only cost memory. Models without one would not know the word.
         self._fixed = {k: v for k, v in {"use_cache": False, "return_dict": True}.items() if k in accepted}
         self._beside_encoder = "encoder_input_ids" in accepted
@@ -98,7 +97,7 @@ def config_limit(config: Any) -> int | None:
 
 def _input_embedding(module: Any) -> Tensor:
     try:
-        weight = module.get_input_embeddings().weight
+        weight = weight_of(module.get_input_embeddings())
     except (AttributeError, NotImplementedError) as error:
         raise ReporterError("it has no token embedding") from error
     assert isinstance(weight, Tensor)

@@ -22,6 +22,7 @@ from reporter.models.inputs import Inputs
 from reporter.models.limits import limited
 from reporter.models.local import loading, local_folder
 from reporter.models.model_folder import config_file, weight_files
+from reporter.models.split import is_spread
 from reporter.models.tokenizer import load_tokenizer, tokenizer_hash
 from reporter.models.weights import load_module
 
@@ -55,6 +56,15 @@ class Captured:
         """What the model itself returns last, and its head reads: ``final``, or the last block's output without one."""
         return self.path[-1] if self.final is None else self.final
 
+    def on(self, device: torch.device) -> Captured:
+        """Return the states on one device: those of a model that is split are where their blocks are."""
+
+        def here(states: list[Tensor] | None) -> list[Tensor] | None:
+            return None if states is None else [x.to(device) for x in states]
+
+        final, shares = (None if x is None else x.to(device) for x in (self.final, self.contributions))
+        return Captured(here(self.path) or [], final, here(self.attention), shares)
+
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -65,7 +75,7 @@ class LoadedModel:
         module: what is measured of the model, without its vocabulary head, in evaluation mode.
         tokenizer: its transformers tokenizer, padding on the right.
         anatomy: what was measured of it.
-        device: where it is.
+        device: where it is; of a model that is split, where its states are gathered.
         closing: what the model does after its last block; its ``problem`` says why ``close`` cannot be used.
         groups: the hash of each group of weights that was read, see :func:`reporter.models.groups.weight_groups`.
     """
@@ -145,7 +155,8 @@ class LoadedModel:
             final = result.last_hidden_state if self.closing.last == "final" else None
             if contributions and len(shares) != self.anatomy.layers:
                 raise ReporterError(f"the sublayers of {len(shares)} of its {self.anatomy.layers} blocks ran")
-            return Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
+            found = Captured(self._capture.take(), final, attended, torch.stack(shares) if contributions else None)
+            return found if self.checkpoint.split is None else found.on(self.device)
         finally:
             self._capture.clear()
 
@@ -201,7 +212,7 @@ class LoadedModel:
         Raises:
             ReporterError: if what follows cannot be applied to other states; ``closing.problem`` says why.
         """
-        return self.closing(h)
+        return self.closing(h).to(h.device)  # of a model that is split the modules may be elsewhere
 
 
 def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
@@ -225,7 +236,7 @@ def load(checkpoint: Checkpoint, device: str, offline: bool) -> LoadedModel:
             module, part, lacking = load_module(checkpoint, folder)
             groups = {} if checkpoint.initialised is not None else _groups(checkpoint, module, folder, lacking)
             place = torch.device(device)
-            module = module.to(place)
+            module = module if is_spread(module) else module.to(place)
             found = examine(module, tokenizer, part)
         _check_vocabulary(tokenizer, found.anatomy)
     return LoadedModel(

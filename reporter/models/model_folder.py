@@ -47,6 +47,7 @@ _TOKENIZER_EXTRAS = frozenset(
 _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 
 
+_PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensors": ("compressed_tensors",)}
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
 
 
@@ -72,7 +73,17 @@ def config_file(folder: Path) -> Path:
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
+    for package in _PACKED_BY.get(_quantised_by(folder), ()):
+        check_installed(package, "quantised", f"{folder}, whose weights are quantised,")
     return folder / CONFIG
+
+
+def _quantised_by(folder: Path) -> str:
+    try:
+        said = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
+        return str(said.get("quant_method"))
+    except (OSError, ValueError, AttributeError):
+        return ""  # what is wrong with it is said when it is loaded
 
 
 def gguf_file(path: Path) -> Path | None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError
-from reporter.models.checkpoint import FINAL, Checkpoint
+from reporter.imports import check_installed
+from reporter.models.checkpoint import FINAL, Checkpoint, Split
 from reporter.models.model_folder import (
     adapter_files,
     code_files,
@@ -80,7 +81,12 @@ def _said(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cach
         checkpoint = replace(checkpoint, adapter=adapter, location=location)
     if more:
         checkpoint = replace(checkpoint, fingerprint=fingerprint({"of": checkpoint.fingerprint, **more}))
-    return replace(checkpoint, part=spec.part)
+    split = None
+    if spec.device_map is not None:
+        check_installed("accelerate", "split", "device_map")
+        offload = spec.offload_folder and folder / spec.offload_folder.expanduser()
+        split = Split(dict(spec.max_memory), offload)
+    return replace(checkpoint, part=spec.part, split=split)
 
 
 def _resolve(

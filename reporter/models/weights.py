@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,9 @@ from reporter.errors import ReporterError
 from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
+from reporter.models.quantised import unpacked, unpacking
 from reporter.models.random_init import seeded
+from reporter.models.split import spread
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -70,17 +72,19 @@ def build(
     if safe:
         _check_safetensors(files, config)
     try:
-        with _no_bars() if checkpoint.gguf else nullcontext():
+        with _no_bars() if checkpoint.gguf else unpacking(config):
             model, info = kind.from_pretrained(
                 str(folder),
                 config=config,
                 dtype=checkpoint.dtype if checkpoint.dtype == "auto" else getattr(torch, checkpoint.dtype),
                 **(checkpoint.source_file if checkpoint.gguf else {"use_safetensors": safe}),
+                **(spread(checkpoint.split) if checkpoint.split and not few_layers else {}),
                 trust_remote_code=checkpoint.trust_remote_code,
                 local_files_only=not checkpoint.trust_remote_code,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # it is said below, which weight and how wide
             )
+            model = unpacked(model)
     except Exception as error:
         raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
     model.eval().requires_grad_(False)

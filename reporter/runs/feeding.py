@@ -274,8 +274,7 @@ def unknown_warning(model: LoadedModel | SavedStates, corpus: str, counted: Type
     lost, own = int(counted.counts[unknown]), int(counted.counts.sum())
     if lost <= UNKNOWN * own:
         return ""
-    name = model.tokenizer.convert_ids_to_tokens([unknown])[0]
-    return f"{lost / own:.0%} of the tokens of corpus '{corpus}' are unknown to its tokenizer ({name})"
+    return f"{lost / own:.0%} of the tokens of corpus '{corpus}' are unknown to its tokenizer"
 
 
 SAVE_EVERY = 20.0  # seconds of work are worth saving

@@ -91,6 +91,7 @@ class Passes:
     device: str = "cpu"
     keep: Keep = "all"
     _safe: dict[str, int] = field(default_factory=dict)  # tokens in a batch, by fingerprint, where memory was short
+    _said: set[str] = field(default_factory=set)  # what was warned of already
 
     def measured(self, of: Pass, wanted: Wanted, load: Loading) -> Measured:
         """Return observables of a pass; the corpus goes through the model at most once.
@@ -208,7 +209,10 @@ class Passes:
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
         if strained := strained_warning(counts, of.texts.name):
             facts = replace(facts, warning="; ".join(filter(None, (strained, facts.warning))))
-        if facts.warning:
+        if (
+            facts.warning and facts.warning not in self._said
+        ):  # other checkpoints would say the same; the report has all
+            self._said.add(facts.warning)
             self.progress.note(f"  {of}: {facts.warning}")
         kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
         parts.remove()

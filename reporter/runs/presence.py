@@ -45,6 +45,8 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
             if isinstance(model, HubModel | PathModel) and model.adapter is not None:
                 adapter_files(folder / model.adapter.expanduser())
                 check_installed("peft", "peft", "an adapter")
+            if isinstance(model, HubModel | PathModel) and model.device_map is not None:
+                check_installed("accelerate", "split", "device_map")
         except ReporterError as error:
             yield Complaint(str(error), at)
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():

@@ -110,6 +110,29 @@ class _Weights(Part):
         "decoder reads the text beside its encoder, which reads the same text.",
     )
 
+    device_map: Literal["auto"] | None = Field(
+        None,
+        description="'auto' has accelerate spread a model that is too large for one device over all of them, what does "
+        "not fit there into main memory, and what does not fit there on disk; its states are gathered on run.device.",
+    )
+    max_memory: dict[int | Literal["cpu"], Text] = Field(
+        {}, description="How much of each device 'device_map' may fill, such as {0: 20GiB, cpu: 60GiB}; of those free."
+    )
+    offload_folder: Annotated[Path, AsPath] | None = Field(
+        None,
+        description="Where 'device_map' puts weights that fit nowhere else; those of safetensors stay where they are.",
+    )
+
+    @model_validator(mode="after")
+    def _split_as_it_was_saved(self) -> _Weights:
+        for key in ("max_memory", "offload_folder"):
+            if getattr(self, key) and self.device_map is None:
+                raise failure(Complaint(f"'{key}' needs `device_map: auto`", (key,), "key"))
+        if self.device_map and self.adapter:
+            message = "an adapter cannot be merged into a model that is split; merge it with PEFT, and save that"
+            raise failure(Complaint(message, ("adapter",), "key"))
+        return self
+
 
 class _Related(Part):
     """How a model is related to others of the study, and how well it does elsewhere."""
