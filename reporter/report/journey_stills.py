@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reporter.charts.journeys import SIDES, specs
+from reporter.charts.journeys import SIDES
 from reporter.charts.numbers import is_null, whole
 from reporter.charts.sheet import PanelStill, Sheet, Size, sheet_svg
 from reporter.charts.still import draw_still
-from reporter.charts.styles import Styles
 from reporter.report.explorer import Explorer
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[^\W\d_]{3}")
 _SITES = ("embedding", "block", "final")
 _CLOSING = 1.09  # where the state after the closing norm stands, as in journey_lines.js
+_MOST_TIMES = 50  # between lengths on a linear axis, likewise
 _COURSES = (
     ("cosine", "Cosine to its own vocabulary vector", "value"),
     ("rank_cosine", "Rank: vocabulary tokens that are nearer", "rank"),
@@ -78,24 +79,23 @@ def told_journey(explorer: Explorer, journey: Journey) -> dict[str, Any]:
     }
 
 
-def drawn_journey(explorer: Explorer, journey: Journey, styles: Styles, size: Size) -> dict[str, str]:
+def drawn_journey(explorer: Explorer, journey: Journey, size: Size) -> dict[str, str]:
     """Return the drawings as SVG: the token in every model of the journey, and the paths of all tokens in a plane.
 
     Args:
         explorer: the page.
         journey: what of it is shown.
-        styles: how its models are drawn.
         size: how large.
     """
-    drawn = {"profile": _courses(explorer, journey, styles, size)}
+    drawn = {"profile": _courses(explorer, journey, size)}
     paths = _at_sites(_of(explorer.source("journey-paths").frame.rename(columns={"item": "journey"}), journey.own))
     paths = paths[paths["projection"] == "pca-joint"]
     if not paths.empty:
-        drawn["path"] = _paths(paths, journey, size)
+        drawn["path"] = _paths(explorer.data["specs"]["path"], paths, journey, size)
     return drawn
 
 
-def _courses(explorer: Explorer, journey: Journey, styles: Styles, size: Size) -> str:
+def _courses(explorer: Explorer, journey: Journey, size: Size) -> str:
     frame = _at_sites(explorer.source("journeys").frame)
     here = (frame["journey"] == journey.own["journey"]) & (frame["text"] == journey.text)
     lines = []
@@ -117,23 +117,23 @@ def _courses(explorer: Explorer, journey: Journey, styles: Styles, size: Size) -
         if not rows:
             continue
         values = [row["value"] for row in rows]
+        if column == "step_length" and 0 < _MOST_TIMES * min(values) < max(values):
+            drawing = "log"
         signals = {
             "end": _CLOSING if any(row["closing"] for row in rows) else 1,
             "ticks": depths if len({len(line) for line in lines}) == 1 else [0, 0.25, 0.5, 0.75, 1],
             "layers": len(depths) - 1 if len({len(line) for line in lines}) == 1 else 0,
-            "low": min(0.0, *values),
+            "low": min(values) if drawing == "log" else min(0.0, *values),
             "high": max(10.0, *values) if drawing == "rank" else max(values) or 1.0,
         }
-        still = draw_still(specs(styles)[drawing], _frame(rows), width, signals, f"l{number}")
+        still = draw_still(explorer.data["specs"][drawing], _frame(rows), width, signals, f"l{number}")
         panels.append(PanelStill(title, still))
     shown = {line["model"].iloc[0] for line in lines}
     return sheet_svg(
         Sheet(
             title=f"{journey.token}: the chosen token in every model",
             panels=panels,
-            models=[style for style in styles.models if style.model in shown],
-            legend="",
-            key=(),
+            key=[(style["model"], style["light"]) for style in explorer.data["models"] if style["model"] in shown],
             caption=(f"Journey: {journey.own['journey']}. Text {journey.text + 1}, position {journey.position}.",),
         ),
         size,
@@ -153,7 +153,7 @@ def _course(own: pd.DataFrame, line: int, column: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _paths(paths: pd.DataFrame, journey: Journey, size: Size) -> str:
+def _paths(spec: Mapping[str, Any], paths: pd.DataFrame, journey: Journey, size: Size) -> str:
     rows = []
     for way, ((part, point), own) in enumerate(paths.groupby(["part", "point"], sort=False)):
         text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 0
@@ -165,7 +165,7 @@ def _paths(paths: pd.DataFrame, journey: Journey, size: Size) -> str:
                 {
                     "way": way, "order": order, "hue": f"side {list(SIDES)[text % 2]}", "x": place["x"],
                     "y": place["y"], "weight": 3 if chosen else 1, "mark": "dot", "size": 20 if chosen else 5,
-                    "here": False, "name": str(place["label"]) if last else None, "align": "left" if last else None,
+                    "here": False, "name": str(place["label"])[:14] if last else None, "align": "left" if last else None,
                 }
             )  # fmt: skip
     frame = _frame(rows)
@@ -179,9 +179,9 @@ def _paths(paths: pd.DataFrame, journey: Journey, size: Size) -> str:
         "x0": middle["x"] - unit * width / 2, "x1": middle["x"] + unit * width / 2,
         "y0": middle["y"] - unit * height / 2, "y1": middle["y"] + unit * height / 2,
     }  # fmt: skip
-    still = draw_still(specs(Styles(()))["path"], frame, width, signals, "path", height)
+    still = draw_still(spec, frame, width, signals, "path", height)
     said = f"Journey: {journey.own['journey']}. Model: {journey.own['model']}. The thick path is {journey.token}."
-    sheet = Sheet("The path through the layers", [PanelStill("", still)], models=[], legend="", key=(), caption=(said,))
+    sheet = Sheet("The path through the layers", [PanelStill("", still)], caption=(said,))
     return sheet_svg(sheet, size)
 
 

@@ -48,7 +48,7 @@ def with_stills(contents: Contents, folder: Path) -> Contents:
             return replace(explorer, chapters=chapters, charts=tuple(chain.from_iterable(chapters.values())))
         if explorer.name == "journeys" and not explorer.error:
             journey = first_journey(explorer)
-            drawings = drawn_journey(explorer, journey, contents.scene.styles, SIZE)
+            drawings = drawn_journey(explorer, journey, SIZE)
             pictures = {name: kept(f"journeys-{name}", svg) for name, svg in drawings.items()}
             return replace(explorer, still={**told_journey(explorer, journey), "pictures": pictures})
         return explorer
