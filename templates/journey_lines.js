@@ -43,7 +43,7 @@ export function showLines(holder, app) {
     { column: shared.measure, title: shared.measure === "cosine" ? "Cosine to its own vocabulary vector" : "Distance to its own vocabulary vector", wide: true },
     { column: app.rank, title: "Rank: vocabulary tokens that are nearer", wide: true, rank: true },
     { column: `turnover_${shared.measure}`, title: "Turnover: new among its nearest 100", share: true },
-    { column: "step_length", title: "Length of the step to the next state" },
+    { column: "step_length", title: "Length of the step to the next state", length: true },
     { column: "step_cosine", title: "Cosine of state and next state" },
   ];
   const legend = make("p", { class: "line-names" }, lines.map(line => make("span", { class: line.side ? `line-${line.side}` : undefined },
@@ -62,10 +62,11 @@ export function showLines(holder, app) {
 
 // Where the state after the closing norm stands: to the right of the last block, which is at depth 1.
 const CLOSING = 1.09;
+const MOST_TIMES = 50;  // between lengths on a linear axis
 
 /**
  * @param {HTMLElement} plot
- * @param {{ column: string, title: string, wide?: boolean, rank?: boolean, share?: boolean }} chart
+ * @param {{ column: string, title: string, wide?: boolean, rank?: boolean, share?: boolean, length?: boolean }} chart
  * @param {Line[]} lines
  * @param {import("./journey.js").App} app
  * @param {boolean} oneDepth whether all models have as many layers
@@ -88,7 +89,8 @@ function drawLines(plot, chart, lines, app, oneDepth) {
   const now = places.find(place => place.key === sides.a.layer);
   const closing = series.some(line => line.points.some(point => point.key === "final"));
   let low = Math.min(...values), high = Math.max(...values);
-  if (chart.share || (low >= 0 && low < 0.4 * high)) low = 0;
+  const log = !!chart.length && low > 0 && high > MOST_TIMES * low;
+  if (!log && (chart.share || (low >= 0 && low < 0.4 * high))) low = 0;
   if (chart.rank) high = Math.max(10, high);
   else if (chart.share || (chart.column.includes("cosine") && high > 0.8)) high = 1;
   const main = series.find(line => line.data === sides.a.data && line.points.length) ?? series.find(line => line.points.length);
@@ -103,7 +105,7 @@ function drawLines(plot, chart, lines, app, oneDepth) {
     closing: point.key === "final", tail: line.points[line.points.length - 1].key === "final" && i >= line.points.length - 2,
     tip: line === main ? tip(point) : null,
   })));
-  mountChart(plot, explorer.specs[chart.rank ? "rank" : "value"], rows, {
+  mountChart(plot, explorer.specs[chart.rank ? "rank" : log ? "log" : "value"], rows, {
     label,
     file: `${chart.column}-${plain(sides.a.token.token, 30)}`,
     signals: {

@@ -2,13 +2,22 @@
 // Numbers as text.
 
 /**
+ * As powers of ten are printed.
+ * @param {number} size
+ * @param {number} digits
+ */
+function powered(size, digits) {
+  const [front, power] = size.toExponential(digits - 1).split("e");
+  return `${Number(front)} × 10${[...power].map(sign => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)]).join("")}`;
+}
+/**
  * A number with three significant digits, as the pages' own filter writes it.
  * @param {number | null | undefined} value
  */
 export function short(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  const text = size === 0 ? "0" : size >= 99.5 ? Math.round(size).toLocaleString("en") : size < 1e-4 ? size.toExponential(digits - 1) : String(Number(size.toPrecision(digits)));
+  const text = size === 0 ? "0" : size >= 99.5 ? Math.round(size).toLocaleString("en") : size < 1e-4 ? powered(size, digits) : String(Number(size.toPrecision(digits)));
   return value < 0 ? `−${text}` : text;
 }
 /** @param {number | null | undefined} value */
@@ -17,4 +26,4 @@ export const whole = value => (value === null || value === undefined ? "–" : v
  * A number with four significant digits, as the pages to choose on write it; what is no number is written as it is.
  * @param {any} value
  */
-export const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 9999 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));
+export const number = value => (typeof value !== "number" || Number.isInteger(value) || Math.abs(value) < 1e-3 || Math.abs(value) >= 999.95 ? short(value, 4) : value.toPrecision(4).replace("-", "−"));

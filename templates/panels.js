@@ -3,11 +3,12 @@
 // rules about numbers: they pick the rows that the controls ask for, and look up axis and sentence.
 
 import { given, givenAll, givenUnder, keep } from "./address.js";
-import { labelChart, mountChart, unmountChart } from "./charts.js";
+import { labelChart, mountChart, unmountChart, viewOf } from "./charts.js";
 import { columnsOf } from "./columns.js";
 import { all, element, find, make } from "./dom.js";
 import { isPrinting, onTheme, page, part, twin } from "./page.js";
 import { Points } from "./points.js";
+import { letRead } from "./reading.js";
 import { reachOf, roleMeans } from "./summaries.js";
 import { table } from "./table.js";
 import { isolated } from "./tokens.js";
@@ -319,6 +320,10 @@ export class Panel {
         renderer: rows.length > MOST_ELEMENTS[0] || rows.length * chart.panels.size > MOST_ELEMENTS[1] ? "canvas" : "svg",
         press: (datum, mark) => { if (datum.model && mark !== "area") this.element.dispatchEvent(new CustomEvent("press-model", { bubbles: true, detail: datum.model })); },
       });
+    }
+    if (viewOf(this.plot) && !chart.spec.params?.some(param => param.name === "cursor")) {
+      letRead(this.plot);
+      this.plot.setAttribute("aria-label", `${chart.title}, ${this.label}: arrow keys read its marks`);
     }
     chart.showKey();
     this.element.dispatchEvent(new CustomEvent("panel-shown", { bubbles: true }));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import parts
@@ -152,6 +153,7 @@ def of_scales(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
     states = by_model(frame, scene, read)
     measured = frame[frame["kind"] == "measured"]
     reach = axis(measured["value"], frame.loc[frame["kind"] == "floor", "value"], (0, None))
+    reach = replace(reach, note=reach.note.replace("floor", "isotropic noise"))
     return {key: Shown(state.readings, reach) for key, state in states.items()}
 
 

@@ -24,9 +24,14 @@ def dark_twins(styles: Styles) -> dict[str, str]:
 
 
 def specs(styles: Styles) -> dict[str, Any]:
-    """Return the charts as Vega-Lite: ``value`` and ``rank`` over the layers, and ``path``."""
+    """Return the charts as Vega-Lite: ``value``, ``log`` and ``rank`` over the layers, and ``path``."""
     with unvalidated():
-        charts = {"value": lines(styles, _values()), "rank": lines(styles, _ranks()), "path": path()}
+        charts = {
+            "value": lines(styles, _values()),
+            "log": lines(styles, _logarithms()),
+            "rank": lines(styles, _ranks()),
+            "path": path(),
+        }
         return {name: bare_spec(chart) for name, chart in charts.items()}
 
 
@@ -92,7 +97,17 @@ def _values() -> Any:
         "value:Q",
         title=None,
         scale=alt.Scale(domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=True, zero=False),
-        axis=alt.Axis(grid=True, tickCount=5, format=".3~g"),
+        axis=alt.Axis(grid=True, tickCount=5, format=",.6~g"),
+    )
+
+
+def _logarithms() -> Any:
+    """Lengths, where one model's are so much larger that the others' would be a flat line."""
+    return alt.Y(
+        "value:Q",
+        title=None,
+        scale=alt.Scale(type="log", domain=[alt.ExprRef("low"), alt.ExprRef("high")], nice=False),
+        axis=alt.Axis(grid=True, tickCount=4, format=",.3~g", labelOverlap="greedy"),
     )
 
 

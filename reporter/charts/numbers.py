@@ -8,6 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
 def is_null(value: Any) -> bool:
     """Tell whether a value stands for NULL: None, NaN or one of pandas' own."""
     return value is None or repr(value) in {"<NA>", "NaT"} or bool(value != value)
@@ -16,7 +19,7 @@ def is_null(value: Any) -> bool:
 def short(value: Any, digits: int = 3) -> str:
     """Write a number with three significant digits, or as many as asked for.
 
-    ``0.0412``, ``12.3``, ``4,096``, ``1.2e-05``; NULL is ``–``.
+    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``; NULL is ``–``.
     """
     if is_null(value):
         return "–"
@@ -27,6 +30,9 @@ def short(value: Any, digits: int = 3) -> str:
     if size == 0:
         return "0"
     text = f"{number:,.0f}" if size >= 99.5 else f"{number:.{digits}g}"
+    if "e" in text:
+        front, power = text.split("e")
+        text = f"{front} × 10{str(int(power)).translate(_RAISED)}"
     return text.replace("-", "−", 1) if number < 0 else text
 
 

@@ -53,7 +53,7 @@ def draw_still(
     """
     import vl_convert
 
-    own = filled(spec, rows, width, values, height)
+    own = _writable_in(filled(spec, rows, width, values, height))  # the converter dies of a token that XML cannot hold
     svg: str = vl_convert.vegalite_to_svg(
         own, vl_version=VEGA_LITE, config=THEMES["light"] | {"font": FONTS}, show_warnings=False
     )
@@ -155,6 +155,14 @@ def _plain(value: Any) -> Any:
     if is_null(value) or (isinstance(value, float) and value in (float("inf"), float("-inf"))):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def _writable_in(spec: Any) -> Any:
+    if isinstance(spec, Mapping):
+        return {name: _writable_in(part) for name, part in spec.items()}
+    if isinstance(spec, list | tuple):
+        return [_writable_in(part) for part in spec]
+    return writable(spec) if isinstance(spec, str) else spec
 
 
 def writable(text: str) -> str:

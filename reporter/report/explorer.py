@@ -64,6 +64,7 @@ class Explorer:
         sources: the rows behind what it draws, where these are not charts.
         charts: its charts.
         analyses: whose rows it shows; their sections on the study's page link to it.
+        still: what its template shows readers without scripts, where these are no charts of its own.
         error: what went wrong while it was read; it then has nothing else.
     """
 
@@ -76,6 +77,7 @@ class Explorer:
     sources: tuple[Source, ...] = ()
     charts: tuple[Drawn, ...] = ()
     analyses: tuple[str, ...] = ()
+    still: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
 
     @property

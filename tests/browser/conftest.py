@@ -89,14 +89,18 @@ class Tab:
         """Open a page in a window of that size, with nothing remembered of earlier tests."""
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})  # fmt: skip
-        feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        self.prefer(dark)
         self.browser.get(self.blank)  # all files are one origin: what is cleared here is cleared for the page
         self.run("localStorage.clear()")
         self.complaints(), self.requests()
         self.browser.get(path.as_uri() + query)
         # On a busy machine the driver may return before the scripts have run.
         self.until("return document.readyState === 'complete' && location.href.startsWith(arguments[0])", path.as_uri())
+
+    def prefer(self, dark: bool) -> None:
+        """Let the system prefer a theme."""
+        feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
     def run(self, script: str, *arguments: Any) -> Any:
         """Run a script in the page."""

@@ -10,25 +10,39 @@ from typing import Any
 
 import pytest
 
+from reporter.diff import compare, show
+
 pytestmark = pytest.mark.browser
 PATIENCE = 300  # seconds, of a script that asks some hundred rules of some thousand elements
 
-# Not a study's own page: of its ten thousands of elements axe does not tell within minutes.
 PAGES = (
     "index.html",
-    "explored/journeys.html",
+    "whole/index.html",
+    "exhibited/index.html",
     "exhibited/vocabulary.html",
     "exhibited/sentences.html",
+    "explored/journeys.html",
+    "diff.html",
 )
-# Figures of a section are of one template: two of each stand for all. So do the first rows of a table.
+# What is of one template is asked of one: a figure of each kind of chart in each kind of section and a panel of each
+# figure, the first rows of a table, the first marks of a drawing. Of the tens of thousands of elements of a study's whole
+# page axe does not tell within minutes.
 FEWER = """
-const seen = new Map();
-for (const figure of document.querySelectorAll(".figure")) {
-  const section = figure.closest("details.more, section");
-  seen.set(section, (seen.get(section) ?? 0) + 1);
-  if (seen.get(section) > 2) figure.remove();
+const kinds = new Set();
+for (const figure of document.querySelectorAll(".figure:has(.panel)")) {
+  const kind = `${figure.querySelector(".plot").className} ${figure.closest("details.more, section").className}`;
+  if (kinds.has(kind)) figure.remove();
+  else for (const panel of [...figure.querySelectorAll(".panel")].slice(2)) panel.remove();
+  kinds.add(kind);
 }
-for (const table of document.querySelectorAll("tbody")) for (const row of [...table.rows].slice(12)) row.remove();
+"""
+FIRST = """
+const cut = (within, most) => {
+  for (const own of document.querySelectorAll(within)) for (const one of [...own.children].slice(most)) one.remove();
+};
+cut("tbody", 5);
+cut("svg.marks g[class*=mark-]", 6);
+cut("pre code", 0);
 """
 LIDS = "for (const lid of document.querySelectorAll('main details, header details')) lid.open = true"
 # what has a chart's place near the window has its chart
@@ -75,17 +89,28 @@ def scroll(tab: Any) -> None:
         top += 1600
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.fixture(scope="session")
+def pages(results: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every page of the results, and that of the difference of two of their studies."""
+    different = tmp_path_factory.mktemp("different") / "diff.html"
+    found = compare(f"{results}:made-up", f"{results}:whole", results)
+    different.write_text(show(found, "html"), encoding="utf-8")
+    return {page: results / page for page in PAGES} | {"diff.html": different}
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(tab: Any, results: Path, axe: str, page: str, dark: bool) -> None:
-    tab.open(results / page, dark=dark, height=1800)
+def test_axe_finds_nothing_serious(tab: Any, pages: dict[str, Path], axe: str, page: str) -> None:
+    tab.open(pages[page], height=1800)
     if "journeys" in page:
         tab.until("return document.querySelector('.near tbody td')")
     tab.run(FEWER)
     tab.run(LIDS)
-    scroll(tab)
-    tab.run(axe)
     tab.browser.set_script_timeout(PATIENCE)
-    # what is no question of colour has been asked in the light
-    options = {"runOnly": ["color-contrast", "link-in-text-block"]} if dark else {}
-    assert tab.browser.execute_async_script(AXE, options) == []
+    for theme, rules in (("light", None), ("dark", ["color-contrast", "link-in-text-block"])):
+        # what is no question of colour has been asked in the light
+        tab.prefer(dark=theme == "dark")
+        scroll(tab)
+        tab.run(FIRST)
+        tab.run(axe)
+        found = tab.browser.execute_async_script(AXE, {"runOnly": rules} if rules else {})
+        assert found == [], theme

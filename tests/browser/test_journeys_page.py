@@ -205,3 +205,21 @@ def test_controls_that_change_faster_than_their_data_loads(tab, results):
     assert tab.run("return document.querySelectorAll('.broken').length") == 0
     assert tab.run("return document.querySelector('[data-key=\"a.journey\"]').value") == journey
     assert address(tab)["measure"] == "distance"
+
+
+SHIFTS = """
+const done = arguments[0];
+let sum = 0;
+const add = list => { for (const { hadRecentInput, value } of list) if (!hadRecentInput) sum += value; };
+const watch = new PerformanceObserver(list => add(list.getEntries()));
+watch.observe({ type: "layout-shift", buffered: true });
+setTimeout(() => { add(watch.takeRecords()); done(sum); }, 200);
+"""
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_that_is_seen_moves_while_the_page_loads(tab: Any, results: Path, width: int) -> None:
+    tab.open(results / "explored" / "journeys.html", width=width)
+    tab.until(READY)
+    tab.until("return document.querySelector('.lines svg.marks')")
+    assert tab.browser.execute_async_script(SHIFTS) < 0.02

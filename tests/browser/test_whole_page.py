@@ -107,6 +107,32 @@ def test_a_panel_is_a_model(page: Any, figure: str) -> None:
     assert marks(page, panel(figure, "tuned"))
 
 
+@pytest.mark.parametrize("figure", ["spectrum.curves", "variance.types"])
+def test_marks_are_read_with_the_arrow_keys_and_a_finger(page: Any, figure: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    own = panel(figure, "tuned")
+    marks(page, own)
+    told = f"return document.querySelector('{own} .told')?.textContent"
+    page.run(f"document.querySelector('{own} .plot').focus()")
+    focused = page.browser.switch_to.active_element
+    focused.send_keys(Keys.ARROW_RIGHT)
+    first = page.run(told)
+    focused.send_keys(Keys.ARROW_RIGHT)
+    second = page.run(told)
+    said = {"spectrum.curves": "rank", "variance.types": "occurrences"}[figure]
+    assert "model tuned" in first and said in first and "model tuned" in second and first != second
+    focused.send_keys(Keys.ESCAPE)
+    assert page.run(told) is None
+    page.run(  # where the ring would be is where a finger finds the same mark
+        f"const mark = document.querySelector('{own} .mark-symbol path[aria-label]').getBoundingClientRect();"
+        "const at = { clientX: mark.x + mark.width / 2 + 4, clientY: mark.y + mark.height / 2, bubbles: true };"
+        f"document.querySelector('{own} svg.marks').dispatchEvent(new MouseEvent('click', at))"
+    )
+    assert "model tuned" in page.run(told)
+    assert page.complaints() == []
+
+
 def test_the_selectors_are_reached_with_the_keyboard(page: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 

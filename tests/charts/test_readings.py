@@ -81,7 +81,7 @@ def test_points_and_training() -> None:
         (-0.5, "−0.5"),
         (None, "–"),
         (math.nan, "–"),
-        (1.23e-5, "1.23e-05"),
+        (1.23e-5, "1.23 × 10⁻⁵"),
     ],
 )
 def test_numbers_are_short(value: float | None, text: str) -> None:
