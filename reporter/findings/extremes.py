@@ -122,11 +122,11 @@ def hills(subject: Subject, points: Points, least: float, level: float) -> Hills
     # [i, d]: i is the top of a hill before, or after, the dip d
     before = np.where(earlier.T, np.maximum(rise[:, None], higher), 1.0)
     after = np.where(earlier, np.maximum(fall[:, None], higher), 1.0)
-    if not (dips := np.flatnonzero(np.maximum(before.min(axis=0), after.min(axis=0)) <= level)).size:
+    if not (dips := np.flatnonzero(np.maximum(before.min(axis=0), after.min(axis=0)) <= level).tolist()):
         return None
     mean = points.mean
     tops = {d: [int(np.where(side[:, d] <= level, mean, -np.inf).argmax()) for side in (before, after)] for d in dips}
-    dip = int(max(dips, key=lambda d: min(mean[tops[d]]) - mean[d]))
+    dip = max(dips, key=lambda d: min(mean[tops[d]]) - mean[d])
     first, second = tops[dip]
     low, high = (first, second) if mean[first] < mean[second] else (second, first)
     start = end = low
