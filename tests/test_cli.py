@@ -183,6 +183,26 @@ def test_validate_can_look_for_what_a_study_names(call: Call) -> None:
     assert device.startswith("lost.yaml:6:") and "'cuda:99', which this machine does not have" in device
 
 
+def test_validate_looks_for_adapters_gguf_files_and_packages(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reporter.imports.find_spec", lambda name: None)
+    Path("there.gguf").write_bytes(b"GGUF")
+    Path("lora").mkdir()
+    (Path("lora") / "adapter_config.json").write_text("{}")
+    said = {
+        "gone": ("{path: gone.gguf}", "there is no file "),
+        "there": ("{path: there.gguf}", "needs the optional package gguf: pip install 'reporter[gguf]'"),
+        "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
+        "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
+        "large": ("{hub: owner/base, device_map: auto}", "pip install 'reporter[split]'"),
+    }
+    models = "".join(f"  {name}: {model}\n" for name, (model, _) in said.items())
+    Path("lost.yaml").write_text(f"study: lost\nmodels:\n{models}corpora:\n  c: {{texts: [a b c]}}\n")
+    lines = call("validate", "lost.yaml", "--paths").stderr.splitlines()
+    assert len(lines) == len(said)
+    for line, (name, (_, problem)) in zip(lines, said.items(), strict=True):
+        assert f"models.{name}: " in line and problem in line
+
+
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
     replace("reporter.runs.runner", run_studies=lambda *_, **__: pytest.fail("a broken study was run"))
     result = call("run", "good.yaml", "bad.yaml")

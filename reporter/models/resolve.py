@@ -85,7 +85,7 @@ def _said(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cach
     if spec.device_map is not None:
         check_installed("accelerate", "split", "device_map")
         offload = spec.offload_folder and folder / spec.offload_folder.expanduser()
-        split = Split(dict(spec.max_memory), offload)
+        split = Split({device: most for device, most in spec.max_memory.items()}, offload)  # noqa: C416 (wider keys)
     return replace(checkpoint, part=spec.part, split=split)
 
 
