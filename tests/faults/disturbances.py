@@ -3,8 +3,8 @@
     python tests/faults/disturbances.py [disk] [removed] [clock] [memory] [stopped]      (all without a name)
 
 ``disk``: the disk is full (needs root, which mounts a small one). ``removed``: somebody removes the cache, or all
-results, in the middle. ``clock``: the clock jumps by days, both ways. ``memory``: from
-its first batch on a run of a wider model gets 250 MiB of address space, where batches as large as allowed need more.
+results, in the middle. ``clock``: the clock jumps by days, both ways. ``memory``: in
+its passes a run of a wider model gets 250 MiB of address space more, where batches as large as allowed need a lot.
 ``stopped``: a worker is stopped in the middle, with a patience of seconds.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 
 from undisturbed import differences, ended, fork, no_report, numbers, preload, run, scratch, write_study
 
-MANY = "texts: 1500, words: [20, 40]"
+MANY = "texts: 1000, words: [20, 40]"
 
 
 def disk(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
@@ -103,10 +103,12 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
         real = feeding.measure
 
         def measure(*given: Any) -> Iterator[Any]:
-            if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
-                now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-                resource.setrlimit(resource.RLIMIT_AS, (now + 250 * 2**20, resource.RLIM_INFINITY))
-            yield from real(*given)
+            now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (now + 250 * 2**20, resource.RLIM_INFINITY))
+            try:
+                yield from real(*given)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
         feeding.measure = measure
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
 
-from reporter.errors import UsageError
-from reporter.store import CellKey, CellName, Store, StudyRecord
+from reporter.errors import ReporterError, UsageError
+from reporter.store import CellKey, CellName, Store, StudyRecord, connection
 
 
 def test_reads_before_the_first_write_find_nothing_and_make_nothing(store):
@@ -322,3 +323,12 @@ def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers
     once = store.frame(sql)
     pd.testing.assert_frame_equal(once, plain)
     assert len({id(name) for name in once["model"]}) == 1 < len({id(name) for name in plain["model"]})
+
+
+def test_too_little_memory_is_one_sentence_with_the_file(store, cell):
+    store.commit_cell(cell())
+    with (
+        pytest.raises(ReporterError, match=r"memory does not suffice to read or write .*results\.duckdb"),
+        connection.opened(store.path, read_only=True),
+    ):
+        raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate block\n\nPossible solutions: …")
