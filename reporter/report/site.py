@@ -141,7 +141,7 @@ def _write_data(folder: Path, contents: Contents) -> None:
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
         for column in [str(name) for name in frame if _may_run(frame[name])]:
-            frame = frame.assign(**{column: [inert(v) if isinstance(v, str) else v for v in frame[column]]})
+            frame = frame.assign(**{column: [inert(v) if isinstance(v, str) else v for v in frame[column].tolist()]})
         frame.to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
 
     def as_in_sql(frame: pd.DataFrame) -> pd.DataFrame:
@@ -213,7 +213,7 @@ def _may_run(column: pd.Series[Any]) -> bool:
 
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
         return False
-    return any(isinstance(value, str) and inert(value) != value for value in column)
+    return any(inert(value) != value for value in {value for value in column.tolist() if isinstance(value, str)})
 
 
 def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> Row:
