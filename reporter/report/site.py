@@ -148,13 +148,18 @@ def _write_data(folder: Path, contents: Contents) -> None:
         flags = [str(flag) for flag in frame.select_dtypes("bool")]
         return frame.assign(**{flag: frame[flag].map({True: "true", False: "false"}) for flag in flags})
 
+    def write_parts(parts: Mapping[str, Any]) -> None:
+        for name, value in parts.items():
+            # scripts and not JSON: a page that was opened as a file may load no other file than a script
+            text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
+            (fresh / f"{name}.js").write_text(text, encoding="utf-8")
+
     fresh = _fresh(folder)
-    parts: dict[str, Any] = {}
     for drawn in contents.every:
         if drawn.frame is not None:
             write_csv(drawn.id, as_in_sql(drawn.frame))
         if drawn.shown:
-            parts |= drawn.for_page
+            write_parts(drawn.for_page)  # each at once: all together would be a few times the database
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         write_csv(name, pd.DataFrame(rows))
     if contents.sinks:
@@ -169,14 +174,10 @@ def _write_data(folder: Path, contents: Contents) -> None:
     if contents.findings.all:
         write_csv("findings", contents.findings.frame)
     for explorer in contents.explorers:
-        parts |= explorer.parts
+        write_parts(explorer.parts)
         for source in explorer.sources:
             write_csv(source.name, as_in_sql(source.frame))
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-    for name, value in parts.items():
-        # scripts and not JSON: a page that was opened as a file may load no other file than a script
-        text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
-        (fresh / f"{name}.js").write_text(text, encoding="utf-8")
     _put(fresh, folder / "data")
 
 

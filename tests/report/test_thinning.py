@@ -84,7 +84,7 @@ def test_checkpoints_are_left_out_but_for_each_models_last(read: Read, monkeypat
 def test_layers_are_left_out_of_what_is_still_too_large(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "MOST_OF_PANELS", 600)
     whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, Thinning("'s'", (0, 1000), 5)))
-    assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 6 * 7 * 7)  # of c both the first and the last step
+    assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * 7 * 7)  # two of a, b and c, one of d
     assert set(own.frame["layer_a"]) == set(own.frame["layer_b"]) == set(range(0, 13, 2))
     assert own.kept.endswith("one layer in 2, from the embedding on")
     both = own.frame.merge(whole.frame, how="left", indicator=True)
