@@ -149,7 +149,7 @@ def read_contents(
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     trained = any(len(steps) > 1 for steps in _steps(checkpoints).values())
     sections = _sections(
-        read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, thin and thin.applied
+        read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, thin.applied if thin else None
     )
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from reporter.store.keys import CellKey, CellName, part_of
@@ -45,7 +44,9 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     cleaned = dict(row)
     for name, value in row.items():
         kind = types[name]
-        if type(value) is not _PLAIN.get(kind) or (kind == "DOUBLE" and not isfinite(value)):  # almost never
+        if type(value) is not _PLAIN.get(kind) or (
+            isinstance(value, float) and not math.isfinite(value)
+        ):  # almost never
             cleaned[name] = _clean(table.name, name, kind, value, row)
     return cleaned
 
