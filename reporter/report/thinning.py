@@ -29,7 +29,7 @@ MOST_APART = 12
 LAYERS = ("layer", "layer_a", "layer_b")
 
 _SIZE = """
-SELECT max(rows) AS rows FROM (
+SELECT coalesce(max(rows), 0) AS rows FROM (
   SELECT count(*) AS rows FROM layer_metrics WHERE study = {study} GROUP BY metric, statistic
 )
 """
@@ -126,7 +126,7 @@ def thinning(read: Read, study: str, steps: Sequence[int]) -> Thinning | None:
     """
     literal = "'" + study.replace("'", "''") + "'"
     rows = read(_SIZE.format(study=literal))["rows"].iloc[0]
-    if not rows >= MOST_OF_STATISTIC / 10:  # NULL, without any number
+    if rows < MOST_OF_STATISTIC / 10:
         return None
     found = sorted(set(steps))
     room = math.floor(MOST_OF_STATISTIC * len(found) / rows)
