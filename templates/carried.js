@@ -30,6 +30,7 @@ async function rowsOf(name) {
   if (chart.data) return [columnsOf(chart.data)];
   return Promise.all(Object.entries(chart.parts ?? {}).map(async ([key, own]) => {
     const frame = columnsOf(await part(own));
+    if (chart.facet) return frame;
     const [model, checkpoint] = key.split("|");
     return { model: Array(frame.rows).fill(model), checkpoint: Array(frame.rows).fill(checkpoint), ...frame };
   }));

@@ -425,8 +425,9 @@ export async function fetchAll() {
   for (const panel of [...panels]) {
     if ([...rows.values()].reduce((sum, own) => sum + own, 0) > MOST_FETCHED) break;
     await idle();
-    await panel.chart.load().then(() => part(panel.chart.parts?.[panel.value] ?? panel.chart.id)).catch(() => {});
-    rows.set(panel.chart, panel.chart.data?.rows ?? 0);
+    const name = () => panel.chart.parts?.[panel.value] ?? panel.chart.id;
+    const own = await panel.chart.load().then(() => part(name())).catch(() => null);
+    rows.set(name(), own?.data?.rows ?? own?.rows ?? 0);
   }
   document.documentElement.classList.add("all-data");
 }

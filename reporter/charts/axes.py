@@ -180,7 +180,7 @@ def offered(frame: pd.DataFrame, name: str, bounds: Bounds, scene: Scene) -> tup
 
 def _own(frame: pd.DataFrame, name: str, scene: Scene) -> pd.DataFrame:
     kept = (frame["statistic"] == name) & ~frame["model"].isin(scene.styles.baselines)
-    return frame[kept].dropna(subset=["value"])
+    return frame.loc[kept & frame["value"].notna(), ["model", "view", "value"]]
 
 
 def which_axis(frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds) -> list[Pick]:

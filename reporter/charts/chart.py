@@ -29,9 +29,14 @@ INTEGERS = ("step", "layer", "layers", "layer_a", "layer_b", "scale", "rank", "c
 """Columns that are whole numbers in the database; pandas would show them as floats where one is NULL."""
 NUMBERS = ("depth", "part", "value", "ci_low", "ci_high", "floor", "p", "norm_of_mean", "variance", "rho")
 WHO = ["model", "checkpoint"]
+APART = ("model", "pair")
+MOST_TOGETHER = 20_000
+"""More rows of a chart stand in a file for each panel, if its panels are what ``APART`` has."""
 
 Read = Callable[[str], "pd.DataFrame"]
 """Runs a query on the database."""
+Thin = Callable[[str, "Chart", Read], tuple[str, str]]
+"""Makes of a chart's query one whose rows a page can carry, and says which rows these are."""
 Draw = Callable[["pd.DataFrame", Styles], Any]
 """Makes an Altair chart, as wide as the place it is put in, from the whole frame of a chart's query: its scales are
 those of all panels. The page gives each panel its own rows."""
@@ -226,6 +231,7 @@ class Drawn:
         open: whether it is seen at once; others wait under *more statistics*.
         error: what went wrong; it then shows nothing else.
         still: where a picture of it is that needs no script, relative to the page; empty where there is none.
+        kept: which of its rows it has, where all of them would be too many; empty where it has all.
     """
 
     chart: Chart
@@ -238,6 +244,7 @@ class Drawn:
     open: bool = True
     error: str = ""
     still: str = ""
+    kept: str = ""
 
     @property
     def id(self) -> str:
@@ -295,11 +302,16 @@ class Drawn:
         """The models and checkpoints that it has rows of."""
         if self.frame is None or self.frame.empty:
             return []
-        return list(dict.fromkeys(zip(self.frame["model"], self.frame["checkpoint"], strict=True)))
+        return list(dict.fromkeys(zip(self.frame["model"].tolist(), self.frame["checkpoint"].tolist(), strict=True)))
 
     @property
     def parts(self) -> dict[str, str]:
-        """The files with its rows, by ``model|checkpoint``, where each model's are fetched when it is chosen."""
+        """The files with its rows, where a page fetches them one by one.
+
+        By ``model|checkpoint`` where a reader chooses models; of many rows by panel, where that is a model or a pair.
+        """
+        if self.chart.chapter is None and self.chart.facet in APART and self.rows > MOST_TOGETHER:
+            return {panel.value: f"{self.id}.{number}" for number, panel in enumerate(self.panels)}
         if self.chart.chapter is None or self.chart.together:
             return {}
         return {"|".join(who): f"{self.id}.{number}" for number, who in enumerate(self.who)}
@@ -337,7 +349,10 @@ class Drawn:
         }
         if not self.parts:
             return {self.id: own | {"data": pack(frame)}}
-        groups = {"|".join(map(str, who)): rows.drop(columns=WHO) for who, rows in frame.groupby(WHO, sort=False)}
+        if chart.chapter is None:
+            groups = {str(value): rows for value, rows in frame.groupby(chart.facet, sort=False)}
+        else:
+            groups = {"|".join(map(str, who)): rows.drop(columns=WHO) for who, rows in frame.groupby(WHO, sort=False)}
         rows_of = {name: pack(groups[who]) for who, name in self.parts.items()}
         return {self.id: own | {"parts": self.parts}, **rows_of}
 
@@ -356,19 +371,21 @@ class Drawn:
         return options
 
 
-def read_chart(read: Read, chart: Chart, open: bool = True, **values: str) -> Drawn:
+def read_chart(read: Read, chart: Chart, open: bool = True, thin: Thin | None = None, **values: str) -> Drawn:
     """Run a chart's query; it is drawn later, when the database is closed again.
 
     Args:
         read: runs a query.
         chart: what to show.
         open: whether it is seen at once.
+        thin: what leaves rows out of a large study's charts.
         **values: the query's parameters.
     """
     sql = chart.query.text
     try:
         sql = chart.query.fill(**values)
-        return Drawn(chart, sql, typed(read(sql)), open=open)
+        sql, kept = thin(sql, chart, read) if thin else (sql, "")
+        return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
     except Exception as error:  # one broken query must not take the page down
         return Drawn(chart, sql, open=open, error=_told(error))
 

@@ -82,6 +82,7 @@ class Figure:
             *([f"No numbers: {', '.join(empty)}."] if empty else []),
             *([f"Intervals: {interval}."] if interval else []),
             *([f"n = {' to '.join(ends)}."] if ends else []),
+            *([f"Thinned: {self.drawn.kept}."] if self.drawn.kept else []),
         ]
 
     def panels(self) -> list[tuple[Panel, pd.DataFrame]]:

@@ -66,10 +66,10 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
     if facet == "pair":
         order = {name: place for place, name in enumerate(scene.styles.names)}
         last = len(order)
-        found = set(zip(frame["pair"], frame["model_a"], frame["model_b"], strict=True))
+        found = set(zip(*(frame[name].tolist() for name in ("pair", "model_a", "model_b")), strict=True))
         pairs = sorted(found, key=lambda f: (f[1] != f[2], order.get(f[1], last), order.get(f[2], last), f[0]))
         return [Panel(pair, one if one == other else f"{one} ↑ {other} →", (one, other)) for pair, one, other in pairs]
-    values = list(dict.fromkeys(str(value) for value in frame[facet]))
+    values = list(dict.fromkeys(str(value) for value in frame[facet].unique()))
     if facet == "model":
         return [Panel(name, name, (name,)) for name in scene.styles.names if name in values]
     if facet == ASKED:
@@ -97,7 +97,7 @@ def choices(frame: pd.DataFrame, column: str, label: str, order: Sequence[str] =
         label: what the selector says.
         order: values that come first, where they occur.
     """
-    found = dict.fromkeys(str(value) for value in frame[column].dropna())
+    found = dict.fromkeys(str(value) for value in frame[column].dropna().unique())
     wanted = [value for value in order if value in found]
     return Pick(column, label, {value: value for value in dict.fromkeys([*wanted, *found])})
 

@@ -13,6 +13,8 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def is_null(value: Any) -> bool:
     """Tell whether a value stands for NULL: None, NaN or one of pandas' own."""
+    if isinstance(value, float | int | str):
+        return bool(value != value)  # almost always
     return value is None or repr(value) in {"<NA>", "NaT"} or bool(value != value)
 
 

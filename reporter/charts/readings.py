@@ -129,8 +129,8 @@ def over_layers(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> dict[str, 
     layers = frame["layer"].astype("string").fillna(MEAN)
     roles = roles_of(scene)
     lines: dict[tuple[str, str], dict[tuple[str, str, str], list[tuple[float, float]]]] = {}
-    columns = (frame[name] for name in ("view", "corpus", "role", "model", "step", "value"))
-    for layer, view, corpus, role, model, step, value in zip(layers, *columns, strict=True):
+    columns = (frame[name].tolist() for name in ("view", "corpus", "role", "model", "step", "value"))
+    for layer, view, corpus, role, model, step, value in zip(layers.tolist(), *columns, strict=True):
         line = lines.setdefault((view, layer), {}).setdefault((corpus, roles.get(model, str(role)), model), [])
         line.append((step, value))
     states = {}
@@ -163,7 +163,7 @@ def over_comparisons(frame: pd.DataFrame, scene: Scene) -> dict[str, Shown]:
     for row in frame.to_dict("records"):
         groups.setdefault(tuple(str(row[name]) for name in place), []).append(row)
     states: dict[str, list[_Line]] = {}
-    names = dict.fromkeys(str(name) for name in frame["statistic"])
+    names = dict.fromkeys(str(name) for name in frame["statistic"].unique())
     for view in scene.views:
         for number in range(len(scene.moments)):
             states.update({f"{view}|{number}|{name}|{choice}": [] for name in names for choice in scene.baselines})
@@ -254,11 +254,11 @@ def _lines(
 ) -> dict[tuple[str, str, str, str], list[_Line]]:
     """Gather rows into lines, by site, view, model and checkpoint. Loops: pandas' groups would take seconds."""
     names = ["view", "model", "checkpoint", panel, "statistic", "role"]
-    depths = list(frame["depth"]) if "depth" in frame else [math.nan] * len(frame)
-    layers = list(frame["layer"]) if "layer" in frame else [math.nan] * len(frame)
-    sites = list(frame["site"]) if "site" in frame else [""] * len(frame)
-    keys = zip(*(list(frame[name]) for name in names), sites, depths, layers, strict=True)
-    numbers = zip(*(list(frame[name]) for name in VALUES), strict=True)
+    depths = frame["depth"].tolist() if "depth" in frame else [math.nan] * len(frame)
+    layers = frame["layer"].tolist() if "layer" in frame else [math.nan] * len(frame)
+    sites = frame["site"].tolist() if "site" in frame else [""] * len(frame)
+    keys = zip(*(frame[name].tolist() for name in names), sites, depths, layers, strict=True)
+    numbers = zip(*(frame[name].tolist() for name in VALUES), strict=True)
     roles = roles_of(scene)
     lines: dict[tuple[Any, ...], _Line] = {}
     for (view, model, checkpoint, shown_in, name, role, site, depth, layer), values in zip(keys, numbers, strict=True):

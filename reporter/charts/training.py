@@ -72,7 +72,7 @@ def training(frame: pd.DataFrame, styles: Styles, of: parts.Subject) -> Any:
     The step axis is logarithmic above the first positive step and linear below it (symlog), so that step 0 is
     shown.
     """
-    steps = sorted({int(step) for step in frame["step"].dropna()})
+    steps = sorted({int(step) for step in frame["step"].dropna().unique()})
     first = next((step for step in steps if step > 0), 1)
     x = alt.X(
         "step:Q",
@@ -130,6 +130,6 @@ def ticks(steps: Sequence[int]) -> list[int]:
 
 def which_layer(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
     """Which layer a training chart follows."""
-    numbers = sorted({int(layer) for layer in frame["layer"].dropna()})
+    numbers = sorted({int(layer) for layer in frame["layer"].dropna().unique()})
     names = {str(layer): str(layer) if layer else "0 (embedding)" for layer in numbers}
     return [Pick("layer", "Layer", {MEAN: "mean over all layers", **names})]

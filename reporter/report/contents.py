@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from reporter.analyses.registry import analyses
-from reporter.charts.chart import Chart, Drawn, Read, draw_chart, read_chart
+from reporter.charts.chart import Chart, Drawn, Read, Thin, draw_chart, read_chart
 from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moments
 from reporter.charts.styles import style_models
 from reporter.metrics.base import Definition, Statistic
@@ -26,6 +26,7 @@ from reporter.report.explorers import read_explorers
 from reporter.report.findings import FINDINGS, Findings, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.sinks import SinksOfStudy, read_sinks
+from reporter.report.thinning import thinning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,6 +129,9 @@ def read_contents(
     name = str(study["study"])
     found = rows_of(read(queries.CHECKPOINTS.fill(study=name)))
     checkpoints = [CheckpointName(row["model"], row["checkpoint"], row["step"]) for row in found]
+    thin = thinning(read, name, [checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None])
+    last = {checkpoint.model: checkpoint for checkpoint in checkpoints}
+    carried = [one for one in checkpoints if not thin or thin.shows(one.step, one is last[one.model])]
     order = _order(study)
     roles = {row["model"]: str(row["role"]) for row in _in_order(found, "model", order["models"])}
     models = _in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
@@ -137,14 +141,16 @@ def read_contents(
         study=name,
         styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
-        moments=moments(checkpoints) if checkpoints else [],
+        moments=moments(carried) if checkpoints else [],
         corpora=_corpora(_in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
         statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
     cells = rows_of(read(queries.CELLS.fill(study=name)))
     trained = any(len(steps) > 1 for steps in _steps(checkpoints).values())
-    sections = _sections(read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only)
+    sections = _sections(
+        read, name, catalogue, [row["metric"] for row in cells], trained, headlines_only, thin.applied if thin else None
+    )
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
     claims, findings = _claims(read, name), _findings(read, study, scene)
@@ -243,6 +249,7 @@ def _sections(
     tried: Sequence[str],
     trained: bool,
     headlines_only: bool,
+    thin: Thin | None,
 ) -> list[Section]:
     """One section for each metric that has numbers, and for each that was tried and has none; analyses come last.
 
@@ -257,7 +264,9 @@ def _sections(
         found.setdefault(row["metric"], {})
         others.setdefault(row["metric"], set()).add(row["name"])
     return [
-        _section(read, study, name, found[name], others.get(name, set()), catalogue.get(name), trained, headlines_only)
+        _section(
+            read, study, name, found[name], others.get(name, set()), catalogue.get(name), trained, headlines_only, thin
+        )
         for name in sorted(found, key=lambda name: (name in analyses(), name))
     ]
 
@@ -271,6 +280,7 @@ def _section(
     metric: Definition | None,
     trained: bool,
     headlines_only: bool,
+    thin: Thin | None,
 ) -> Section:
     known = metric.statistics if metric else ()
     named = [chart for chart in (metric.charts if metric else ()) if chart.chapter is None]
@@ -282,7 +292,7 @@ def _section(
 
     def read_one(statistic: Statistic, chart: Chart, open: bool = True) -> Drawn:
         of_it = {"statistic": statistic.name, "floor": f"{statistic.name}_floor"}
-        return read_chart(read, chart, open, study=study, metric=name, **of_it)
+        return read_chart(read, chart, open, thin, study=study, metric=name, **of_it)
 
     first: list[Drawn] = []
     for statistic in [s for s in singles if s.headline]:
@@ -294,7 +304,7 @@ def _section(
     if not headlines_only:
         own = [explained(chart, metric) for chart in named] if metric else []
         free = of_tables(name, [s for s in known if s.name not in together], tables)
-        more = [read_chart(read, chart, study=study, metric=name) for chart in [*own, *free]]
+        more = [read_chart(read, chart, thin=thin, study=study, metric=name) for chart in [*own, *free]]
         first += [drawn for drawn in more if not drawn.empty]
         minor = [s for s in singles if not s.headline]
         # a section opens on something, and a single chart is not worth a lid

@@ -141,20 +141,25 @@ def _write_data(folder: Path, contents: Contents) -> None:
 
     def write_csv(name: str, frame: pd.DataFrame) -> None:
         for column in [str(name) for name in frame if _may_run(frame[name])]:
-            frame = frame.assign(**{column: [inert(v) if isinstance(v, str) else v for v in frame[column]]})
+            frame = frame.assign(**{column: [inert(v) if isinstance(v, str) else v for v in frame[column].tolist()]})
         frame.to_csv(fresh / f"{name}.csv", index=False, lineterminator="\n")
 
     def as_in_sql(frame: pd.DataFrame) -> pd.DataFrame:
         flags = [str(flag) for flag in frame.select_dtypes("bool")]
         return frame.assign(**{flag: frame[flag].map({True: "true", False: "false"}) for flag in flags})
 
+    def write_parts(parts: Mapping[str, Any]) -> None:
+        for name, value in parts.items():
+            # scripts and not JSON: a page that was opened as a file may load no other file than a script
+            text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
+            (fresh / f"{name}.js").write_text(text, encoding="utf-8")
+
     fresh = _fresh(folder)
-    parts: dict[str, Any] = {}
     for drawn in contents.every:
         if drawn.frame is not None:
             write_csv(drawn.id, as_in_sql(drawn.frame))
         if drawn.shown:
-            parts |= drawn.for_page
+            write_parts(drawn.for_page)  # each at once: all together would be a few times the database
     for name, rows in (("models", contents.models), ("corpora", contents.corpora), ("cells", contents.cells)):
         write_csv(name, pd.DataFrame(rows))
     if contents.sinks:
@@ -169,14 +174,10 @@ def _write_data(folder: Path, contents: Contents) -> None:
     if contents.findings.all:
         write_csv("findings", contents.findings.frame)
     for explorer in contents.explorers:
-        parts |= explorer.parts
+        write_parts(explorer.parts)
         for source in explorer.sources:
             write_csv(source.name, as_in_sql(source.frame))
     (fresh / "references.bib").write_text(cite(contents, contents.every).bibtex, encoding="utf-8")
-    for name, value in parts.items():
-        # scripts and not JSON: a page that was opened as a file may load no other file than a script
-        text = f"reporterPart({inline_json(name)},{inline_json(value)});\n"
-        (fresh / f"{name}.js").write_text(text, encoding="utf-8")
     _put(fresh, folder / "data")
 
 
@@ -213,7 +214,7 @@ def _may_run(column: pd.Series[Any]) -> bool:
 
     if not (is_object_dtype(column.dtype) or is_string_dtype(column.dtype)):
         return False
-    return any(isinstance(value, str) and inert(value) != value for value in column)
+    return any(inert(value) != value for value in {value for value in column.tolist() if isinstance(value, str)})
 
 
 def _card(out: Path, contents: Contents, known: Mapping[str, Definition]) -> Row:

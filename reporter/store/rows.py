@@ -41,7 +41,14 @@ def clean_row(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     types = table.types
     if unknown := sorted(row.keys() - types.keys()):
         raise ValueError(f"table {table.name} has no column {', '.join(unknown)}; it has {', '.join(types)}")
-    return {name: _clean(table.name, name, types[name], value, row) for name, value in row.items()}
+    cleaned = dict(row)
+    for name, value in row.items():
+        kind = types[name]
+        if type(value) is not _PLAIN.get(kind) or (
+            isinstance(value, float) and not math.isfinite(value)
+        ):  # almost never
+            cleaned[name] = _clean(table.name, name, kind, value, row)
+    return cleaned
 
 
 def as_records(table: Table, values: pd.DataFrame | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -172,9 +179,6 @@ def named(table: Table, key: CellKey) -> dict[str, str]:
 
 def _clean(table: str, name: str, kind: str, value: Any, row: Mapping[str, Any]) -> Any:
     """One value as DuckDB shall see it."""
-    plain = type(value) is _PLAIN.get(kind)
-    if plain and (kind != "DOUBLE" or math.isfinite(value)):
-        return value  # almost always
     if value is None or type(value).__name__ in {"NAType", "NaTType"}:
         return None
     try:

@@ -76,9 +76,16 @@ def _spread(
         said["layers"] = str(layers - 1)
     kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
     kept += [] if marks else ["c = 1"]
-    kept += [
-        f"({name} IS NULL OR {name} < {layers})" for name in ("layer", "layer_a", "layer_b", "last") if name in columns
-    ]
+    # an answer has a row for each layer and names the best of them: it is whole, or it is none
+    kept += (
+        []
+        if table.endswith("_answers")
+        else [
+            f"({name} IS NULL OR {name} < {layers})"
+            for name in ("layer", "layer_a", "layer_b", "last")
+            if name in columns
+        ]
+    )
     given = ", ".join(f"{value} AS {name}" for name, value in said.items())
     base.execute(
         f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT rows.* REPLACE ({given}) FROM {table} AS rows, many "
