@@ -165,7 +165,8 @@ def _paths(spec: Mapping[str, Any], paths: pd.DataFrame, journey: Journey, size:
                 {
                     "way": way, "order": order, "hue": f"side {list(SIDES)[text % 2]}", "x": place["x"],
                     "y": place["y"], "weight": 3 if chosen else 1, "mark": "dot", "size": 20 if chosen else 5,
-                    "here": False, "name": str(place["label"])[:14] if last else None, "align": "left" if last else None,
+                    "here": False, "name": str(place["label"])[:14] if last else None,
+                    "align": "left" if last else None,
                 }
             )  # fmt: skip
     frame = _frame(rows)
