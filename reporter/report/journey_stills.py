@@ -60,8 +60,12 @@ def told_journey(explorer: Explorer, journey: Journey) -> dict[str, Any]:
     near = _at_sites(_of(explorer.source("neighbours").frame, journey.own))
     at = (near["text"] == journey.text) & (near["position"] == journey.position) & (near["measure"] == "cosine")
     layers = list(dict.fromkeys(zip(steps["site"], steps["layer"].astype(int), strict=True)))
-    nearest = {(row.site, int(row.layer), int(row.place)): row.neighbour for row in near[at].itertuples()}
-    ranks = {(row.site, int(row.layer), int(row.position)): row.rank_cosine for row in steps.itertuples()}
+    nearest = {
+        (row["site"], int(row["layer"]), int(row["place"])): row["neighbour"] for row in near[at].to_dict("records")
+    }
+    ranks = {
+        (row["site"], int(row["layer"]), int(row["position"])): row["rank_cosine"] for row in steps.to_dict("records")
+    }
     tokens = steps.drop_duplicates("position")
     return {
         "journey": journey.own["journey"],
@@ -98,7 +102,7 @@ def drawn_journey(explorer: Explorer, journey: Journey, size: Size) -> dict[str,
 def _courses(explorer: Explorer, journey: Journey, size: Size) -> str:
     frame = _at_sites(explorer.source("journeys").frame)
     here = (frame["journey"] == journey.own["journey"]) & (frame["text"] == journey.text)
-    lines = []
+    lines: list[pd.DataFrame] = []
     for entry in explorer.data["entries"]:
         if entry["journey"] != journey.own["journey"]:
             continue
@@ -157,7 +161,7 @@ def _paths(spec: Mapping[str, Any], paths: pd.DataFrame, journey: Journey, size:
     rows = []
     for way, ((part, point), own) in enumerate(paths.groupby(["part", "point"], sort=False)):
         text = int(match[0]) if (match := re.search(r"\d+", str(part))) else 0
-        chosen = (text, int(point)) == (journey.text, journey.position)
+        chosen = text == journey.text and point == journey.position
         places = own.to_dict("records")
         for order, place in enumerate(places):
             last = order == len(places) - 1
@@ -165,7 +169,8 @@ def _paths(spec: Mapping[str, Any], paths: pd.DataFrame, journey: Journey, size:
                 {
                     "way": way, "order": order, "hue": f"side {list(SIDES)[text % 2]}", "x": place["x"],
                     "y": place["y"], "weight": 3 if chosen else 1, "mark": "dot", "size": 20 if chosen else 5,
-                    "here": False, "name": str(place["label"])[:14] if last else None, "align": "left" if last else None,
+                    "here": False, "name": str(place["label"])[:14] if last else None,
+                    "align": "left" if last else None,
                 }
             )  # fmt: skip
     frame = _frame(rows)

@@ -24,9 +24,9 @@ PAGES = (
     "explored/journeys.html",
     "diff.html",
 )
-# What is of one template is asked of one: a figure of each kind of chart in each kind of section and a panel of each
-# figure, the first rows of a table, the first marks of a drawing. Of the tens of thousands of elements of a study's whole
-# page axe does not tell within minutes.
+# What is of one template is asked of one: a figure of each kind of chart in each kind of section and two panels of each
+# figure, the first rows of a table, the first marks of a drawing. Of the tens of thousands of elements of a study's
+# whole page axe does not tell within minutes.
 FEWER = """
 const kinds = new Set();
 for (const figure of document.querySelectorAll(".figure:has(.panel)")) {

@@ -83,7 +83,7 @@ def test_findings_stand_before_the_charts_with_number_and_test(folder: Path) -> 
     for part in ("motion.step_cosine minilm nested view no-sinks See the figure", "the baseline is one draw"):
         assert part in opening
     # a p stands with the test that it belongs to, not with the number
-    assert "every other layer is lower: p = 1e-06; corrected for 90 questions (Bonferroni) p = 9e-05" in opening
+    assert "every other layer is lower: p = 1 × 10⁻⁶; corrected for 90 questions (Bonferroni) p = 9 × 10⁻⁵" in opening
     said = text_of(html[html.index('<section id="findings"') : html.index('id="glance"')])
     assert "corrected for all 90 questions" in said and said.count(ROW["says"]) == 1, "the first one opens the page"
 

@@ -28,7 +28,12 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more(results: Path, t
         for link in re.findall(r'(?:href|src)="([^"#:,]+)"', page.read_text("utf-8")):
             assert (page.parent / link).is_file(), f"{page}: {link}"
     assert {name.split("/")[0] for name in names(target)} == {"index.html", "assets", "explored"}
-    assert {Path(name).suffix for name in names(target)} == {".html", ".js", ".css", ".csv", ".bib"}
+    assert {Path(name).suffix for name in names(target)} == {".html", ".js", ".css", ".csv", ".bib", ".svg"}
+    journeys = (target / "explored" / "journeys.html").read_text("utf-8")
+    for name in ("path", "profile"):
+        assert f'<noscript><img class="still" src="figures/journeys-{name}.svg"' in journeys
+        ElementTree.fromstring((target / "explored" / "figures" / f"journeys-{name}.svg").read_text("utf-8"))
+    assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
