@@ -18,7 +18,7 @@ def test_corpora_are_compared_and_so_are_a_model_and_its_base(study, run, store)
     outcome, _ = run(study((TUNED, BASED)))
     assert outcome.failed == 0
     rows = store.frame("SELECT * FROM differences")
-    assert set(rows["kind"]) == {"corpora", "base"} and set(rows["metric"]) == {"convergence", "motion"}
+    assert set(rows["kind"]) == {"corpora", "base"} and set(rows["metric"]) == {"anisotropy", "convergence", "motion"}
     corpora = rows.query("kind == 'corpora'")
     assert set(zip(corpora["corpus_a"], corpora["corpus_b"], strict=True)) == {("nested", "inline")}
     assert set(corpora["model_a"]) == {"enc", "dec"} and (corpora["model_a"] == corpora["model_b"]).all()
