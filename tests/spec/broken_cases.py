@@ -80,7 +80,8 @@ BROKEN = [
         "study: s\nmodels: {a: {hub: gpt2, »layers: 3}}\n",
         [
             "models.a.layers: unknown key; known here: bos, base, twin, scores, dtype, trust_remote_code, "
-            "allow_pickle, adapter, part, hub, revision, tokenizer, checkpoints"
+            "allow_pickle, adapter, part, device_map, max_memory, offload_folder, hub, revision, tokenizer, "
+            "checkpoints"
         ],
     ),
     (
