@@ -116,7 +116,9 @@ class _Weights(Part):
         "not fit there into main memory, and what does not fit there on disk; its states are gathered on run.device.",
     )
     max_memory: dict[int | Literal["cpu"], Text] = Field(
-        {}, description="How much of each device 'device_map' may fill, such as {"0": 20GiB, cpu: 60GiB}; of those free."
+        {},
+        description="How much of each device 'device_map' may fill: of a GPU by its number in quotes, and of 'cpu', such as "
+        "20GiB; all that is free where it is left out.",
     )
     offload_folder: Annotated[Path, AsPath] | None = Field(
         None,
