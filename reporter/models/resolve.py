@@ -85,7 +85,8 @@ def _said(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cach
     if spec.device_map is not None:
         check_installed("accelerate", "split", "device_map")
         offload = spec.offload_folder and folder / spec.offload_folder.expanduser()
-        split = Split({device: most for device, most in spec.max_memory.items()}, offload)  # noqa: C416 (wider keys)
+        room = {int(device) if device.isdigit() else device: most for device, most in spec.max_memory.items()}
+        split = Split(room, offload)
     return replace(checkpoint, part=spec.part, split=split)
 
 

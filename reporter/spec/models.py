@@ -115,10 +115,10 @@ class _Weights(Part):
         description="'auto' has accelerate spread a model that is too large for one device over all of them, what does "
         "not fit there into main memory, and what does not fit there on disk; its states are gathered on run.device.",
     )
-    max_memory: dict[int | Literal["cpu"], Text] = Field(
+    max_memory: dict[Annotated[str, Field(pattern=r"^(cpu|\d+)$")], Text] = Field(
         {},
-        description="How much of each device 'device_map' may fill: of a GPU by its number in quotes, and of 'cpu', such as "
-        "20GiB; all that is free where it is left out.",
+        description="How much of each device 'device_map' may fill, such as 20GiB: of a GPU, by its number in quotes, and "
+        "of 'cpu'; all that is free where it is left out.",
     )
     offload_folder: Annotated[Path, AsPath] | None = Field(
         None,
