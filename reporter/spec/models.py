@@ -117,8 +117,8 @@ class _Weights(Part):
     )
     max_memory: dict[Annotated[str, Field(pattern=r"^(cpu|\d+)$")], Text] = Field(
         {},
-        description="How much of each device 'device_map' may fill, such as 20GiB: of a GPU, by its number in quotes, and "
-        "of 'cpu'; all that is free where it is left out.",
+        description="How much of each device 'device_map' may fill, such as 20GiB: of a GPU, by its number in quotes, "
+        "and of 'cpu'; all that is free where it is left out.",
     )
     offload_folder: Annotated[Path, AsPath] | None = Field(
         None,

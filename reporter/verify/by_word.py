@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,13 +18,16 @@ OTHER_WIDTH = "its input embedding has other dimensions than its states"
 _EQUAL = 2e-6  # two cosines of float32 states that differ by less may stand in either order
 
 
-def journey(seen: Reading, model: PlainModel, options: Mapping[str, Any]) -> tuple[list[Found], str]:
+def journey(
+    seen: Reading, model: PlainModel, options: Mapping[str, Any], moved: float = 0.0
+) -> tuple[list[Found], str]:
     """Return what ``journey`` measures, and why there is nothing if so.
 
     Args:
         seen: tokens and states.
         model: the model that they are of.
         options: about how many tokens are read.
+        moved: by how much, relative, the states of the run differ from these on average.
     """
     vectors: Floats = model.embedding().weight.detach().double().numpy()
     words = _Words(model.tokenizer, len(vectors))
@@ -31,10 +35,15 @@ def journey(seen: Reading, model: PlainModel, options: Mapping[str, Any]) -> tup
         return [], NO_MARK
     if any(width != vectors.shape[1] for width in seen.widths.values()):
         return [], OTHER_WIDTH
-    return list(_journey(seen, vectors, words, options)), ""
+    # A state that is moved by a share of its length in no direction of its own moves the difference of two cosines by
+    # √(2/d) of that on average; three times as far, either row may be the nearer one.
+    equal = _EQUAL + 3 * moved * math.sqrt(2 / vectors.shape[1])
+    return list(_journey(seen, vectors, words, options, equal)), ""
 
 
-def _journey(seen: Reading, vectors: Floats, words: _Words, options: Mapping[str, Any]) -> Iterator[Found]:
+def _journey(
+    seen: Reading, vectors: Floats, words: _Words, options: Mapping[str, Any], equal: float
+) -> Iterator[Found]:
     limit = min(1.0, options["sample"] / len(seen.ids)) * 2.0**64
     kinds = [kind for text in seen.texts for kind in words.kinds(list(text.ids))]
     pairs = zip(seen.text.tolist(), seen.position.tolist(), strict=True)
@@ -45,7 +54,7 @@ def _journey(seen: Reading, vectors: Floats, words: _Words, options: Mapping[str
     for place in seen.places:
         rank, near, cosine = (np.full(len(seen.ids), np.nan) for _ in range(3))
         for some in np.array_split(rows, max(1, len(rows) // 64)):
-            rank[some], near[some], cosine[some] = _against(seen.at(place)[some], seen.ids[some], units)
+            rank[some], near[some], cosine[some] = _against(seen.at(place)[some], seen.ids[some], units, equal)
         for kind in ("function", "content"):
             own = np.array([one == kind for one in kinds])
             for view, mask in seen.masks.items():
@@ -53,7 +62,7 @@ def _journey(seen: Reading, vectors: Floats, words: _Words, options: Mapping[str
                 yield Found(f"cosine_{kind}", view, place, mean(cosine, mask & own))
 
 
-def _against(x: Floats, ids: Ints, units: Floats) -> tuple[Floats, Floats, Floats]:
+def _against(x: Floats, ids: Ints, units: Floats, equal: float) -> tuple[Floats, Floats, Floats]:
     """Return how many rows lie nearer than a word's own, how many about as near, and its cosine, each (n,)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         all_cosines = (x / np.linalg.norm(x, axis=1, keepdims=True)) @ units.T
@@ -61,7 +70,7 @@ def _against(x: Floats, ids: Ints, units: Floats) -> tuple[Floats, Floats, Float
     others = np.nan_to_num(all_cosines, nan=-2.0)
     others[np.arange(len(x)), ids] = -2.0
     nearer = (others > own[:, None]).sum(axis=1)
-    near = (np.abs(others - own[:, None]) < _EQUAL).sum(axis=1)
+    near = (np.abs(others - own[:, None]) < equal).sum(axis=1)
     return np.where(np.isfinite(own), nearer, np.nan), near.astype(np.float64), own
 
 

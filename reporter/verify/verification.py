@@ -308,7 +308,7 @@ class _Verifier:
         if metric == "contributions":
             return contributions(seen, model)
         if metric == "journey":
-            return journey(seen, model, options)
+            return journey(seen, model, options, self.moved[cell.model, cell.checkpoint] / MIXED)
         if metric not in PATHS:
             return [], _NO_PATH
         path, understood = PATHS[metric]
