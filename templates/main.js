@@ -6,6 +6,7 @@ import "./carried.js";
 import "./controls.js";
 import "./cursor.js";
 import "./filter.js";
+import "./lids.js";
 import "./sort.js";
 import { find, make } from "./dom.js";
 import { explorer } from "./explorer.js";

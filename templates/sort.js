@@ -26,7 +26,11 @@ export function compare(a, b, rising) {
   return rising ? order : -order;
 }
 
-for (const table of all("table.sortable")) {
+/**
+ * Let the headings of a table sort it.
+ * @param {HTMLElement} table
+ */
+export function letSort(table) {
   const buttons = all("button.sort", table);
   const body = find("tbody.models", table);
   for (const button of buttons) {
@@ -45,6 +49,8 @@ for (const table of all("table.sortable")) {
     });
   }
 }
+
+all("table.sortable").forEach(letSort);
 
 /**
  * The place of the cells under a heading: the first heading stands beside two rows, the others in the second.

@@ -51,7 +51,7 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
         )
         for (table,) in base.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall():
             columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
-            if "study" in columns:
+            if "study" in columns and table != "findings":  # a handful, however many models there are
                 _spread(base, table, columns, study, deep, layers, checkpoints > 1)
     return target
 
