@@ -8,11 +8,11 @@ import { letSort } from "./sort.js";
 /** @param {HTMLDetailsElement} lid */
 function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
-    const made = document.createRange().createContextualFragment(inside.textContent ?? "");
-    const tables = /** @type {HTMLElement[]} */ ([...made.querySelectorAll("table.sortable")]);
-    inside.replaceWith(made);
-    tables.forEach(letSort);
+    // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
+    if (inside.firstElementChild) inside.replaceWith(...inside.childNodes);
+    else inside.replaceWith(document.createRange().createContextualFragment(inside.textContent ?? ""));
   }
+  all("table.sortable", lid).forEach(letSort);
 }
 
 for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details:has(> noscript.inside)"))) {

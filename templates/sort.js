@@ -50,7 +50,7 @@ export function letSort(table) {
   }
 }
 
-all("table.sortable").forEach(letSort);
+all("table.sortable:not(noscript *)").forEach(letSort);  // see lids.js
 
 /**
  * The place of the cells under a heading: the first heading stands beside two rows, the others in the second.

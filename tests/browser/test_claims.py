@@ -63,7 +63,7 @@ def test_claims_can_be_read_at_any_width_and_in_any_light(tab: Any, folder: Path
 
 def test_evidence_opens_by_keyboard_and_its_sql_is_copied(tab: Any, folder: Path) -> None:
     tab.open(folder / "made-up" / "index.html")
-    lid = "document.querySelector('#claim-bert-rate details')"
+    lid = "document.querySelector('#claim-bert-rate details:has(.copy)')"
     tab.browser.find_element("tag name", "body").send_keys("\ue004")  # the Tab key: whoever uses keys sees the focus
     tab.run(f"{lid}.querySelector('summary').focus()")
     assert tab.run(f"return getComputedStyle({lid}.querySelector('summary')).outlineStyle") == "solid"

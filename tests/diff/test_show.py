@@ -60,7 +60,7 @@ def test_a_summary_then_the_largest_moves(diff: Callable[..., Result]) -> None:
         "metric motion (bert, wiki) option sample – 5",
         "Numbers: 4 compared, 2 with interval, 1 within interval, 2 moved, 1 was NULL, 1 only in B",
         "Moved beyond their intervals (of 2; by chance 1 in 20 does, where texts or seeds differ): 1",
-        "motion norm bert final wiki words block 1 1 3 2 0.141421 14.1421",
+        "motion norm bert final wiki words block 1 1 3 2 0.141421 not paired 14.1421",
         "Moved, without an interval: 1",
         "motion plain bert final wiki words block 1 1 1.5 0.5 0.333333",
         "Became or was NULL: 1",

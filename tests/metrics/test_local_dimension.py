@@ -70,6 +70,6 @@ def test_a_model(observe, values):
 def test_too_few_states(observe, values):
     model, texts = FakeModel(), made_up_texts(10)
     observables, counts = observe(model, texts)
-    found = values(model, observables, counts.distinct_texts, "words", ["local_dimension"])
+    found = values(model, observables, counts.distinct_texts, "words", ["local_dimension"], local_dimension={})
     assert {value.value for value in found.values()} == {None}
     assert "fewer than 256 distinct states" in found["local_dimension.mean", 2].reason

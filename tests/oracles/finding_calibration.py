@@ -80,6 +80,7 @@ class MadeUp(Numbers):
     ) -> None:
         study = SimpleNamespace(
             study="s",
+            texts="sampled",
             views=("words", "no-sinks"),
             models=dict.fromkeys(roles, SimpleNamespace(base=None)),
             corpora={"c": None},
