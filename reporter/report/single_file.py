@@ -25,6 +25,7 @@ from reporter.store import Store
 MOST_CSV = 48_000
 """Packed bytes of a table that is carried as it is; those behind journeys are larger, and their rows are in parts."""
 _THEME = re.compile(r'<html[^>]* data-theme="(\w+)"')
+_TAG = re.compile(rf'<script src="assets/{re.escape(SCRIPT)}"[^>]*></script>')
 
 
 def write_single_file(database: Path, study: str, file: Path) -> None:
@@ -80,7 +81,8 @@ def _file(database: Path, study: str, own: Path) -> str:
 
 def _packed(own: Path, script: str) -> dict[str, str]:
     """Return what the file holds, by name: pages, the script, parts by their own names and tables as ``NAME.csv``."""
-    found = {page.name: _pack(page.read_text("utf-8")) for page in sorted(own.glob("*.html"))}
+    # The tag of the script goes: it stands in the file itself, and the policy minds what the tag does on an error.
+    found = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(own.glob("*.html"))}
     found[SCRIPT] = _pack(script)
     for part in sorted((own / "data").glob("*.js")):
         called = f"reporterPart({inline_json(part.stem)},"
