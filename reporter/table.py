@@ -179,9 +179,9 @@ def at_place(
     return field(metadata={"columns": columns})
 
 
-def aside(*, default: Any, kw_only: bool = False) -> Any:
-    """Declare a field that is no column."""
-    return field(default=default, kw_only=kw_only, metadata={"columns": ()})
+def aside(*, default: Any, kw_only: bool = False, compare: bool = True) -> Any:
+    """Declare a field that is no column; an array is left out where rows are compared."""
+    return field(default=default, kw_only=kw_only, compare=compare, metadata={"columns": ()})
 
 
 def of_cell(comment: str, type: str = "VARCHAR", *, part: str = "", key: bool = True) -> Column:

@@ -154,7 +154,7 @@ class Value(UnderView, table="layer_metrics"):
     ci_low: float | None = column(LOW, default=None)
     ci_high: float | None = column(HIGH, default=None)
     reason: str = aside(default="")
-    spread: Spread | None = aside(default=None, kw_only=True)
+    spread: Spread | None = aside(default=None, kw_only=True, compare=False)
     """How it varies over texts: of a headline statistic :class:`LayerErrors` are made of it."""
 
 
