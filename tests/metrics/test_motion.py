@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.motion import growth, motion
@@ -23,13 +22,15 @@ def test_every_number_with_its_count_its_interval_and_its_floor(observe, values)
     n, width, last = len(tokens.texts), model.width, model.layers
     expected = {key: value.mean() for key, value in motion(tokens.states).items()}
     expected["growth", None] = growth(tokens.states)
+    ends = {}
     for (statistic, layer), number in expected.items():
         value = found.pop((f"motion.{statistic}", layer))
         assert value.value == pytest.approx(number, rel=1e-4, abs=1e-6), (statistic, layer)
         assert value.n == n and value.ci_low < value.value < value.ci_high
-        if statistic == "block_influence":
-            assert (value.ci_low, value.ci_high) == (1 - cosine.ci_high, 1 - cosine.ci_low)
-        cosine = value if statistic == "step_cosine" else None
+        ends[statistic, layer] = value.ci_low, value.ci_high
+    for layer in range(last):
+        low, high = ends["step_cosine", layer]
+        assert ends["block_influence", layer] == (1 - high, 1 - low)
     line_shape, straightness = noise.path_shape(last, width, 3)
     floors = {("line_shape", None): line_shape, ("straightness", None): straightness}
     for layer in range(last):
