@@ -180,7 +180,7 @@ def at_place(
 
 
 def aside(*, default: Any, kw_only: bool = False, compare: bool = True) -> Any:
-    """Declare a field that is no column."""
+    """Declare a field that is no column; an array is left out where rows are compared."""
     return field(default=default, kw_only=kw_only, compare=compare, metadata={"columns": ()})
 
 

@@ -1,0 +1,140 @@
+"""Wrong metrics made on purpose: one operation of the code is another, and the tests of its numbers have to notice.
+
+    python tests/faults/mutants.py motion      (or convergence, dimension)
+
+A mutant has one comparison, sum, product, condition or constant changed; nothing is written, since each is a fork of
+this process in which the module's functions have other code. What a metric declares of itself in words and bounds is
+left alone. Ready-made tools leave out decorated functions, as each metric is one, or begin a process for each mutant.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+FUTURE = annotations.compiler_flag
+LONGEST = 300  # seconds; a mutant that hangs is noticed
+TESTED = {  # the cheap tests that pin numbers, the cheapest first
+    "reporter.geometry.dimension": (
+        "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
+        "tests/metrics/test_intrinsic_dimension.py::test_any_share_can_be_discarded",
+        "tests/metrics/test_intrinsic_dimension.py::test_a_fifth_of_a_multiple_of_five_is_a_fifth",
+        "tests/metrics/test_intrinsic_dimension.py::test_the_option_moves_twonn_and_the_published_form_stays",
+        "tests/geometry/test_gride.py::test_scipy_finds_the_same_maximum",
+        "tests/geometry/test_gride.py::test_scale_1_is_the_first_ratio_alone",
+        "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
+    ),
+    "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
+    "reporter.metrics.convergence": ("tests/metrics/test_convergence.py",),
+}  # fmt: skip
+OTHER = {
+    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,), ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,),
+    ast.Pow: (ast.Mult,), ast.FloorDiv: (ast.Mult,), ast.And: (ast.Or,), ast.Or: (ast.And,),
+}  # fmt: skip
+CALLED = {"min": "max", "max": "min", "all": "any", "any": "all"}
+
+
+def others(node: ast.AST) -> Iterator[tuple[str, object]]:
+    """Yield a field of a node and another value for it, for each change of this node."""
+    if isinstance(node, ast.Compare):
+        for at, op in enumerate(node.ops):
+            for other in OTHER[type(op)]:
+                yield "ops", [*node.ops[:at], other(), *node.ops[at + 1 :]]
+    elif isinstance(node, ast.BinOp | ast.BoolOp):
+        for other in OTHER.get(type(node.op), ()):
+            yield "op", other()
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield "op", ast.UAdd()
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield "value", node.value + 1
+        yield "value", node.value - 1
+    elif isinstance(node, ast.Name) and node.id in CALLED:
+        yield "id", CALLED[node.id]
+    elif isinstance(node, ast.If | ast.IfExp) and not isinstance(node.test, ast.Compare):
+        yield "test", ast.UnaryOp(ast.Not(), node.test)
+
+
+def mutants(source: str) -> Iterator[tuple[int, str, ast.Module]]:
+    """Yield line, description and tree of each mutant of a module."""
+    tree = ast.parse(source)
+    declared = [
+        part for part in tree.body if isinstance(part, ast.Assign) and "STATISTICS" in ast.unparse(part.targets)
+    ]
+    declared += [part for part in tree.body if isinstance(part, ast.If)]  # imports of types
+    declared += [part for one in tree.body if isinstance(one, ast.FunctionDef) for part in one.decorator_list]
+    left = {id(node) for part in declared for node in ast.walk(part)}
+    for node in ast.walk(tree):
+        if id(node) in left:
+            continue
+        before = ast.unparse(node).split("\n")[0]
+        for field, other in list(others(node)):
+            kept = getattr(node, field)
+            setattr(node, field, other)
+            after = ast.unparse(node).split("\n")[0]
+            if after != before:
+                yield node.lineno, f"{before}  →  {after}", ast.fix_missing_locations(deepcopy(tree))
+            setattr(node, field, kept)
+
+
+class Mutants:
+    """Stands for pytest's loop over the tests: once for each mutant, in a fork, up to the first failure."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.file = name, ROOT / f"{name.replace('.', '/')}.py"
+
+    def survives(self, session: pytest.Session, tree: ast.Module) -> bool:
+        """Return whether all tests pass in a fork in which the module is this tree."""
+        pid = os.fork()
+        if pid:
+            return os.waitpid(pid, 0)[1] == 0
+        signal.alarm(LONGEST)
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        kept = sys.modules[self.name].__dict__
+        for part in tree.body:  # functions are in registries, so that they get other code and stay what they are
+            if isinstance(part, ast.FunctionDef):
+                part.decorator_list = []
+                made = dict(kept)
+                exec(compile(ast.Module([part], []), str(self.file), "exec", FUTURE), made)
+                kept[part.name].__code__ = made[part.name].__code__
+            elif isinstance(part, ast.Assign):
+                before = {name: kept[name] for name in map(ast.unparse, part.targets)}
+                exec(compile(ast.Module([part], []), str(self.file), "exec", FUTURE), kept)
+                for other in list(sys.modules.values()):  # those that imported it
+                    for name, value in before.items():
+                        if vars(other).get(name) is value:
+                            setattr(other, name, kept[name])
+        for item, following in pairwise([*session.items, None]):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.testsfailed:
+                os._exit(1)
+        os._exit(0)
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Print what survives, and the score."""
+        source = self.file.read_text()
+        if not self.survives(session, ast.parse(source)):
+            raise pytest.UsageError("the tests fail without a change")
+        made = list(mutants(source))
+        alive = [(line, what) for line, what, tree in made if self.survives(session, tree)]
+        print("", *(f"{self.file.name}:{line}: {what}" for line, what in alive), sep="\n")
+        print(f"{self.name}: {len(made) - len(alive)} of {len(made)} mutants noticed", flush=True)
+        return True
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    torch.set_num_threads(1)  # threads do not outlive a fork
+    name = next(name for name in TESTED if name.endswith(sys.argv[1]))
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *TESTED[name]], plugins=[Mutants(name)]))

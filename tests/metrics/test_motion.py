@@ -1,0 +1,85 @@
+"""Motion by itself: every number against NumPy, with counts, ends of intervals, floors, and where there is none."""
+
+from __future__ import annotations
+
+import pytest
+from oracles.fake_model import FakeModel, made_up_texts
+from oracles.motion import growth, motion
+from oracles.tokens import all_tokens
+
+from reporter.geometry import noise
+from reporter.metrics.registry import catalogue
+
+MOTION = catalogue()["motion"]
+READ = ("moments", *MOTION.needs)
+
+
+def test_every_number_with_its_count_its_interval_and_its_floor(observe, values):
+    model, texts = FakeModel(role="decoder"), made_up_texts(40)
+    observables, counts = observe(model, texts, names=READ)
+    found = values(model, observables, counts.distinct_texts, "no-sinks", ["motion"], seed=3)
+    tokens = all_tokens(model.reference, texts, model.tokenizer, decoder=True, positions=True).view("no-sinks")
+    n, width, last = len(tokens.texts), model.width, model.layers
+    expected = {key: value.mean() for key, value in motion(tokens.states).items()}
+    expected["growth", None] = growth(tokens.states)
+    ends = {}
+    for (statistic, layer), number in expected.items():
+        value = found.pop((f"motion.{statistic}", layer))
+        assert value.value == pytest.approx(number, rel=1e-4, abs=1e-6), (statistic, layer)
+        assert value.n == n and value.ci_low < value.value < value.ci_high
+        ends[statistic, layer] = value.ci_low, value.ci_high
+    for layer in range(last):
+        low, high = ends["step_cosine", layer]
+        assert ends["block_influence", layer] == (1 - high, 1 - low)
+    line_shape, straightness = noise.path_shape(last, width, 3)
+    floors = {("line_shape", None): line_shape, ("straightness", None): straightness}
+    for layer in range(last):
+        floors["step_cosine", layer] = noise.pair_cosine(n, width, 3)
+        floors["block_influence", layer] = 1 - noise.pair_cosine(n, width, 3)
+    for layer in range(last - 1):
+        floors["curvature", layer] = noise.step_angle(n, width, 3)
+    assert {name: (value.value, value.n) for name, value in found.items()} == {
+        (f"motion.{statistic}_floor", layer): (floor, n) for (statistic, layer), floor in floors.items()
+    }
+
+
+@pytest.mark.parametrize(("layers", "reason"), [(1, "a line needs two blocks"), (2, "")])
+def test_growth_needs_two_blocks(observe, values, layers, reason):
+    model, texts = FakeModel(layers=layers), made_up_texts(20)
+    observables, counts = observe(model, texts, names=READ)
+    found = values(model, observables, counts.distinct_texts, "words", ["motion"])
+    assert found["motion.growth", None].reason == reason
+    assert found["motion.growth", None].n == found["motion.norm", 1].n > 0
+    assert {layer for name, layer in found if name == "motion.curvature"} == set(range(layers - 1))
+
+
+def test_what_is_zero_or_empty_says_so(observe, values):
+    texts = made_up_texts(20)
+    model = FakeModel(layers=2, change=lambda states: [states[0], 0 * states[1], states[2]])
+    observables, counts = observe(model, texts, names=READ)
+    found = values(model, observables, counts.distinct_texts, "words", ["motion"])
+    whole = found["motion.norm", 0].n
+    zeros = found["motion.growth", None]
+    assert (zeros.value, zeros.n, zeros.reason) == (None, whole, "all states of a block are zero")
+    for statistic in ("step_cosine", "block_influence"):
+        value = found[f"motion.{statistic}", 0]
+        assert (value.value, value.n) == (None, 0) and "zero state" in value.reason
+        assert (f"motion.{statistic}_floor", 0) not in found
+    nothing, _ = observe(FakeModel(special=False), made_up_texts(0), names=READ)
+    empty = values(model, nothing, 0, "words", ["motion"])
+    assert (empty["motion.growth", None].n, empty["motion.growth", None].reason) == (0, "no token")
+
+
+def test_a_base_is_compared_where_both_have_the_layer(observe):
+    from reporter.observables.observed import Observed
+
+    texts = made_up_texts(20)
+    sides = []
+    for layers in (2, 4):
+        observables, counts = observe(FakeModel(layers=layers), texts, names=READ)
+        sides.append(Observed(observables, observables["moments"].layout, counts.distinct_texts, "words", 0))
+    found = {}
+    for one in MOTION.between.compare(*sides, MOTION.options()):
+        found.setdefault(one.statistic, []).append(one.place.layer)
+    steps = {name: [0, 1] for name in ("step_length", "step_cosine", "update_ratio")}
+    assert found == {**steps, "norm": [0, 1, 2], "curvature": [0]}
