@@ -18,7 +18,7 @@ from reporter.spec.models import CheckpointSpec, HubModel
 
 TIMEOUT = 10.0  # seconds to wait for the hub's answer
 
-_WANTED = ("*.json", "*.txt", "*.model", "*.tiktoken", "*.spm", "bpe.codes")
+_WANTED = ("*.json", "*.txt", "*.model", "*.tiktoken", "*.spm", "*.jinja", "bpe.codes")
 _SAFE = ("model.safetensors", "model-*-of-*.safetensors")
 _PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 _DEFAULT = "main"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -42,7 +43,14 @@ _VOCABULARIES = frozenset(
 )
 _VOCABULARY_SUFFIXES = (".tiktoken", ".model", ".spm")
 _TOKENIZER_EXTRAS = frozenset(
-    {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt", "bpe.codes"}
+    {
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "merges.txt",
+        "bpe.codes",
+        "chat_template.jinja",
+    }
 )
 _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverTokenizer"})
 
@@ -73,12 +81,12 @@ def config_file(folder: Path) -> Path:
         most = MOST_OF_A_STUDY if file.name == CONFIG else _MOST.get(file.suffix)
         if (problem := endless(file, most)) and not file.is_dir():
             raise ReporterError(f"{file} {problem}")
-    for package in _PACKED_BY.get(_quantised_by(folder), ()):
+    for package in _PACKED_BY.get(quantised_by(folder), ()):
         check_installed(package, "quantised", f"{folder}, whose weights are quantised,")
     return folder / CONFIG
 
 
-def _quantised_by(folder: Path) -> str:
+def quantised_by(folder: Path) -> str:
     try:
         said = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
         return str(said.get("quant_method"))
@@ -101,6 +109,19 @@ def gguf_file(path: Path) -> Path | None:
             raise ReporterError(f"{path} is damaged: a GGUF file begins with 'GGUF'; fetch it again")
     check_installed("gguf", "gguf", path.name)
     return path
+
+
+def offload_folder(folder: Path) -> Path:
+    """Return a folder for weights that fit nowhere else, which is made when they are loaded.
+
+    Raises:
+        ReporterError: if it can be neither written nor made.
+    """
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        kind = "cannot be written" if there.is_dir() else "is a file, not a folder"
+        raise ReporterError(f"the offload folder {folder} cannot be used: {there} {kind}; name another one")
+    return folder
 
 
 def adapter_files(folder: Path) -> list[Path]:
@@ -170,6 +191,16 @@ def tokenizer_folder(folders: Iterable[Path]) -> Path:
         f"{tried[0]} has no tokenizer (tokenizer.json, vocab.txt, …); "
         "save it beside the weights with `tokenizer.save_pretrained`"
     )
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Tell whether the tokenizer in a folder has a chat template, which older ones have in their configuration."""
+    if (folder / "chat_template.jinja").is_file():
+        return True
+    try:
+        return bool(json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template"))
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def code_files(folder: Path) -> list[Path]:

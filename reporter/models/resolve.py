@@ -17,6 +17,8 @@ from reporter.models.model_folder import (
     fingerprint,
     gguf_file,
     hash_files,
+    offload_folder,
+    quantised_by,
     tokenizer_files,
     tokenizer_folder,
     weight_files,
@@ -84,7 +86,7 @@ def _said(checkpoint: Checkpoint, spec: HubModel | PathModel, folder: Path, cach
     split = None
     if spec.device_map is not None:
         check_installed("accelerate", "split", "device_map")
-        offload = spec.offload_folder and folder / spec.offload_folder.expanduser()
+        offload = spec.offload_folder and offload_folder(folder / spec.offload_folder.expanduser())
         room = {int(device) if device.isdigit() else device: most for device, most in spec.max_memory.items()}
         split = Split(room, offload)
     return replace(checkpoint, part=spec.part, split=split)
@@ -197,5 +199,7 @@ def _path_fingerprint(root: Path, subfolder: str, spec: PathModel, cache: Path) 
             "model": hash_files(files, cache),
             "tokenizer": hash_files(tokenizer, cache),
             "dtype": spec.dtype,
+            # earlier versions ran packed weights as they are, with other numbers
+            **({"quantised": "unpacked"} if quantised_by(folder) else {}),
         }
     )

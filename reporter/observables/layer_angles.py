@@ -53,6 +53,7 @@ class LayerAngles(Observable):
     """
 
     name = "layer_angles"
+    in_windows = "each"  # has a last token
     gathered = ("sums", "counts", "last_sums", "last_counts")
 
     def __init__(self, layout: Layout, seed: int) -> None:

@@ -75,6 +75,8 @@ class Observable(ABC):
     """Whether it reads what happens inside a block, of which states tell nothing."""
     reads_types: ClassVar[bool] = False
     """Whether it tells tokens apart by their ids."""
+    in_windows: ClassVar[Literal["", "each", "first"]] = ""
+    """Of which windows its numbers of whole texts are where long texts are read in windows; empty if it has none."""
     gathered: ClassVar[tuple[str, ...]] = ()
     """Attributes, tensors or lists or dicts of them, that ``follow`` and ``settle`` move."""
     states_kept: ClassVar[bool] = False

@@ -58,6 +58,7 @@ class PerText(Bootstrapped):
     """
 
     version = 2
+    in_windows = "each"
     sums_kept = ("sums", "squares", "counts", "distinct", "replicate_sums", "replicate_counts")
 
     def __init__(self, layout: Layout, seed: int, replicates: int = REPLICATES) -> None:

@@ -36,6 +36,7 @@ class Pooled(TokenSample):
     """
 
     name = "pooled"
+    in_windows = "first"
     bounded = "at least"
     version = 3  # of its own, not of the sample that it is built on
 

@@ -62,6 +62,7 @@ class TextEntropy(Observable):
 
     name = "text_entropy"
     version = 3
+    in_windows = "each"
     bounded = "at least"
     tells_views = True
 

@@ -321,13 +321,23 @@ class Plan:
     def hints(self) -> list[str]:
         """Say what is left out of models of which only states are there, and of a study that this one extends.
 
-        And which claims compare corpora of different size on numbers that move with it, and what to write.
+        And what numbers of whole texts are in a corpus that is read in windows; and which claims compare corpora of
+        different size on numbers that move with it, and what to write.
         """
+        said = [*self.file.notes, *self._left_out(), *self._windowed()]
         if not self.file.study.claims:
-            return [*self.file.notes, *self._left_out()]
+            return said
         from reporter.claims.kind import foreseen
 
-        return [*self.file.notes, *self._left_out(), *foreseen(self.file.study, self._words())]
+        return [*said, *foreseen(self.file.study, self._words())]
+
+    def _windowed(self) -> list[str]:
+        study = self.file.study
+        if not any(study.corpora[name].window for name in self.texts):
+            return []
+        from reporter.runs.windowed import windowed
+
+        return [said for name in self.texts if (said := windowed(study, name))]
 
     def _left_out(self) -> list[str]:
         study, said = self.file.study, []

@@ -25,7 +25,8 @@ from reporter.runs.plan import FORCED, AnalysisCell, Baseline, Cell, MetricCell,
 from reporter.spec.models import StatesModel
 from reporter.store import CellName, Store, joined
 from reporter.texts import build_texts
-from reporter.texts.chat import Chat
+from reporter.texts.chat import NO_TEMPLATE, Chat, tokenised
+from reporter.texts.tokens import never_words
 from reporter.texts.windows import Windows
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def plan_study(
     planned = (*grid.single(), *grid.compared(models), *grid.analysed())
     if only and not planned:
         raise UsageError(wanted.nothing(study, only))
-    cells = tuple(map(grid.judged, planned))
+    cells = tuple(_with_template(cell, inputs) for cell in map(grid.judged, planned))
     return Plan(file, grid.analyses, texts, checkpoints, grid.baselines, cells, partial=bool(only))
 
 
@@ -308,6 +309,15 @@ def _chat(said: CorpusPart) -> Chat | None:
     return Chat(getattr(said, "role", None)) if getattr(said, "chat", False) else None
 
 
+def _with_template(cell: Cell, inputs: _Inputs) -> Cell:
+    """Return a cell that is to run as one that cannot where a chat has no template that takes it."""
+    if cell.state != "run" or not isinstance(cell, MetricCell):
+        return cell
+    sides = (of for of in cell.passes if of.chat is not None and not of.checkpoint.states)
+    problem = next(filter(None, map(inputs.refused, sides)), "")
+    return replace(cell, state="failed", why=f"model '{cell.key.model}': {problem}") if problem else cell
+
+
 class _Inputs:
     """Texts and checkpoints, each made once; recipes need texts, vocabularies models, and thinned texts other texts."""
 
@@ -315,6 +325,7 @@ class _Inputs:
         self.file, self.cache_folder, self.offline = file, cache_folder, offline
         self.texts = cache(self._texts)
         self.checkpoints = cache(self._checkpoints)
+        self._refused: dict[tuple[str, str, str], str] = {}
 
     def _texts(self, name: str) -> Texts | Exception:
         try:
@@ -343,6 +354,37 @@ class _Inputs:
             )
         except ReporterError as error:
             return error
+
+    def refused(self, of: Pass) -> str:
+        """Return why a chat cannot be written out by a model's tokenizer, as its first conversation shows; or nothing.
+
+        Nothing, too, where that tokenizer is not on this machine.
+        """
+        known = (of.checkpoint.model, of.checkpoint.name, of.texts.name)
+        if known not in self._refused:
+            self._refused[known] = self._tried(of)
+        return self._refused[known]
+
+    def _tried(self, of: Pass) -> str:
+        if of.checkpoint.recipe is not None:
+            return NO_TEMPLATE
+        if of.checkpoint.path is None or not len(of.texts):
+            return ""
+        from reporter.models.tokenizer import load_tokenizer  # brings transformers
+
+        folder = of.checkpoint.path / (of.checkpoint.subfolder or "")
+        try:
+            tokenizer = load_tokenizer(of.checkpoint, folder, self.offline)
+        except ReporterError:
+            return ""  # the run says so, and it may be there by then
+        try:
+            assert of.chat is not None
+            tokenised(of.texts[0], 1, tokenizer, never_words(tokenizer), of.chat)
+        except ReporterError as error:
+            # Of a hub model the template may be the one file that is not here yet.
+            fetchable = of.checkpoint.source == "hub" and not self.offline and str(error) == NO_TEMPLATE
+            return "" if fetchable else str(error)
+        return ""
 
     def _words_of(self, model: str) -> Sequence[str]:
         return whole_words(or_raise(self.checkpoints(model))[-1], self.offline)

@@ -12,12 +12,15 @@ from reporter.models.model_folder import (
     adapter_files,
     config_file,
     gguf_file,
+    has_chat_template,
+    offload_folder,
     tokenizer_files,
     tokenizer_folder,
     weight_files,
 )
 from reporter.spec.models import HubModel, PathModel, StatesModel
 from reporter.spec.part import Complaint
+from reporter.texts.chat import NO_TEMPLATE
 from reporter.texts.origin import Around, source_of
 from reporter.texts.sources.dataset import DatasetCorpus, local_dataset
 
@@ -37,16 +40,19 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
         file: a valid study.
     """
     study, folder = file.study, file.folder
+    chats = bool(study.metrics) and any(getattr(corpus, "chat", False) for corpus in study.corpora.values())
     for name, model in study.models.items():
         at: tuple[str | int, ...] = ("models", name)
         try:
             if isinstance(model, PathModel):
-                _find_model(folder / model.path.expanduser(), model)
+                _find_model(folder / model.path.expanduser(), model, chats)
             if isinstance(model, HubModel | PathModel) and model.adapter is not None:
                 adapter_files(folder / model.adapter.expanduser())
                 check_installed("peft", "peft", "an adapter")
             if isinstance(model, HubModel | PathModel) and model.device_map is not None:
                 check_installed("accelerate", "split", "device_map")
+                if model.offload_folder is not None:
+                    offload_folder(folder / model.offload_folder.expanduser())
         except ReporterError as error:
             yield Complaint(str(error), at)
         for corpus, path in model.states.items() if isinstance(model, StatesModel) else ():
@@ -78,7 +84,7 @@ def missing(file: StudyFile) -> Iterator[Complaint]:
             yield Complaint(str(error), ("run", "device"))
 
 
-def _find_model(root: Path, model: PathModel) -> None:
+def _find_model(root: Path, model: PathModel, chats: bool) -> None:
     if gguf_file(root) is not None:
         return
     for name in [checkpoint.name for checkpoint in model.checkpoints] or [""]:
@@ -86,6 +92,8 @@ def _find_model(root: Path, model: PathModel) -> None:
         weight_files(root / name, model.allow_pickle)
         if not (model.trust_remote_code and (tokenizer_files(root / name) or tokenizer_files(root))):
             tokenizer_folder([root / name, root])
+        if chats and not any(map(has_chat_template, (root / name, root))):
+            raise ReporterError(NO_TEMPLATE)
 
 
 def _find_corpus(said: CorpusPart, folder: Path) -> None:

@@ -31,6 +31,7 @@ from reporter.runs.records import (
     pass_columns,
     text_rows,
 )
+from reporter.runs.windowed import in_windows, windowed
 from reporter.threads import given
 
 if TYPE_CHECKING:
@@ -199,7 +200,8 @@ class _Worker:
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
-                self._put_computed(cell, done, {})
+                said = (windowed(self.study, corpus) for corpus in cell.corpora)
+                self._put_computed(cell, done, {"warning": "; ".join(filter(None, said)) or None})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
 
@@ -249,7 +251,7 @@ class _Worker:
         try:
             with self.clock.within("metrics"):
                 done = compute(cell, sides)
-            self._put_computed(cell, done, columns)
+            self._put_computed(cell, done, _warned(cell, sides, columns, self.study))
         except Exception as error:  # a metric that fails must not take the others down
             self._fail([cell], describe(error), columns)
 
@@ -320,6 +322,17 @@ class _Worker:
         with self._together():
             for cell in cells:
                 self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
+
+
+def _warned(
+    cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study
+) -> Mapping[str, Any]:
+    """Return the columns of a cell, with a warning where it is about texts and they were read in windows."""
+    read = [side.of.texts.name for side in sides if side.facts.counts.windows > side.facts.counts.texts]
+    if not read or not in_windows(cell.metric):
+        return columns
+    said = [columns.get("warning"), *(windowed(study, corpus) for corpus in dict.fromkeys(read))]
+    return {**columns, "warning": "; ".join(filter(None, said)) or None}
 
 
 def pick_device(asked: str) -> str:

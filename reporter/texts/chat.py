@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
 
+NO_TEMPLATE = (
+    "its tokenizer has no chat template, and its corpus is a chat; save the template of the tuned model beside the "
+    "tokenizer (chat_template.jinja), or leave this model out"
+)
 FORM = '[{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]'
 
 
@@ -81,7 +85,7 @@ def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], 
     """
     turns = json.loads(text)
     if not getattr(tokenizer, "chat_template", None):
-        raise ReporterError("its tokenizer has no chat template, and its corpus is a chat; take a model that has one")
+        raise ReporterError(NO_TEMPLATE)
     try:
         whole = tokenizer.apply_chat_template(turns, tokenize=False)
         found = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)

@@ -1,7 +1,8 @@
-"""What a pass warns of: a corpus of unknown tokens, and states at the end of float16's range."""
+"""What a pass, and a plan, warns of: unknown tokens, the end of float16's range, windows, chats without a template."""
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,8 +12,10 @@ import pytest
 from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, _check_finite
 from reporter.forward.type_counts import TypeCounts
+from reporter.observables.kinds import KINDS
 from reporter.runs.feeding import unknown_warning
 from reporter.runs.passes import strained_warning
+from reporter.runs.planner import plan_study
 
 
 def warned(unknown: int, of: int = 100) -> str:
@@ -39,3 +42,37 @@ def test_states_beyond_it_are_an_error_that_says_what_to_write(half: bool, advic
     batch = cast("Any", SimpleNamespace(mask=np.ones((1, 2)), texts=np.array([3])))
     with pytest.raises(ReporterError, match=f"layer 1, text 3 of corpus 'wiki', token 0; .*{advice}"):
         _check_finite(np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32), batch, "wiki", half)
+
+
+WINDOWED = ('inline: {texts: ["one two three"', 'inline: {window: 8, stride: 4, texts: ["the cat sleeps and a dog runs here"')
+METRICS = (("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[motion, token_path, layer_pairs]"),)
+
+
+def test_numbers_of_whole_texts_say_that_they_are_of_windows(study, run, store, out) -> None:
+    found = {name: kind.in_windows for name, kind in KINDS.items() if kind.in_windows}
+    each = dict.fromkeys(("text_means", "intra_text", "token_path", "text_entropy", "layer_angles"), "each")
+    assert found == each | {"pooled": "first"}
+    file = study(WINDOWED, *METRICS)
+    said = (
+        "corpus 'inline' is read in windows of 8 tokens: numbers of whole texts (token_path) are of each window; "
+        "of a longer text only the first window is read by layer_pairs"
+    )
+    _, log = run(file, only=("dec",))
+    assert said in plan_study(file, out, only=("dec",)).lines() and log.count(said) == 1
+    cells = store.records("SELECT corpus, metric, warning FROM cells WHERE warning IS NOT NULL")
+    warned = {(cell["corpus"], cell["metric"]) for cell in cells if said in cell["warning"]}
+    assert warned == {("inline", "token_path"), ("inline", "layer_pairs")}
+
+
+def test_a_chat_that_cannot_be_read_is_found_by_the_plan_and_fails_alone(study, run, tmp_path) -> None:
+    talk = [{"role": "user", "content": "the cat sleeps"}]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": talk}))
+    file = study(
+        ('inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}', "talks: {file: talks.jsonl, chat: true}"),
+        *METRICS,
+    )
+    failed = {str(cell.key): cell.why for cell in plan_study(file, tmp_path / "none").cells if cell.state == "failed"}
+    assert failed and all("× talks ×" in name or "| talks" in name for name in failed), failed
+    assert all("its tokenizer has no chat template" in why for why in failed.values())
+    outcome, _ = run(file, only=("dec", "motion"))
+    assert (outcome.computed, outcome.failed) == (1, 1)
