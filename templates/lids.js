@@ -6,7 +6,7 @@ import { all } from "./dom.js";
 import { letSort } from "./sort.js";
 
 /** @param {HTMLDetailsElement} lid */
-function fill(lid) {
+export function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     const made = document.createRange().createContextualFragment(inside.textContent ?? "");
     const tables = /** @type {HTMLElement[]} */ ([...made.querySelectorAll("table.sortable")]);
