@@ -6,7 +6,7 @@ import { all } from "./dom.js";
 import { letSort } from "./sort.js";
 
 /** @param {HTMLDetailsElement} lid */
-function fill(lid) {
+export function fill(lid) {
   for (const inside of all("noscript.inside", lid)) {
     // A report in one file is parsed without scripts: there it holds elements, of which the text is no markup.
     if (inside.firstElementChild) inside.replaceWith(...inside.childNodes);

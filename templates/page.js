@@ -82,15 +82,16 @@ function showTheme() {
 for (const button of all("button.theme")) button.addEventListener("click", () => setTheme(nextTheme()));
 systemDark.addEventListener("change", () => { if (!root.dataset.theme) showTheme(); });
 
-for (const button of all("button.copy")) {
-  button.addEventListener("click", async () => {
-    const code = find("code", /** @type {HTMLElement} */ (button.parentElement));
-    let done = false;
-    try { await navigator.clipboard.writeText(String(code.textContent)); done = true; } catch {
-      getSelection()?.selectAllChildren(code);  // at least one key press away
-    }
-    button.textContent = done ? "Copied" : "Selected";
-    setTimeout(() => { button.textContent = "Copy"; }, 1600);
-  });
-}
+// some of these buttons wait under a lid until it is opened
+addEventListener("click", async ({ target }) => {
+  const button = target instanceof Element && target.closest("button.copy");
+  if (!button) return;
+  const code = find("code", /** @type {HTMLElement} */ (button.parentElement));
+  let done = false;
+  try { await navigator.clipboard.writeText(String(code.textContent)); done = true; } catch {
+    getSelection()?.selectAllChildren(code);  // at least one key press away
+  }
+  button.textContent = done ? "Copied" : "Selected";
+  setTimeout(() => { button.textContent = "Copy"; }, 1600);
+});
 showTheme();

@@ -3,6 +3,7 @@
 // reader sees of the controls on the screen does not get onto paper.
 
 import { all, find, make } from "./dom.js";
+import { fill } from "./lids.js";
 import { page } from "./page.js";
 import { chartOf, chosen, findScale, nameOf, refreshAll } from "./panels.js";
 import { isolated } from "./tokens.js";
@@ -71,7 +72,7 @@ for (const button of all("button.print")) button.addEventListener("click", () =>
 const opened = [];
 addEventListener("beforeprint", () => {
   root.classList.add("paper");
-  if (appendix?.checked) for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details.more:not([open])"))) { lid.open = true; opened.push(lid); }
+  if (appendix?.checked) for (const lid of /** @type {HTMLDetailsElement[]} */ (all("details.more:not([open])"))) { fill(lid); lid.open = true; opened.push(lid); }
   for (const bar of all(".bar, .own-bar")) tellBar(bar);
   for (const figure of all(".figure")) if (figure.offsetParent) print(figure);
 });

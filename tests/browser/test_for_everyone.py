@@ -94,3 +94,16 @@ def test_the_theme_goes_back_to_the_systems(tab: Any, results: Path, dark: bool)
     names = [name for name, _ in seen]
     assert names == (["System", "Light", "Dark", "System"] if dark else ["System", "Dark", "Light", "System"])
     assert seen[0] == seen[3] and seen[2][1] == seen[0][1] != seen[1][1]
+
+
+def test_tables_under_lids_appear_when_these_are_open(page: Any) -> None:
+    page.until("return document.querySelector('#cells tbody tr.failed')")  # open from the start, since cells failed
+    other = "document.querySelector('#compared > details table')"
+    assert page.run(f"return {other}") is None, "a large table is no elements until somebody wants it"
+    page.run("document.querySelector('#compared > details > summary').click()")
+    page.until(f"return {other}?.checkVisibility()")
+    page.run(f"{other}.querySelectorAll('.sort')[1].click()")
+    values = page.run(f"return [...{other}.querySelectorAll('tbody.models tr')].map(row => row.cells[1].dataset.value)")
+    numbers = [float(value) for value in values if value is not None]
+    assert len(numbers) > 1 and numbers == sorted(numbers, reverse=True)
+    assert page.complaints() == []
