@@ -81,6 +81,7 @@ class MadeUp(Numbers):
         study = SimpleNamespace(
             study="s",
             views=("words", "no-sinks"),
+            texts="sampled",
             models=dict.fromkeys(roles, SimpleNamespace(base=None)),
             corpora={"c": None},
             sections={},
