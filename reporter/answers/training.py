@@ -161,6 +161,10 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     return [_box(list(own)) for _, own in groupby(rows, key=lambda row: (row["model"], row["corpus"]))]
 
 
+_MEANS = "Between {} checkpoints, on the mean over layers, which hides what one layer gains and another loses."
+_RANGES = "Ranges hold with 95 % confidence over texts, and speak of this run, not of another seed."
+
+
 def _box(rows: Sequence[Record]) -> Box:
     known, order = _headlines(), {"half-way": 0, "turn": 0, "rest": 1}
     by_number: dict[tuple[str, str], dict[str, Record]] = {}
@@ -190,21 +194,21 @@ def _box(rows: Sequence[Record]) -> Box:
             )
             for name, of in changed.items()
         ),
-        notes=(
-            f"Between {rows[0]['checkpoints']} checkpoints, on the mean over layers; ranges hold with 95 % confidence "
-            "over texts, and speak of this run, not of another seed.",
-        )
-        if changed
-        else (),
+        notes=(_MEANS.format(rows[0]["checkpoints"]), *([_RANGES] if changed else [])),
     )
 
 
 def _said(changed: Mapping[tuple[str, str], Mapping[str, Record]], titles: Mapping[Any, str], looked: int) -> str:
     if not changed:
-        return f"Nothing beyond noise changes between the checkpoints, in {looked} headline numbers."
+        return (
+            f"Nothing beyond noise changes between the checkpoints, in {looked} headline numbers, each averaged over its "
+            "layers."
+        )
     passed = [(name, of["half-way"]) for name, of in changed.items() if "half-way" in of]
     many = f"All {looked}" if len(changed) == looked > 1 else f"{len(changed)} of {looked}"
-    said = [f"{many} headline numbers {'changes' if len(changed) == 1 else 'change'} beyond noise."]
+    said = [
+        f"{many} headline numbers {'changes' if len(changed) == 1 else 'change'} beyond noise, averaged over layers."
+    ]
     if passed:
         (first, early), (latest, late) = passed[0], max(passed, key=lambda one: one[1]["step"])
         said.append(f"The first is {titles[first]}, half of whose change happens {_between(early)}.")

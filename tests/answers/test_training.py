@@ -33,7 +33,7 @@ def test_a_planted_jump_is_found_and_a_flat_number_is_not():
     assert rows["mean_cosine", "rest"]["step"] == 1000 and rows["step_cosine", "rest"]["step"] == 0
     (box,) = found.boxes
     assert (
-        box.says.startswith("1 of 2 headline numbers changes beyond noise.")
+        box.says.startswith("1 of 2 headline numbers changes beyond noise, averaged over layers.")
         and "between steps 100 and 1,000" in box.says
     )
     assert len(box.rows) == 1
@@ -48,6 +48,12 @@ def test_of_noise_nothing_is_said():
         for _ in range(100)
     ]
     assert sum(found.boxes[0].says.startswith("Nothing beyond noise") for found in said) >= 93
+
+
+def test_a_change_that_moves_from_layer_to_layer_is_not_denied():
+    """Of the mean over layers alone it is said that nothing changes."""
+    (box,) = answer(series("anisotropy", "mean_cosine", [0.5] * 6)).boxes
+    assert box.says.endswith("each averaged over its layers.") and "what one layer gains" in box.notes[0]
 
 
 def test_the_first_view_alone_and_numbers_with_intervals_alone():

@@ -82,6 +82,7 @@ class MadeUp(Numbers):
             study="s",
             texts="sampled",
             views=("words", "no-sinks"),
+            texts="sampled",
             models=dict.fromkeys(roles, SimpleNamespace(base=None)),
             corpora={"c": None},
             sections={},
