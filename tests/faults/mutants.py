@@ -35,7 +35,14 @@ TESTED = {  # the cheap tests that pin numbers, the cheapest first
         "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
     ),
     "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
-    "reporter.metrics.convergence": ("tests/metrics/test_convergence.py",),
+    "reporter.metrics.convergence": (
+        "tests/metrics/test_convergence.py::test_a_base_of_another_depth_compares_as_a_whole_only",
+        "tests/metrics/test_convergence.py::test_the_final_state_of_another_width_is_no_target",
+        "tests/metrics/test_convergence.py::test_targets_and_means[final-token-no-sinks]",
+        "tests/metrics/test_convergence.py::test_targets_and_means[block-text-words]",
+        "tests/metrics/test_convergence.py::test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only",
+        "tests/metrics/test_convergence.py::test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired",
+    ),
 }  # fmt: skip
 OTHER = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -127,9 +134,12 @@ class Mutants:
         if not self.survives(session, ast.parse(source)):
             raise pytest.UsageError("the tests fail without a change")
         made = list(mutants(source))
-        alive = [(line, what) for line, what, tree in made if self.survives(session, tree)]
-        print("", *(f"{self.file.name}:{line}: {what}" for line, what in alive), sep="\n")
-        print(f"{self.name}: {len(made) - len(alive)} of {len(made)} mutants noticed", flush=True)
+        alive = 0
+        for line, what, tree in made:
+            if self.survives(session, tree):
+                alive += 1
+                print(f"{self.file.name}:{line}: {what}", flush=True)
+        print(f"{self.name}: {len(made) - alive} of {len(made)} mutants noticed", flush=True)
         return True
 
 

@@ -51,6 +51,9 @@ def test_growth_needs_two_blocks(observe, values, layers, reason):
     assert found["motion.growth", None].reason == reason
     assert found["motion.growth", None].n == found["motion.norm", 1].n > 0
     assert {layer for name, layer in found if name == "motion.curvature"} == set(range(layers - 1))
+    short, _ = observe(FakeModel(layers=layers, change=lambda states: [x / 1024 for x in states]), texts, names=READ)
+    scaled = values(model, short, counts.distinct_texts, "words", ["motion"])["motion.growth", None]
+    assert scaled.value == (pytest.approx(found["motion.growth", None].value, rel=1e-6) if layers > 1 else None)
 
 
 def test_what_is_zero_or_empty_says_so(observe, values):
