@@ -52,3 +52,15 @@ def test_keys_that_do_not_go_together(
 ) -> None:
     with pytest.raises(ValueError, match=r"needs `device_map: auto`|cannot be merged into a model that is split"):
         found(tmp_path, **said)
+
+
+def test_an_offload_folder_that_cannot_be_made(
+    tmp_path: Path, family: Family, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporter.models.resolve.check_installed", lambda *_: None)
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ReporterError, match=r"offload folder .* cannot be used: .*file is a file, not a folder"):
+            found(family("llama"), device_map="auto", offload_folder=place)
+    found(family("llama"), device_map="auto", offload_folder=tmp_path / "new" / "below")
+    assert not (tmp_path / "new").exists()
