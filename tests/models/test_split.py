@@ -10,7 +10,9 @@ import torch
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.head import load_head
 from reporter.models.load import LoadedModel
+from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -36,6 +38,21 @@ def test_numbers_are_those_of_one_device(name: str, family: Family, tmp_path: Pa
     assert torch.equal(split.vocabulary, plain.vocabulary)
     assert split.anatomy == plain.anatomy
     assert split.checkpoint.fingerprint == plain.checkpoint.fingerprint
+
+
+def test_the_head_and_the_second_path_read_a_split_model(family: Family, tmp_path: Path, loaded: Load) -> None:
+    pytest.importorskip("accelerate", reason="a split model needs the optional package accelerate")
+    plain = loaded(family("gpt2"))
+    split = loaded(family("gpt2"), device_map="auto", max_memory={"cpu": "60KiB"}, offload_folder=tmp_path / "disk")
+    states = torch.linspace(-1, 1, 5 * plain.anatomy.width).view(5, -1)
+    mine, theirs = (load_head(model.checkpoint, model, True).logits(states) for model in (split, plain))
+    torch.testing.assert_close(mine, theirs)
+    anatomy = split.anatomy
+    own, _ = PlainModel(split.checkpoint, anatomy.layers, anatomy.last_hidden_state, True).states(IDS[0].tolist())
+    with torch.inference_mode():
+        path = plain.run(IDS, torch.ones_like(IDS)).path
+    for a, b in zip(own, path, strict=True):
+        torch.testing.assert_close(a, b[0])
 
 
 def test_without_accelerate(family: Family, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch) -> None:
