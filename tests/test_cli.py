@@ -203,6 +203,21 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(call: Call, monkeyp
         assert f"models.{name}: " in line and problem in line
 
 
+def test_validate_looks_for_chat_templates(call: Call) -> None:
+    for name, said in (("mute", "{}"), ("old", '{"chat_template": "x"}'), ("new", "{}")):
+        Path(name).mkdir()
+        for file in ("config.json", "model.safetensors", "tokenizer.json"):
+            (Path(name) / file).write_text("{}")
+        (Path(name) / "tokenizer_config.json").write_text(said)
+    Path("new/chat_template.jinja").write_text("x")
+    Path("talks.jsonl").write_text('{"messages": [{"role": "user", "content": "hi"}]}')
+    models = "models: {mute: {path: mute}, old: {path: old}, new: {path: new}}\n"
+    text = f"study: talks\n{models}corpora: {{c: {{file: talks.jsonl, chat: true}}}}\nmetrics: [motion]\n"
+    Path("talks.yaml").write_text(text)
+    (line,) = call("validate", "talks.yaml", "--paths").stderr.splitlines()
+    assert "models.mute: its tokenizer has no chat template" in line and "chat_template.jinja" in line
+
+
 def test_run_checks_every_study_before_it_does_anything(call: Call, replace: Callable[..., None]) -> None:
     replace("reporter.runs.runner", run_studies=lambda *_, **__: pytest.fail("a broken study was run"))
     result = call("run", "good.yaml", "bad.yaml")

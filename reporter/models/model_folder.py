@@ -87,9 +87,10 @@ def config_file(folder: Path) -> Path:
 
 
 def quantised_by(folder: Path) -> str:
+    """Return how the weights of a model's folder are quantised, as its configuration calls it; empty where not."""
     try:
         said = json.loads((folder / CONFIG).read_text("utf-8")).get("quantization_config") or {}
-        return str(said.get("quant_method"))
+        return str(said.get("quant_method") or "")
     except (OSError, ValueError, AttributeError):
         return ""  # what is wrong with it is said when it is loaded
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
     from reporter.runs.plan import Cell, Pass, Plan
     from reporter.runs.progress import Progress
+    from reporter.spec import Study
     from reporter.store import CellKey, Store
 
 AnyCell = TypeVar("AnyCell", MetricCell, AnalysisCell)
@@ -324,9 +325,7 @@ class _Worker:
                 self.store.commit_cell(cell_row(cell, self.study.study, "failed", error=error, **(columns or {})))
 
 
-def _warned(
-    cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study
-) -> Mapping[str, Any]:
+def _warned(cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, Any], study: Study) -> Mapping[str, Any]:
     """Return the columns of a cell, with a warning where it is about texts and they were read in windows."""
     read = [side.of.texts.name for side in sides if side.facts.counts.windows > side.facts.counts.texts]
     if not read or not in_windows(cell.metric):

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
+from reporter.models.model_folder import quantised_by
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -106,3 +107,19 @@ def test_a_package_that_is_missing(
     monkeypatch.setattr("reporter.imports.find_spec", lambda name: None)
     with pytest.raises(ReporterError, match=r"needs the optional package bitsandbytes: pip install 'reporter\[quant"):
         found(tmp_path / "packed")
+
+
+def test_what_is_unpacked_has_a_fingerprint_of_its_own(
+    family: Family, tmp_path: Path, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers that an earlier version took of the packed weights stand under the one without."""
+    monkeypatch.setattr("reporter.models.model_folder.check_installed", lambda *_: None)
+    folder = tmp_path / "packed"
+    config = rewritten(family("llama"), folder, lambda name, weight: {name: weight})
+    plain = found(folder).fingerprint
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": {"quant_method": "bitsandbytes"}}))
+    packed = found(folder).fingerprint
+    monkeypatch.setattr("reporter.models.resolve.quantised_by", lambda _: "")
+    assert len({plain, packed, found(folder).fingerprint}) == 3
+    (folder / "config.json").write_bytes((family("llama") / "config.json").read_bytes())
+    assert quantised_by(folder) == ""

@@ -10,7 +10,9 @@ import torch
 
 from reporter.errors import ReporterError
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.head import load_head
 from reporter.models.load import LoadedModel
+from reporter.verify.plain_model import PlainModel
 
 Family = Callable[[str], Path]
 Load = Callable[..., LoadedModel]
@@ -38,6 +40,21 @@ def test_numbers_are_those_of_one_device(name: str, family: Family, tmp_path: Pa
     assert split.checkpoint.fingerprint == plain.checkpoint.fingerprint
 
 
+def test_the_head_and_the_second_path_read_a_split_model(family: Family, tmp_path: Path, loaded: Load) -> None:
+    pytest.importorskip("accelerate", reason="a split model needs the optional package accelerate")
+    plain = loaded(family("gpt2"))
+    split = loaded(family("gpt2"), device_map="auto", max_memory={"cpu": "60KiB"}, offload_folder=tmp_path / "disk")
+    states = torch.linspace(-1, 1, 5 * plain.anatomy.width).view(5, -1)
+    mine, theirs = (load_head(model.checkpoint, model, True).logits(states) for model in (split, plain))
+    torch.testing.assert_close(mine, theirs)
+    anatomy = split.anatomy
+    own, _ = PlainModel(split.checkpoint, anatomy.layers, anatomy.last_hidden_state, True).states(IDS[0].tolist())
+    with torch.inference_mode():
+        path = plain.run(IDS, torch.ones_like(IDS)).path
+    for a, b in zip(own, path, strict=True):
+        torch.testing.assert_close(a, b[0])
+
+
 def test_without_accelerate(family: Family, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reporter.imports.find_spec", lambda name: None)
     with pytest.raises(ReporterError, match=r"device_map needs .* accelerate: pip install 'reporter\[split\]'"):
@@ -52,3 +69,15 @@ def test_keys_that_do_not_go_together(
 ) -> None:
     with pytest.raises(ValueError, match=r"needs `device_map: auto`|cannot be merged into a model that is split"):
         found(tmp_path, **said)
+
+
+def test_an_offload_folder_that_cannot_be_made(
+    tmp_path: Path, family: Family, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporter.models.resolve.check_installed", lambda *_: None)
+    (tmp_path / "file").touch()
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ReporterError, match=r"offload folder .* cannot be used: .*file is a file, not a folder"):
+            found(family("llama"), device_map="auto", offload_folder=place)
+    found(family("llama"), device_map="auto", offload_folder=tmp_path / "new" / "below")
+    assert not (tmp_path / "new").exists()

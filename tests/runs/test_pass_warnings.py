@@ -44,7 +44,10 @@ def test_states_beyond_it_are_an_error_that_says_what_to_write(half: bool, advic
         _check_finite(np.array([[[1, 1]], [[np.inf, 1]]], dtype=np.float32), batch, "wiki", half)
 
 
-WINDOWED = ('inline: {texts: ["one two three"', 'inline: {window: 8, stride: 4, texts: ["the cat sleeps and a dog runs here"')
+WINDOWED = (
+    'inline: {texts: ["one two three"',
+    'inline: {window: 4, stride: 2, texts: ["the cat sleeps and a dog runs here"',
+)
 METRICS = (("[convergence, {anisotropy: {sample: 64, batches: 2}}, motion]", "[motion, token_path, layer_pairs]"),)
 
 
@@ -54,7 +57,7 @@ def test_numbers_of_whole_texts_say_that_they_are_of_windows(study, run, store, 
     assert found == each | {"pooled": "first"}
     file = study(WINDOWED, *METRICS)
     said = (
-        "corpus 'inline' is read in windows of 8 tokens: numbers of whole texts (token_path) are of each window; "
+        "corpus 'inline' is read in windows of 4 tokens: numbers of whole texts (token_path) are of each window; "
         "of a longer text only the first window is read by layer_pairs"
     )
     _, log = run(file, only=("dec",))
@@ -68,7 +71,10 @@ def test_a_chat_that_cannot_be_read_is_found_by_the_plan_and_fails_alone(study, 
     talk = [{"role": "user", "content": "the cat sleeps"}]
     (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": talk}))
     file = study(
-        ('inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}', "talks: {file: talks.jsonl, chat: true}"),
+        (
+            'inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}',
+            "talks: {file: talks.jsonl, chat: true}",
+        ),
         *METRICS,
     )
     failed = {str(cell.key): cell.why for cell in plan_study(file, tmp_path / "none").cells if cell.state == "failed"}
