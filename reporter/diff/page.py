@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
 
+from reporter.charts.numbers import short
 from reporter.diff.comparison import Comparison
 from reporter.diff.numbers import MOST_PROFILES
 from reporter.diff.side import DATABASE, Side
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 260, 130, 46, 18, 8
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 260, 130, 62, 18, 8
 _NAMES = ("metric", "statistic", "model", "checkpoint", "corpus", "view")
 _STYLE = """
 :root { color-scheme: light dark; --paper: light-dark(#fbfaf7, #12161c); --card: light-dark(#fff, #171b22);
@@ -26,7 +28,7 @@ h1, h2 { line-height: 1.2; } h2 { margin-top: 2.5rem; } p { max-width: 46rem; }
 .grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 1rem; }
 figure { margin: 0; padding: .8rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 figcaption { font-size: .85rem; overflow-wrap: anywhere; } figcaption b { color: var(--ink); }
-figure svg { width: 100%; height: auto; display: block; }
+figure svg { width: 100%; height: auto; display: block; overflow: visible; }
 svg text { font-size: 11px; fill: var(--quiet); font-family: inherit; } .axis { stroke: var(--line); }
 .a { stroke: var(--a); } .b { stroke: var(--b); } .a, .b { fill: none; stroke-width: 2; } .a { stroke-dasharray: 5 3; }
 .band-a { fill: var(--a); } .band-b { fill: var(--b); } .band-a, .band-b { opacity: .18; } .moved { fill: var(--b); }
@@ -98,10 +100,15 @@ def _figure(rows: Sequence[Mapping[str, Any]]) -> str:
     name = f"{first['metric']}.{first['statistic']}"
     label = escape(f"{name}, {', '.join(where)}: {said}")
     return (
-        f"<figure><figcaption><b>{escape(name)}</b><br>{escape(' · '.join(where))}</figcaption>"
+        f"<figure><figcaption><b>{_breaking(name)}</b><br>{escape(' · '.join(where))}</figcaption>"
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{_drawing(rows)}</svg>'
         f"<figcaption>{escape(said)}</figcaption></figure>"
     )
+
+
+def _breaking(name: str) -> str:
+    """A full name that a narrow column breaks between its words."""
+    return re.sub(r"[._]", r"\g<0><wbr>", escape(name))
 
 
 def _drawing(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -124,7 +131,7 @@ def _drawing(rows: Sequence[Mapping[str, Any]]) -> str:
     base = HEIGHT - BOTTOM
     parts = [f'<path class="axis" d="M{LEFT} {TOP}V{base}H{WIDTH - 8}" fill="none"/>']
     for value, place in ((high, TOP + 8), (low, base)):
-        parts.append(f'<text x="{LEFT - 4}" y="{place}" text-anchor="end">{value:.3g}</text>')
+        parts.append(f'<text x="{LEFT - 4}" y="{place}" text-anchor="end">{short(value)}</text>')
     for layer in (0, last):
         parts.append(f'<text x="{x(layer):.1f}" y="{HEIGHT - 5}" text-anchor="middle">{layer}</text>')
     parts.append(f'<text x="{x(last / 2):.1f}" y="{HEIGHT - 5}" text-anchor="middle">layer</text>')
