@@ -201,8 +201,8 @@ def _box(rows: Sequence[Record]) -> Box:
 def _said(changed: Mapping[tuple[str, str], Mapping[str, Record]], titles: Mapping[Any, str], looked: int) -> str:
     if not changed:
         return (
-            f"Nothing beyond noise changes between the checkpoints, in {looked} headline numbers, each averaged over its "
-            "layers."
+            f"Nothing beyond noise changes between the checkpoints, in {looked} headline numbers, each averaged over "
+            "its layers."
         )
     passed = [(name, of["half-way"]) for name, of in changed.items() if "half-way" in of]
     many = f"All {looked}" if len(changed) == looked > 1 else f"{len(changed)} of {looked}"

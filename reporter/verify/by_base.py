@@ -16,6 +16,8 @@ from reporter.verify.tokens import Floats, Ints, half_of, key
 MOVED = 2.0**-10  # of ‖h⁰ − μ⁰‖: beyond the 16 bits in which the states of both are kept
 TEXTS = 1024  # whose mean states are compared where the tokenizers disagree
 
+LOST = 2.0**-39  # of the largest entry of a state: what lies below is 0 in these 16 bits, however it varies
+
 States = Callable[[Place], Floats]  # of the rows that are compared
 
 
@@ -76,7 +78,9 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
     """Yield each number with its slack: what the 16 bits of both states may move it by."""
     fewest = min((half == one).sum() for one in (0, 1))
     if fewest >= 2 * y.shape[1]:
-        shares = [explained(y[half == a], x[half == a], y[half != a], x[half != a]) for a in (0, 1)]
+        away = np.abs(y - np.median(y, axis=0))
+        read = np.where((away < LOST * away.max(axis=1, keepdims=True)).all(axis=0), 0.0, y)
+        shares = [explained(read[half == a], x[half == a], read[half != a], x[half != a]) for a in (0, 1)]
         yield "linear", float(np.mean(shares)), 0.0
     sizes = np.linalg.norm(y, axis=1)
     if x.shape != y.shape or not sizes.any():
