@@ -5,7 +5,7 @@
     python tests/faults/load.py long --model PATH           (one text of a megabyte through a real model)
 
 Each line is a run of the command line in a process of its own: its exit code, seconds, processor seconds, the most
-memory that it had at once (``getrusage``), and what it left. What exits with another code than 0 is printed and is a fault.
+memory that it had at once (``getrusage``), and what it left. A code other than 0 is a fault.
 """
 
 from __future__ import annotations
