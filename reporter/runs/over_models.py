@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -32,11 +29,13 @@ WITH own AS (
         if(count(ci_high) = count(value), avg(ci_high ORDER BY layer), NULL) AS ci_high
     FROM own WHERE site IN ('embedding', 'block') AND layer IS NOT NULL GROUP BY ALL
 )
-SELECT {", ".join(_KEY)}, value, ci_low, ci_high FROM (
+SELECT {", ".join(_KEY)}, list(value ORDER BY model) AS values, list(ci_low ORDER BY model) AS lows,
+    list(ci_high ORDER BY model) AS highs
+FROM (
     SELECT * FROM each JOIN known USING (model) WHERE trained AND step IS NOT NULL
     UNION ALL BY NAME
     SELECT * EXCLUDE (step) FROM each JOIN known USING (model) WHERE checkpoint = last
-) WHERE role IS NOT NULL ORDER BY {", ".join(_KEY)}, model
+) WHERE role IS NOT NULL GROUP BY ALL HAVING count(*) >= {FEWEST_MODELS} ORDER BY {", ".join(_KEY)}
 """
 _STORED = f"SELECT {', '.join(_COLUMNS)} FROM over_models WHERE study = $study ORDER BY {', '.join(_KEY)}"
 
@@ -62,9 +61,8 @@ def write_over_models(store: Store, study: str) -> int:
         [tuple(row.values()) for row in store.records(sql, {"study": study})] for sql in (_OF_MODELS, _STORED)
     )
     rows = [
-        dict(zip(_COLUMNS, (*key, len(numbers), *_interval(numbers)), strict=True))
-        for key, numbers in _by_key(each)
-        if len(numbers) >= FEWEST_MODELS
+        dict(zip(_COLUMNS, (*key, len(values), *_interval(values, lows, highs)), strict=True))
+        for *key, values, lows, highs in each
     ]
     if [tuple(row.values()) for row in rows] == stored:
         return 0
@@ -72,22 +70,16 @@ def write_over_models(store: Store, study: str) -> int:
     return len(rows)
 
 
-_Number = tuple[float, float | None, float | None]  # with the ends of its interval
+_Ends = list[float | None]  # of intervals; None where a number has none
 
 
-def _interval(numbers: list[_Number]) -> _Number:
+def _interval(values: list[float], lows: _Ends, highs: _Ends) -> tuple[float, float | None, float | None]:
     """Return the mean of one number for each model, and both ends of its interval."""
-    values = [value for value, *_ in numbers]
     mean = float(np.mean(values))
     if len(values) < FEWEST_SPREAD:
-        lows = [low for _, low, _ in numbers if low is not None]
-        highs = [high for *_, high in numbers if high is not None]
-        known = len(lows) == len(highs) == len(values)
-        return (mean, float(np.mean(lows)), float(np.mean(highs))) if known else (mean, None, None)
+        known = [end for end in (*lows, *highs) if end is not None]
+        if len(known) < 2 * len(values):
+            return mean, None, None
+        return mean, float(np.mean(known[: len(values)])), float(np.mean(known[len(values) :]))
     half = quantile(0.975, len(values) - 1) * float(np.std(values, ddof=1)) / sqrt(len(values))
     return mean, mean - half, mean + half
-
-
-def _by_key(rows: list[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, ...], list[_Number]]]:
-    for key, of_key in groupby(rows, key=lambda row: row[:-3]):
-        yield key, [row[-3:] for row in of_key]

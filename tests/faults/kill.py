@@ -5,8 +5,8 @@
 
 A moment is just before a file is opened for writing, renamed or removed, a folder made, or a transaction begun or
 committed. Each belongs to a phase of the run: what it does to its folder when it writes texts, trains, begins a pass,
-saves one that is unfinished, writes a range, merges ranges, commits, judges claims, or writes the report: beginning, texts,
-training, pass, save, range, merge, commit, claims, report. All phases get as many kills.
+saves one that is unfinished, writes a range, merges ranges, commits, judges claims, or writes the report. Their names:
+beginning, texts, training, pass, save, range, merge, commit, claims, report. All phases get as many kills.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python tests/faults/load.py texts 1000000               (of two or three words, through a model of two blocks)
     python tests/faults/load.py long --model PATH           (one text of a megabyte through a real model)
 
-Each line is a run of the command line in a process of its own: its exit code, seconds, processor seconds, the most memory
-that it had at once (``getrusage``), and what it left. What exits with another code than 0 is printed and is a fault.
+Each line is a run of the command line in a process of its own: its exit code, seconds, processor seconds, the most
+memory that it had at once (``getrusage``), and what it left. A code other than 0 is a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ sys.path.append(str(ROOT / "tests"))
 METRICS = ["convergence", "motion", "anisotropy", "spectrum", "outliers"]
 CORPORA = ["first", "second"]
 TEXTS = 8  # an interval over texts needs some
-WORDS = "the cat that dogs chase sleeps and a mouse was in the kitchen when one clock broke".split()
+WORDS = ["the", "cat", "that", "dogs", "chase", "sleeps", "and", "a", "mouse", "was", "in", "kitchen", "when", "clock"]
 
 
 def measured(name: str, study: Path, *more: str) -> int:
@@ -58,7 +58,7 @@ def _bytes(path: Path) -> int:
 
 
 def make_models(folder: Path, how_many: int) -> dict[str, dict[str, str]]:
-    """Save so many encoders and decoders in turn, each with weights of its own, and return them as a study names them."""
+    """Save encoders and decoders in turn, each with weights of its own; return them as a study names them."""
     import torch
     import transformers
     from oracles.families import build_family, spread
@@ -130,7 +130,7 @@ def many_models(home: Path, how_many: int, asserted: int) -> int:
 
 
 def many_texts(home: Path, how_many: int) -> int:
-    """Run short texts through a model of two blocks: the first thousand of them, a tenth, and all; return what failed."""
+    """Run the first thousand, a tenth and all of many short texts through a model of two blocks; return what failed."""
     model = {"architecture": "gpt2", "layers": 2, "width": 16, "heads": 2, "train_on": "few", "steps": 2, "context": 16}
     (home / "short.txt").write_text("\n".join(f"{text} {n}" for n, text in enumerate(sentences(how_many, (2, 2)))))
     bad = 0
