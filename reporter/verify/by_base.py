@@ -88,8 +88,8 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
     rows = (sizes > 0) & (np.linalg.norm(x, axis=1) > 0)
     x, y, sizes = x[rows], y[rows], sizes[rows]
     step = np.linalg.norm(x - y, axis=1)
-    away = [np.linalg.norm(side - np.median(side, axis=0), axis=1) for side in (x, y)]
-    rounding = np.where(step > 0, 2.0**-11 * np.hypot(*away), 0.0)  # the same number is rounded to the same
+    centred = [np.linalg.norm(side - np.median(side, axis=0), axis=1) for side in (x, y)]
+    rounding = np.where(step > 0, 2.0**-11 * np.hypot(*centred), 0.0)  # the same number is rounded to the same
     yield "distance", float((step / sizes).mean()), float((rounding / sizes).mean())
     yield "cosine", float(cosines(x, y).mean()), float((rounding / sizes).mean())
     limit = MOVED * np.linalg.norm(y - y.mean(axis=0), axis=1) + 1e-6 * sizes

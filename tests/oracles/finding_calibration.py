@@ -80,7 +80,6 @@ class MadeUp(Numbers):
     ) -> None:
         study = SimpleNamespace(
             study="s",
-            texts="sampled",
             views=("words", "no-sinks"),
             texts="sampled",
             models=dict.fromkeys(roles, SimpleNamespace(base=None)),
