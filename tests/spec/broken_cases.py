@@ -12,7 +12,26 @@ UNKNOWN_AT_TOP = (
     "vocabulary"
 )
 
+CHAT = "study: s\nmodels:\n  m: %s\ncorpora: {c: {file: c.jsonl, chat: true}}\n"
+IS_A_CHAT = "corpus 'c' is a chat, which metrics alone read; name one of plain texts"
+
 BROKEN = [
+    (
+        "study: s\nmodels:\n  m: {hub: gpt2, »max_memory: {cpu: 8GiB}}\n",
+        ["models.m.max_memory: 'max_memory' needs `device_map: auto`"],
+    ),
+    (
+        "study: s\nmodels:\n  m: {hub: gpt2, device_map: auto, »adapter: x}\n",
+        ["models.m.adapter: an adapter cannot be merged into a model that is split; merge it with PEFT, and save that"],
+    ),
+    (
+        "study: s\nmodels:\n  m: {states: »big.safetensors}\n",
+        [
+            "models.m.states: expected a file for each corpus, such as {wiki: big-on-wiki.safetensors}, got "
+            "text 'big.safetensors'"
+        ],
+    ),
+    (CHAT % "{recipe: {architecture: gpt2, train_on: »c, steps: 0}}", [f"models.m.recipe.train_on: {IS_A_CHAT}"]),
     (
         METRICS + "claims:\n  c: {says: x, value: {metric: convergence.rate, model: encoders}, "
         "below: {metric: convergence.rate, model: »decoders}}\n",
