@@ -78,8 +78,8 @@ def _numbers(x: Floats, y: Floats, half: Ints) -> Iterator[tuple[str, float, flo
     """Yield each number with its slack: what the 16 bits of both states may move it by."""
     fewest = min((half == one).sum() for one in (0, 1))
     if fewest >= 2 * y.shape[1]:
-        away = np.abs(y - np.median(y, axis=0))
-        read = np.where((away < LOST * away.max(axis=1, keepdims=True)).all(axis=0), 0.0, y)
+        off = np.abs(y - np.median(y, axis=0))
+        read = np.where((off < LOST * off.max(axis=1, keepdims=True)).all(axis=0), 0.0, y)
         shares = [explained(read[half == a], x[half == a], read[half != a], x[half != a]) for a in (0, 1)]
         yield "linear", float(np.mean(shares)), 0.0
     sizes = np.linalg.norm(y, axis=1)
