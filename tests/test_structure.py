@@ -91,7 +91,7 @@ MAY_IMPORT = (
             "store",
             "export",
         },  # the same for other people's tools
-        "diff": {"errors", "spec", "store"},  # beside report: it reads two databases and two study files
+        "diff": {"errors", "spec", "charts", "store"},  # beside report: two databases and two study files, drawn alike
         "runs": {*FLOW, "analyses", "answers", "table"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
