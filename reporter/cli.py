@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from reporter.spec import Problem
 
 
+_KEPT = "what is finished is kept, and the same command goes on from there"
+
+
 class _Verbs(TyperGroup):
     """Turns expected failures into a sentence and an exit code; anything else is a bug with a traceback."""
 
@@ -38,7 +41,8 @@ class _Verbs(TyperGroup):
             raise typer.Exit(1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
-            typer.echo(f"{said}; what is finished is kept, and the same command goes on from there", err=True)
+            kept = "nothing was changed" if ctx.invoked_subcommand == "verify" else _KEPT
+            typer.echo(f"{said}; {kept}", err=True)
             raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
 
 

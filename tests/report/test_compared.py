@@ -68,10 +68,10 @@ def test_two_models_of_a_role_have_an_interval_over_texts(folder: Path) -> None:
 
 def test_three_models_have_students_interval_and_two_without_intervals_none() -> None:
     own = [1.0, 2.5, 4.0]
-    mean, low, high = _interval([(value, 0.0, 9.0) for value in own])
+    mean, low, high = _interval(own, [0.0] * 3, [9.0] * 3)
     half = t.ppf(0.975, 2) * math.sqrt(sum((x - 2.5) ** 2 for x in own) / 2) / math.sqrt(3)
     assert (mean, high - low) == (2.5, pytest.approx(2 * half))
-    assert _interval([(1.0, 0.5, 1.5), (2.0, None, None)]) == (1.5, None, None)
+    assert _interval([1.0, 2.0], [0.5, None], [1.5, None]) == (1.5, None, None)
 
 
 def test_the_sql_on_the_page_gives_the_rows_of_the_csv(folder: Path) -> None:
