@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -111,24 +111,34 @@ class Influenced:
     sample: Selection
 
 
-def change_by_influence(
-    statistic: str, place: Place | None, mine: Influenced, theirs: Influenced, texts: int, reason: str
-) -> Difference:
-    """Return one side's number minus that of the other on the same corpus, by the delta method over paired texts.
+NOT_IN_BOTH = "one of the two models has no such number here"
 
-    To first order each number is a mean of influences, so their difference is one of differences: what a text does to
-    both falls out. A token that one side alone has in its view or its sample counts there.
+Numbered = Callable[["Observed", "Place"], Influenced | None]
+"""A number at a place; None where it is not defined in such a model."""
+
+
+def changes_by_influence(a: Observed, b: Observed, numbers: Mapping[str, Numbered]) -> Iterator[Difference]:
+    """Yield numbers of a model minus those of its base at the places of the path that both have.
+
+    By the delta method over paired texts: to first order each number is a mean of influences, so their difference is
+    one of differences, and what a text does to both falls out. A token that one side alone has in its view or its
+    sample counts there.
 
     Args:
-        statistic: of which both are.
-        place: where; None for a number of the whole model.
-        mine: the number of the first side.
-        theirs: of the second.
-        texts: distinct texts.
-        reason: why one of them has none.
+        a: the model.
+        b: its base.
+        numbers: by statistic.
     """
+    for place in a.path[: min(a.layers, b.layers) + 1]:
+        for statistic, number in numbers.items():
+            mine, theirs = number(a, place), number(b, place)
+            if mine is not None and theirs is not None:
+                yield _change_by_influence(statistic, place, mine, theirs, min(a.texts, b.texts))
+
+
+def _change_by_influence(statistic: str, place: Place, mine: Influenced, theirs: Influenced, texts: int) -> Difference:
     if mine.value is None or theirs.value is None:
-        return Difference(statistic, place, None, 0, reason=reason)
+        return Difference(statistic, place, None, 0, reason=NOT_IN_BOTH)
     keys = np.union1d(mine.sample.keys, theirs.sample.keys)
     influence, of_text = np.zeros(len(keys)), np.zeros(len(keys), dtype=np.int64)
     for side, sign in ((mine, 1.0), (theirs, -1.0)):

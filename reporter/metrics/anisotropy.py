@@ -16,7 +16,7 @@ from reporter.geometry.components import first_axis
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL, isoscore_of, mean_cosine_of, participation_ratio_of, top_share_of
 from reporter.metrics._growth import OWN_MEAN, RARE_TYPES, per_doubling
-from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import ETHAYARAJH, RUDMAN, SHAPE_OF_LEARNING, TIMKEY
 from reporter.metrics._spectra import spectrum_of
 from reporter.metrics.base import Between, Difference, SampleOptions, Statistic, Value
@@ -141,10 +141,7 @@ def compare(a: Observed, b: Observed, options: AnisotropyOptions) -> Iterator[Di
         b: its base.
         options: of samples, which are not compared.
     """
-    reason = "one of the two models has no such number here"
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        for name, of in (("top_variance_share", _share_of), ("mean_cosine", _cosine_of)):
-            yield change_by_influence(name, place, of(a, place), of(b, place), min(a.texts, b.texts), reason)
+    yield from changes_by_influence(a, b, {"top_variance_share": _share_of, "mean_cosine": _cosine_of})
 
 
 def _share_of(seen: Observed, place: Place) -> Influenced:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from reporter.metrics._intervals import BOOTSTRAP, changes_along, mean_with_interval
+from reporter.metrics._intervals import BOOTSTRAP, NOT_IN_BOTH, changes_along, mean_with_interval
 from reporter.metrics._sources import EXPLORER, PEDREGOSA
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -86,7 +86,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     from reporter.observables.journey import Journey
 
     ends = dict.fromkeys((statistic.name for statistic in STATISTICS), min(a.layers, b.layers) + 1)
-    yield from changes_along(a, b, ends, Journey, "one of the two models has no such number here")
+    yield from changes_along(a, b, ends, Journey, NOT_IN_BOTH)
 
 
 @metric(

@@ -17,7 +17,7 @@ from reporter.metrics._growth import LARGEST, per_doubling
 from reporter.metrics._intervals import (
     BOOTSTRAP,
     Influenced,
-    change_by_influence,
+    changes_by_influence,
     described,
     mean_with_interval,
     sampled,
@@ -225,10 +225,7 @@ def compare(a: Observed, b: Observed, options: OutlierOptions) -> Iterator[Diffe
         b: its base.
         options: of samples, which are not compared.
     """
-    reason = "one of the two models has no such number here"
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        mine, theirs = (_share_with_influence(side, place) for side in (a, b))
-        yield change_by_influence("top3_cosine_share", place, mine, theirs, min(a.texts, b.texts), reason)
+    yield from changes_by_influence(a, b, {"top3_cosine_share": _share_with_influence})
 
 
 def _share_with_influence(seen: Observed, place: Place) -> Influenced:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from reporter.geometry.spectra import (
     upper_half,
 )
 from reporter.metrics._growth import RARE_TYPES, per_doubling
-from reporter.metrics._intervals import change_by_influence, described
+from reporter.metrics._intervals import Influenced, changes_by_influence, described
 from reporter.metrics._sources import AGRAWAL, GAO, GARRIDO, GIRALDO, LI, PAGE, ROY, RUDELSON, STRINGER
 from reporter.metrics._spectra import Spectrum, spectrum_of, uncentred_eigenvalues
 from reporter.metrics.base import Between, Difference, N, Options, Statistic, Value
@@ -244,15 +245,15 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
         b: its base.
         options: none.
     """
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        at = [(spectrum_of(side, place), side) for side in (a, b)]
-        for name in _PAIRED:
-            mine, theirs = (one.with_influence(name, _number(name, one, place, side), side) for one, side in at)
-            reason = "one of the two models has no such number here"
-            yield change_by_influence(name, place, mine, theirs, min(a.texts, b.texts), reason)
+    yield from changes_by_influence(a, b, {name: partial(_with_influence, name) for name in _PAIRED})
 
 
 _PAIRED = ("effective_rank", "effective_rank_without_first", "participation_ratio", "decay", "alpha_req")
+
+
+def _with_influence(name: str, seen: Observed, place: Place) -> Influenced:
+    at = spectrum_of(seen, place)
+    return at.with_influence(name, _number(name, at, place, seen), seen)
 
 
 def _number(name: str, at: Spectrum, place: Place, seen: Observed) -> float | None:

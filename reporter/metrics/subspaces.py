@@ -15,7 +15,7 @@ from reporter.geometry.arrays import Floats, wide
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.geometry.spectra import EQUAL
 from reporter.geometry.subspaces import Leading, apart, leading, menger, menger_by
-from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import JIANG
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -108,13 +108,15 @@ def compare(a: Observed, b: Observed, options: SubspaceOptions) -> Iterator[Diff
         b: its base.
         options: how many axes.
     """
-    reason = "one of the two models has no such number here"
-    for layer, place in enumerate(a.path[: min(a.layers, b.layers) + 1]):
-        for name, pair in (("speed", (layer, layer + 1)), ("displacement", (0, layer))):
-            if layer + (name == "speed") > min(a.layers, b.layers):
-                continue
-            mine, theirs = (_distance_of(side, options, pair) for side in (a, b))
-            yield change_by_influence(name, place, mine, theirs, min(a.texts, b.texts), reason)
+
+    def speed(seen: Observed, place: Place) -> Influenced | None:
+        layer = place.layer
+        return _distance_of(seen, options, (layer, layer + 1)) if layer < seen.layers else None
+
+    def displacement(seen: Observed, place: Place) -> Influenced:
+        return _distance_of(seen, options, (0, place.layer))
+
+    yield from changes_by_influence(a, b, {"speed": speed, "displacement": displacement})
 
 
 def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influenced:

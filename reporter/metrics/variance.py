@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from reporter.geometry import noise
 from reporter.geometry.correlation import correlation, fisher_interval
 from reporter.geometry.intervals import Error, error_over_texts, interval
 from reporter.metrics._growth import MORE_TYPES, per_doubling
-from reporter.metrics._intervals import Influenced, change_by_influence, described, sampled, texts_of
+from reporter.metrics._intervals import Influenced, changes_by_influence, described, sampled, texts_of
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
@@ -262,13 +263,10 @@ def compare(a: Observed, b: Observed, options: VarianceOptions) -> Iterator[Diff
         b: its base.
         options: memory.
     """
-    reason = "one of the two models has no such number here"
-    for place in a.path[: min(a.layers, b.layers) + 1]:
-        mine, theirs = (_share_with_influence(side, place, options) for side in (a, b))
-        yield change_by_influence("within_share", place, mine, theirs, min(a.texts, b.texts), reason)
+    yield from changes_by_influence(a, b, {"within_share": partial(_share_with_influence, options)})
 
 
-def _share_with_influence(seen: Observed, place: Place, options: VarianceOptions) -> Influenced:
+def _share_with_influence(options: VarianceOptions, seen: Observed, place: Place) -> Influenced:
     from reporter.observables.type_moments import TypeMoments
     from reporter.observables.type_view import typed_strata
 
