@@ -41,10 +41,10 @@ PAGES = 2.0  # readings of the weights when a model is loaded and tested
 TOKENS_PER_TYPE = 40  # English: tokens for each type that occurs five times or more
 
 # Bytes.
-PROGRAM = 0.6e9  # Python with the libraries
+PROGRAM = 0.75e9  # Python with the libraries, and what they have loaded by the first pass
 BATCH = 3.0  # a batch's states at all places, and what a block makes of them, in states at one place each
 KEPT = 2.0  # observables while they are fed, over their compact form
-WORKING = 6.0  # a neighbour search, and what else goes through a sample, in float32 matrices of all pairs
+WORKING = 8.0  # searches side by side, and what else goes through a sample, in float32 matrices of all pairs
 DATABASE = 3e6  # an empty one, and the page's scripts
 PAGE = 60e3  # a metric's rows and charts, for each place and view
 
