@@ -209,6 +209,9 @@ def table(repetitions: int) -> Iterator[tuple[str, str, str, float]]:
                 kind = "with interval" if interval else "without"
                 count = max(1, repetitions // 5) if name in HILLS else repetitions
                 yield f"shape, {name}", kind, str(models), worst(name, models, interval, count)
+        if name in HILLS:
+            count = max(1, repetitions // 5)
+            yield f"shape, {name}", "with interval, layers paired", "1", worst(name, 1, True, count, paired=True)
     for is_ in ("above", "below", "different", "same"):
         for pair in ((1, 1), (2, 2), (2, 6), (3, 3), (6, 6), (12, 12)):
             for interval in (True, False):
