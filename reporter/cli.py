@@ -37,7 +37,7 @@ class _Verbs(TyperGroup):
             typer.echo("\n".join(map(bounded, str(error).split("\n"))), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except MemoryError:
-            typer.echo("memory does not suffice; what is finished is kept, and the same command goes on", err=True)
+            typer.echo(f"memory does not suffice; {_KEPT}", err=True)
             raise typer.Exit(1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
@@ -198,16 +198,9 @@ def plan(
 
     found = plan_study(read_study(spec, set or ()), out=out, offline=offline)
     if slurm:
-        from reporter.runs.progress import Progress
         from reporter.runs.slurm import job_array
-        from reporter.runs.tasks import Worker
 
-        worker = Worker(found, out, offline, Progress())
-        tasks = sum(not worker.is_done(task) for task in worker.tasks())
-        said = [*(part for one in set or () for part in ("--set", one)), *(["--offline"] if offline else [])]
-        name, gpu = found.file.study.study, worker.wants_gpu(False)
-        threads = worker.threads
-        typer.echo(job_array(name, spec, out, tasks, threads=threads, gpu=gpu, at_once=at_once, options=said))
+        typer.echo(job_array(found, spec, out, set or (), offline=offline, at_once=at_once))
         return
 
     from reporter.runs.estimate import estimate
@@ -553,7 +546,7 @@ def tables(
     Where there are results, also how many rows each has, and the tables that
     plug-ins brought.
     """
-    from reporter.store.table_page import described, table_page, tables_page
+    from reporter.docs.table_page import described, table_page, tables_page
 
     found = described(out / "results.duckdb")
     if name is not None and name not in found:
@@ -736,7 +729,7 @@ def metrics(
         from reporter.spec.problems import hint, one_line
 
         raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(found), 'there are')}")
-    from reporter.store.metric_page import metric_page
+    from reporter.docs.metric_page import metric_page
 
     typer.echo(metric_page(found[name]))
 

@@ -1,5 +1,6 @@
 // @ts-check
-// From figure to figure: / searches them, j and k go to the next and the one before, e fills the window with one.
+// From figure to figure: / searches them and the models, j and k go to the next and the one before, e fills the window
+// with one.
 
 import { given, keep } from "./address.js";
 import { all, find, make } from "./dom.js";
@@ -74,16 +75,37 @@ for (const { element, title } of figures) {
 
 // ---------------------------------------------------------------- search
 
-const field = make("input", { type: "search", "aria-label": "Search the figures", placeholder: "Metric, figure or section", autocomplete: "off", spellcheck: "false" });
+/** @typedef {{ title: string, about: string, words: string, choose: () => void }} Hit */
+const figureHits = figures.map(figure => ({
+  title: figure.title,
+  about: `${figure.section} · ${figure.name}`,
+  words: `${figure.title} ${figure.name} ${figure.section}`.toLowerCase(),
+  choose: () => { fill(null); goTo(figure); },
+}));
+// Models by the names that a reader gave them: one of the legend is brought out, one of a list of models is chosen there.
+/** @returns {Hit[]} */
+function modelHits() {
+  const named = all("button.model").map(button => ({ title: String(button.querySelector("span")?.textContent), about: "model: bring it out on every chart", choose: () => button.click() }));
+  /** @type {HTMLSelectElement | null} */
+  const slot = document.querySelector("select#slot-0");
+  const listed = [...slot?.options ?? []].map(option => ({ title: option.text, about: "model: show it", choose: () => { if (slot) { slot.value = option.value; slot.dispatchEvent(new Event("change")); } } }));
+  return [...named, ...listed].map(hit => ({ ...hit, words: hit.title.toLowerCase() }));
+}
+
+const field = make("input", { type: "search", "aria-label": "Search figures and models", placeholder: "Model, metric, figure or section", autocomplete: "off", spellcheck: "false" });
 const list = make("ul", { class: "found" });
-const dialog = make("dialog", { class: "search", "aria-label": "Search the figures" }, field, list,
+const dialog = make("dialog", { class: "search", "aria-label": "Search figures and models" }, field, list,
   make("p", { class: "hint" }, ["/ search", "j next figure", "k the one before", "e whole screen", ", and . a layer back and on", "Esc back"].map(text => make("span", {}, make("kbd", { text: text.split(" ")[0] }), ` ${text.split(" ").slice(1).join(" ")} `))));
+// What begins with what was typed stands first, then what has a word that does; models before figures.
 function showFound() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = figures.filter(({ title, name, section }) => words.every(word => `${title} ${name} ${section}`.toLowerCase().includes(word)));
-  list.replaceChildren(...found.slice(0, 60).map(figure => make("li", {}, make("button", { type: "button", onclick: () => { dialog.close(); fill(null); goTo(figure); } },
-    make("b", { text: figure.title }), make("small", { text: ` ${figure.section} · ${figure.name}` })))));
-  if (!found.length) list.replaceChildren(make("li", { class: "nothing", text: "No figure has these words." }));
+  const typed = field.value.trim().toLowerCase();
+  const parts = typed.split(/\s+/).filter(Boolean);
+  const rank = (/** @type {Hit} */ hit) => (!typed || hit.words.startsWith(typed) ? 0 : hit.words.split(/[^\p{L}\p{N}]+/u).some(word => word.startsWith(parts[0])) ? 1 : 2);
+  const hits = [...typed ? modelHits() : [], ...figureHits].filter(({ words }) => parts.every(part => words.includes(part)));
+  const found = hits.map(hit => ({ hit, rank: rank(hit) })).sort((a, b) => a.rank - b.rank).map(({ hit }) => hit);
+  list.replaceChildren(...found.slice(0, 60).map(hit => make("li", {}, make("button", { type: "button", onclick: () => { dialog.close(); hit.choose(); } },
+    make("b", { text: hit.title }), make("small", { text: ` ${hit.about}` })))));
+  if (!found.length) list.replaceChildren(make("li", { class: "nothing", text: "No figure and no model has these words." }));
 }
 function search() {
   if (dialog.open) return;
@@ -106,7 +128,7 @@ dialog.addEventListener("keydown", event => {
 
 if (figures.length) {
   document.body.append(dialog);
-  document.querySelector(".controls .contents")?.before(make("button", { type: "button", class: "find", onclick: search }, "Search the figures ", make("kbd", { text: "/" })));
+  document.querySelector(".controls .contents")?.before(make("button", { type: "button", class: "find", onclick: search }, "Search figures, models ", make("kbd", { text: "/" })));
   addEventListener("keydown", event => {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.target instanceof Element && event.target.closest("input:not([type=range], [type=radio], [type=checkbox]), select, textarea"))) return;
     const { seen, at } = current();

@@ -18,9 +18,9 @@ from typer.testing import CliRunner, Result
 
 from reporter import __version__
 from reporter.cli import app
+from reporter.docs.metric_page import tables_of
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
-from reporter.store.metric_page import tables_of
 
 GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import hypot
 from typing import Any
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
 from reporter.charts.numbers import short
 from reporter.geometry.intervals import quantile, standard_error
+from reporter.metrics.base import Statistic
 from reporter.metrics.registry import catalogue
 from reporter.table import Comparable, OfModel, Row, column
 
@@ -53,13 +55,15 @@ ORDER BY model, corpus, rank
 NO_BASE = "no model names the one that it was made from: add `base: NAME` to a model"
 NOT_COMPARED = "no model was compared with its base: add `change` (or `all`) to `metrics`"
 MOST_TOKENS = 8
+SHARE = 0.01
+"""Of the mean size of a number that states no smallest difference worth a word, as claims take it."""
 
 
 class ChangeAnswer(Row, table="change_answers"):
     """What changed in a model against its base, on a corpus."""
 
     compared = (
-        Comparable(("changed", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
+        Comparable(("changed", "small", "first_layer", "largest_step", "last_cosine", "last_linear"), "corpus"),
         Comparable(("last_distance",), "corpus", interval=("last_low", "last_high")),
         Comparable(("loss",), "corpus", interval=("loss_low", "loss_high")),
     )
@@ -71,6 +75,10 @@ class ChangeAnswer(Row, table="change_answers"):
     corpus: str = column("name of the corpus", key=True)
     view: str = column("which tokens were compared")
     changed: bool = column("whether any layer lies beyond noise")
+    small: bool = column(
+        "whether nothing changed that is worth a word: mean cosine of each layer, headline numbers and loss keep "
+        "within their smallest difference"
+    )
     noise: str = column(
         "what counts as noise: 'rounding' of the kept states, 'precision' of bf16 products, or 'seed': as far as the "
         "model lies from the same one from another seed"
@@ -111,6 +119,8 @@ class ChangedNumber(Row, table="changed_numbers"):
     paired: bool = column("whether the interval pairs texts; else both sides count as independent, which is too wide")
     beyond: int = column("layers whose interval, widened likewise, leaves out 0")
     layers: int = column("layers that were looked at")
+    smallest: float = column("the smallest difference worth a word, its own or a hundredth of the number's mean size")
+    largest: float = column("the largest change among the layers beyond, in units of `smallest`; 0 where there is none")
 
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
@@ -134,12 +144,13 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
         if models.get(model) is None or models.get(str(of_layers[0]["base"])) is None:
             continue
         farthest = [row for row in tokens if _at(row, which) == (model, corpus, view)][:MOST_TOKENS]
-        answer = _changed(of_layers, models, losses.get((model, corpus, view)), farthest)
+        of_numbers = list(_numbers(headlines, model, str(of_layers[0]["base"]), corpus, view, numbers, paired))
+        answer = _changed(of_layers, models, losses.get((model, corpus, view)), farthest, of_numbers)
         if answer is None:
             yield Lacks(f"{model} on {corpus}: its states and those of its base cannot be compared, see cells.reasons")
             continue
         yield answer
-        yield from _numbers(headlines, model, str(of_layers[0]["base"]), corpus, view, numbers, paired)
+        yield from of_numbers
 
 
 def _at(row: Record, columns: Sequence[str]) -> tuple[Any, ...]:
@@ -147,7 +158,11 @@ def _at(row: Record, columns: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _changed(
-    rows: Sequence[Record], models: Mapping[str, Record], loss: Record | None, farthest: Sequence[Record]
+    rows: Sequence[Record],
+    models: Mapping[str, Record],
+    loss: Record | None,
+    farthest: Sequence[Record],
+    numbers: Sequence[ChangedNumber],
 ) -> ChangeAnswer | None:
     first = rows[0]
     own, base = models[first["model"]], models[first["base"]]
@@ -183,6 +198,7 @@ def _changed(
         corpus=first["corpus"],
         view=first["view"],
         changed=first_layer is not None,
+        small=_small([row["value"] for row in of["cosine"].values()], loss, numbers),
         noise=noise,
         layers=int(own["layers"]),
         base_layers=int(base["layers"]),
@@ -213,14 +229,26 @@ def _floor(of: Mapping[str, Mapping[int, Record]], own: Record, base: Record) ->
     return max((float(one["precision_deviation"] or 0.0) for one in (own, base)), default=0.0)
 
 
-def _headlines() -> list[str]:
+def _small(cosines: Sequence[float], loss: Record | None, numbers: Sequence[ChangedNumber]) -> bool:
+    """Tell whether nothing is shown to have changed, and the loss to have kept, within what is worth a word."""
+    least = {f"{m.name}.{s.name}": s.smallest or 0.0 for m in catalogue().values() for s in m.statistics}
+    ends = [] if loss is None or loss["value"] == 0 else [loss["ci_low"], loss["ci_high"]]
+    return (
+        len(numbers) > 0
+        and min(cosines) > 1 - least["change.cosine"]
+        and all(end is not None and abs(end) < least["loss.lm"] for end in ends)
+        and all(one.largest < 1 for one in numbers)
+    )
+
+
+def _headlines() -> dict[str, Statistic]:
     """Return the numbers of layers that stand for their metrics; the loss is said apart."""
-    return [
-        f"{metric.name}.{statistic.name}"
+    return {
+        f"{metric.name}.{statistic.name}": statistic
         for metric in catalogue().values()
         for statistic in metric.statistics
         if statistic.headline and statistic.per in ("layer", "step") and not metric.compares_only
-    ]
+    }
 
 
 def _steps() -> set[str]:
@@ -229,7 +257,7 @@ def _steps() -> set[str]:
 
 
 def _numbers(
-    headlines: Sequence[str],
+    headlines: Mapping[str, Statistic],
     model: str,
     base: str,
     corpus: str,
@@ -250,8 +278,10 @@ def _numbers(
         for row in paired
         if (row["model"], row["corpus"], row["view"]) == (model, corpus, view) and row["ci_low"] is not None
     }
-    for name in headlines:
+    for name, statistic in headlines.items():
         shared = [layer for of, layer in mine if of == name and (name, layer) in theirs]
+        sizes = [abs(float(side[name, layer]["value"])) for side in (mine, theirs) for layer in shared]
+        smallest = SHARE * sum(sizes) / max(len(sizes), 1) if statistic.smallest is None else statistic.smallest
         found: list[tuple[float, ChangedNumber]] = []
         # An interval for each of so many layers: one of the widest is shown, so all are widened (Bonferroni).
         wider = quantile(1 - 0.025 / max(len(shared), 1)) / quantile(0.975)
@@ -265,16 +295,15 @@ def _numbers(
             half = None if error is None else quantile(0.975) * wider * error
             low, high = (None, None) if half is None else (difference - half, difference + half)
             sure = 0.0 if half is None or difference == 0 else abs(difference) / max(half, 1e-300)
-            found.append(
-                (sure, ChangedNumber(model, corpus, name, layer, difference, low, high, pair is not None, 0, 0))
+            one = ChangedNumber(
+                model, corpus, name, layer, difference, low, high, pair is not None, 0, 0, smallest, 0.0
             )
+            found.append((sure, one))
         if not found:
             continue
-        beyond = sum(sure > 1 for sure, _ in found)
+        beyond = [abs(one.value) / smallest for sure, one in found if sure > 1]
         _, best = max(found, key=lambda one: (one[0], abs(one[1].value)))
-        yield ChangedNumber(
-            model, corpus, name, best.layer, best.value, best.ci_low, best.ci_high, best.paired, beyond, len(found)
-        )
+        yield replace(best, beyond=len(beyond), layers=len(found), largest=max(beyond, default=0.0))
 
 
 def _independent(mine: Record, theirs: Record) -> tuple[float, float | None]:
@@ -298,15 +327,11 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _box(row: Record, numbers: Sequence[Record]) -> Box:
     sentences = [_depth(row), _verdict(row), _loss(row)]
-    differ = [one for one in numbers if one["beyond"]]
     steps = _steps()
     if numbers and row["changed"]:
-        named = ", ".join(f"`{one['number']}`" for one in differ)
-        sentences.append(
-            f"Beyond their intervals differ {named}." if differ else "No headline number differs beyond its interval."
-        )
+        sentences.append(_differ(numbers))
     if row["changed"] and (tokens := json.loads(row["tokens"])):
-        sentences.append(f"Farthest moved: {', '.join(f'`{token}`' for token in tokens)}.")
+        sentences.append(f"Farthest moved: {', '.join(map(quoted, tokens))}.")
     return Box(
         about=f"{row['model']} against {row['base']}, on {row['corpus']}",
         says=" ".join(sentence for sentence in sentences if sentence),
@@ -315,6 +340,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             ("layer", True),
             ("change", True),
             ("95 % interval", False),
+            ("smallest worth a word", True),
             ("layers beyond", True),
         ),
         rows=tuple(
@@ -323,6 +349,7 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
                 f"{one['layer']} → {one['layer'] + 1}" if one["number"] in steps else str(one["layer"]),
                 _signed(one["value"]),
                 _ends(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
+                short(one["smallest"], 2),
                 f"{one['beyond']} of {one['layers']}",
             )
             for one in sorted(numbers, key=lambda one: one["number"])
@@ -331,6 +358,21 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
         else (),
         notes=_notes(row),
     )
+
+
+def _differ(numbers: Sequence[Record]) -> str:
+    """Say which headline numbers moved, in units of what is worth a word."""
+    beyond = sorted((one for one in numbers if one["beyond"]), key=lambda one: -one["largest"])
+    told = [one for one in beyond if one["largest"] >= 1]
+    if not beyond:
+        return "No headline number differs beyond its interval."
+    if not told:
+        return (
+            "No headline number moves by the smallest difference worth a word; nearest comes "
+            f"`{beyond[0]['number']}`, by {short(beyond[0]['largest'], 2)} of it."
+        )
+    named = ", ".join(f"`{one['number']}` ({short(one['largest'], 2)} times)" for one in told)
+    return f"Beyond their intervals, and by more than the smallest difference worth a word, differ {named}."
 
 
 def _depth(row: Record) -> str:
@@ -355,19 +397,20 @@ def _verdict(row: Record) -> str:
             )
         return f"Nothing beyond noise: at no layer did any of {row['n']:,} tokens move by more than rounding."
     first = row["first_layer"]
-    where = "From the embedding on" if first == 0 else f"From block {first} on"
+    where = "from the embedding on" if first == 0 else f"from block {first} on"
+    where = f"A small change: {where}" if row["small"] else where.capitalize()
     than = {"seed": " farther than another seed takes them", "precision": " farther than bf16 products take them"}
     before = {0: "", 1: "; the embedding is the same"}.get(first, f"; up to block {first - 1} they are the same")
     if row["noise"] != "rounding":
         before = ""
     linear = row["last_linear"]
-    map_says = "" if linear is None else f", and a linear map of the base makes {short(linear, 3)} of it"
+    map_says = "" if linear is None else f", and a linear map of the base makes {_of_one(linear)} of it"
     if linear is not None and linear <= 0:
         map_says = ", and no linear map of the base foretells it better than its mean does"
     grown = "" if row["largest_step"] == first else f" The distance grows most at layer {row['largest_step']}."
     return (
         f"{where} states lie elsewhere{than.get(row['noise'], '')}: there by {short(row['first_distance'], 2)} of "
-        f"their length{before}. At the last layer it is {last}, cosine {short(row['last_cosine'], 3)}{map_says}.{grown}"
+        f"their length{before}. At the last layer it is {last}, cosine {_of_one(row['last_cosine'])}{map_says}.{grown}"
     )
 
 
@@ -397,6 +440,11 @@ def _notes(row: Record) -> tuple[str, ...]:
     if row["base_layers"] != row["layers"]:
         notes.append("Layers are compared by number, the last with the last.")
     return tuple(notes)
+
+
+def _of_one(value: float) -> str:
+    """Write a number of at most 1 with as many digits as tell it from 1: 0.987, 0.99995."""
+    return next((text for digits in range(3, 8) if (text := short(value, digits)) != "1"), "1")
 
 
 def _signed(value: float) -> str:

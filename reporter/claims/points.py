@@ -167,7 +167,8 @@ class Points:
             return self
         errors = None if self.errors is None else _of_three(np.broadcast_to(self.errors, self.values.shape), np.max)
         values = _of_three(self.values, np.median)
-        return Points(values, errors, self.x, self.any_correlation, self.labels, self.what)
+        covariance = None if self.covariance is None else _of_medians(self.covariance)
+        return Points(values, errors, self.x, self.any_correlation, self.labels, self.what, covariance)
 
     def _text_error(self, weights: Array) -> Array:
         assert self.errors is not None
@@ -175,6 +176,31 @@ class Points:
             return np.asarray(np.sqrt(np.maximum(((weights @ self.covariance) * weights).sum(axis=-1), 0.0)))
         up, down = self.errors @ np.clip(weights, 0, None).T, self.errors @ np.clip(-weights, 0, None).T
         return np.asarray(up + down if self.any_correlation else np.hypot(up, down))
+
+
+def nonnegative(matrix: Array) -> Array:
+    """Return the nearest symmetric matrix, of shape (..., K, K), that gives no weighted sum less than no variance.
+
+    No weighted sum is surer for it.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+
+
+def _of_medians(covariance: Array) -> Array:
+    """Return the covariance of the errors of running medians, shape (..., K, K), from that of their points.
+
+    A median moves by no more than one of its points does, so two come apart by no more than a point of the one and a
+    point of the other: their difference is taken to be as unsure as the least sure of these nine.
+    """
+    own = np.diagonal(covariance, axis1=-2, axis2=-1)
+    apart = own[..., :, None] + own[..., None, :] - 2 * covariance
+    for axis in (-1, -2):
+        apart = np.swapaxes(_of_three(np.swapaxes(apart, -1, axis), np.max), -1, axis)
+    own = _of_three(own, np.max)
+    found = (own[..., :, None] + own[..., None, :] - apart) / 2
+    found[..., range(own.shape[-1]), range(own.shape[-1])] = own
+    return nonnegative(found)
 
 
 def _of_three(values: Array, function: object) -> Array:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reporter.claims.numbers import PATH, MetricRow, Missing, at_layer, by_checkpoint
-from reporter.claims.points import ROUNDING, Array, Points
+from reporter.claims.points import ROUNDING, Array, Points, nonnegative
 from reporter.geometry.intervals import standard_error
 
 if TYPE_CHECKING:
@@ -259,8 +259,7 @@ def covariance_of(errors: Array, apart: Array) -> Array:
         found = np.where(widened > 0, (sum_of - difference) / (2 * widened), 0.0)
     np.fill_diagonal(found, 1.0)
     # Rounding, and errors with degrees of freedom of their own, may leave a weighted sum less than no variance.
-    values, vectors = np.linalg.eigh(found)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * widened)
+    return nonnegative(found) * widened
 
 
 def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps: bool, any_correlation: bool) -> Points:

@@ -10,12 +10,12 @@ import reporter
 from reporter.analyses.registry import analyses
 from reporter.docs.keys import keys_page
 from reporter.docs.markdown import code, facts, prose, table
+from reporter.docs.metric_page import facts_of, tables_of
 from reporter.metrics.base import Definition, Metric
 from reporter.metrics.registry import catalogue
 from reporter.report.templating import folder as templates
 from reporter.runs.studies import offer
 from reporter.spec import study_schema
-from reporter.store.metric_page import facts_of, tables_of
 from reporter.store.schema import tables
 
 

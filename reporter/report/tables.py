@@ -24,7 +24,7 @@ class ModelRow:
     @property
     def warnings(self) -> list[str]:
         """What a reader should know of the last checkpoint."""
-        return [self.last["warning"]] if self.last.get("warning") else []
+        return (self.last.get("warning") or "").splitlines()
 
     @property
     def same_weights(self) -> list[str]:
@@ -78,7 +78,12 @@ def warnings(models: Sequence[ModelRow], cells: Sequence[Row] = ()) -> list[tupl
     """
     found: dict[tuple[str, ...], list[tuple[str, list[str]]]] = {}
     for model in models:
-        of_passes = (row["warning"] for row in cells if row["model"] == model.name and row.get("warning"))
+        of_passes = (
+            warning
+            for row in cells
+            if row["model"] == model.name
+            for warning in (row.get("warning") or "").splitlines()
+        )
         for warning in dict.fromkeys([*model.warnings, *of_passes]):
             words, numbers = tuple(_NUMBER.split(warning)), _NUMBER.findall(warning)
             found.setdefault(words, []).append((model.name, numbers))

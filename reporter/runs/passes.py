@@ -14,6 +14,7 @@ from reporter.runs.feeding import Feeding, How
 from reporter.runs.kept import Kept, PassFacts, Want, Wanted
 from reporter.runs.parts import Parts
 from reporter.runs.plan import PRECISIONS
+from reporter.runs.records import warnings
 from reporter.texts.ranges import ranges
 from reporter.texts.tokens import shards
 
@@ -208,12 +209,11 @@ class Passes:
             share = f"{cut:,} of {counts.texts:,} texts ({cut / counts.texts:.0%})"
             self.progress.note(f"  {of}: {share} are longer than {limit} tokens and were cut there")
         if strained := strained_warning(counts, of.texts.name):
-            facts = replace(facts, warning="; ".join(filter(None, (strained, facts.warning))))
-        if (
-            facts.warning and facts.warning not in self._said
-        ):  # other checkpoints would say the same; the report has all
-            self._said.add(facts.warning)
-            self.progress.note(f"  {of}: {facts.warning}")
+            facts = replace(facts, warning=warnings(strained, facts.warning) or "")
+        for warning in facts.warning.splitlines():
+            if warning not in self._said:  # other checkpoints would say the same; the report has all
+                self._said.add(warning)
+                self.progress.note(f"  {of}: {warning}")
         kept.finish(((n, x) for n, x in observables if n in missing), parts.wanted, facts, self.keep, called)
         parts.remove()
 

@@ -171,7 +171,12 @@ def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:
         said.append("only its encoder was measured; its decoder is a model of its own, with `part: decoder`")
     if part == "decoder":
         said.append("its tokens attend to earlier ones alone, but its encoder has read the whole text")
-    return "; ".join(filter(None, said)) or None
+    return warnings(*said)
+
+
+def warnings(*said: str | None) -> str | None:
+    """Return what is to be known before numbers are believed, each in a line of its own, once; None mostly."""
+    return "\n".join(dict.fromkeys(line for one in said if one for line in one.split("\n"))) or None
 
 
 def failed_columns(error: Exception) -> Record:
@@ -219,13 +224,12 @@ def pass_columns(measured: Measured, caused: bool) -> Record:
     }
 
 
-def compared_columns(sides: Sequence[Measured]) -> Record:
-    """Return the columns of ``cells`` that describe the passes behind a comparison."""
-    each = [pass_columns(side, caused=True) for side in sides]
+def compared_columns(sides: Sequence[Measured], caused: bool) -> Record:
+    """Return the columns of ``cells`` that describe the passes behind a comparison; ``caused`` as for one pass."""
+    each = [pass_columns(side, caused) for side in sides]
     sums = {name: sum(one[name] for one in each) for name, value in each[0].items() if isinstance(value, int | float)}
-    warning = "; ".join(dict.fromkeys(one["warning"] for one in each if one["warning"])) or None
     return {
         **sums,
-        "warning": warning,
+        "warning": warnings(*(one["warning"] for one in each)),
         **{name: " | ".join(dict.fromkeys(one[name] for one in each)) for name in ("device", "precision")},
     }

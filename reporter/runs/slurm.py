@@ -5,12 +5,42 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporter.runs.progress import Progress
+from reporter.runs.tasks import Worker
+
+if TYPE_CHECKING:
+    from reporter.runs.plan import Plan
 
 MOST_JOBS = 1000  # of an array, as clusters usually allow
-AT_ONCE = 64  # of them running, if nobody says otherwise
 
 
-def job_array(
+def job_array(plan: Plan, spec: Path, out: Path, sets: Sequence[str], *, offline: bool, at_once: int) -> str:
+    """Return a script for ``sbatch`` that does the tasks of a plan that are not done yet.
+
+    Args:
+        plan: what would run.
+        spec: the file of the study.
+        out: the results folder, which all machines see.
+        sets: what was said otherwise than in the file, as KEY=VALUE.
+        offline: whether workers never ask a hub.
+        at_once: the most jobs that run at one time.
+    """
+    worker = Worker(plan, out, offline, Progress())
+    return script(
+        plan.file.study.study,
+        spec,
+        out,
+        sum(not worker.is_done(task) for task in worker.tasks()),
+        threads=worker.threads,
+        gpu=worker.wants_gpu(False),
+        at_once=at_once,
+        options=[*(part for one in sets for part in ("--set", one)), *(["--offline"] if offline else [])],
+    )
+
+
+def script(
     study: str,
     spec: Path,
     out: Path,
@@ -18,7 +48,7 @@ def job_array(
     *,
     threads: int,
     gpu: bool,
-    at_once: int = AT_ONCE,
+    at_once: int,
     options: Sequence[str] = (),
 ) -> str:
     """Return a script for ``sbatch``. Each job begins with its share and goes on with what others left.

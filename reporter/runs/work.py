@@ -30,6 +30,7 @@ from reporter.runs.records import (
     model_row,
     pass_columns,
     text_rows,
+    warnings,
 )
 from reporter.runs.windowed import in_windows, windowed
 from reporter.threads import given
@@ -73,11 +74,13 @@ class _Worker:
         self.passes = Passes(
             out / "cache", self.study.run.batch_tokens, offline, progress, self.device, self.study.run.keep
         )
-        compared = [cell for cell in plan.cells if isinstance(cell, MetricCell) and cell.compares]
+        self.compared: dict[tuple[str, ...], list[MetricCell]] = {}  # by their sides
         self.needed_later: dict[str, list[MetricCell]] = {}
-        for cell in compared:
-            for of in cell.passes if cell.state == "run" else ():
-                self.needed_later.setdefault(str(of), []).append(cell)
+        for cell in plan.cells:
+            if isinstance(cell, MetricCell) and cell.compares and cell.state == "run":
+                self.compared.setdefault(tuple(map(str, cell.passes)), []).append(cell)
+                for of in cell.passes:
+                    self.needed_later.setdefault(str(of), []).append(cell)
         self.measured: dict[str, Pass] = {}
         self.computed = self.failed = 0
         self.without_interval: list[Cell] = []
@@ -97,9 +100,8 @@ class _Worker:
                 self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(found)})
             else:
                 self._model(model, found)
-        for cell in self.plan.cells:
-            if isinstance(cell, MetricCell) and cell.compares and cell.state == "run":
-                self._compare(cell)
+        for cells in self.compared.values():
+            self._compare(cells)
         for of in self.measured.values():
             self.passes.drop(of)
         self._relate()
@@ -201,25 +203,27 @@ class _Worker:
             with self.progress.telling(str(cell.key)) as tell:
                 with self.clock.within("analyses"):
                     done = analyse(cell, ready, self.study.run.batch_tokens, tell)
-                said = (windowed(self.study, corpus) for corpus in cell.corpora)
-                self._put_computed(cell, done, {"warning": "; ".join(filter(None, said)) or None})
+                said = warnings(*(windowed(self.study, corpus) for corpus in cell.corpora))
+                self._put_computed(cell, done, {"warning": said})
         except Exception as error:  # an analysis that fails must not take the others down
             self._fail([cell], describe(error))
 
-    def _compare(self, cell: MetricCell) -> None:
-        """Compute a cell that compares two sides; their observables are kept since their own cells were computed."""
+    def _compare(self, cells: list[MetricCell]) -> None:
+        """Compute the cells that compare the same sides, whose observables are kept since their own cells."""
         try:
-            sides = [self._side(of, cell) for of in cell.passes]
+            sides = [self._side(of, cells) for of in cells[0].passes]
             self.measured |= {str(side.of): side.of for side in sides}
         except Exception as error:
-            self._fail([cell], describe(error))
+            self._fail(cells, describe(error))
             return
-        self._compute(cell, sides, compared_columns(sides))
+        with self._together():
+            for place, cell in enumerate(cells):
+                self._compute(cell, sides, compared_columns(sides, caused=place == 0))
 
-    def _side(self, of: Pass, cell: MetricCell) -> Measured:
+    def _side(self, of: Pass, cells: list[MetricCell]) -> Measured:
         ready = or_raise(self.prepared(of.checkpoint.model))
         checkpoint = next(one for one in ready if one.name == of.checkpoint.name)
-        return self._measured(of, checkpoint, [cell], lambda: self._loaded(checkpoint))
+        return self._measured(of, checkpoint, cells, lambda: self._loaded(checkpoint))
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
         with self.clock.within("loading"), importing():
@@ -330,8 +334,7 @@ def _warned(cell: MetricCell, sides: Sequence[Measured], columns: Mapping[str, A
     read = [side.of.texts.name for side in sides if side.facts.counts.windows > side.facts.counts.texts]
     if not read or not in_windows(cell.metric):
         return columns
-    said = [columns.get("warning"), *(windowed(study, corpus) for corpus in dict.fromkeys(read))]
-    return {**columns, "warning": "; ".join(filter(None, said)) or None}
+    return {**columns, "warning": warnings(columns["warning"], *(windowed(study, corpus) for corpus in read))}
 
 
 def pick_device(asked: str) -> str:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.errors import ReporterError, UsageError, describe
-from reporter.store.connection import is_torn, opened, said_of
+from reporter.store.connection import is_torn, said_of
+from reporter.store.file import DatabaseFile
 from reporter.store.parquet import open_parquet
 from reporter.store.shape import quoted
 
@@ -142,7 +143,7 @@ def _opened(path: Path, settings: dict[str, str], to: str) -> Iterator[duckdb.Du
             connection = stack.enter_context(duckdb.connect(":memory:", config=settings))
             files = open_parquet(connection, path)
         else:
-            connection = stack.enter_context(opened(path, read_only=True, config=settings))
+            connection = stack.enter_context(DatabaseFile(path, config=settings).reading())
         if may := [*map(str, files), *([to] if to else [])]:
             connection.execute(f"SET allowed_paths = [{', '.join(map(quoted, may))}]")
         connection.execute("SET enable_external_access = false")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,11 @@ class DatabaseFile:
     """A path, and how to open it. Nothing is held open between calls."""
 
     def __init__(
-        self, path: Path, wait_seconds: float = WAIT_SECONDS, waiting: Callable[[str], None] | None = None
+        self,
+        path: Path,
+        wait_seconds: float = WAIT_SECONDS,
+        waiting: Callable[[str], None] | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         """Names the file; nothing is opened yet.
 
@@ -28,8 +32,10 @@ class DatabaseFile:
             path: The database file.
             wait_seconds: How long to wait while another process has it open.
             waiting: Told in one sentence when there is a wait of more than 2 s; default: a logged warning.
+            config: DuckDB settings of its connections.
         """
         self.path = path
+        self._config = config
         self._wait_seconds = wait_seconds
         self._waiting = waiting
         self._known: tuple[int, ...] | None = None  # the file as it was left when it was last seen in today's shape
@@ -93,6 +99,10 @@ class DatabaseFile:
     @contextmanager
     def _opened(self, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
         with opened(
-            self.path, read_only=read_only, wait_seconds=self._wait_seconds, waiting=self._waiting
+            self.path,
+            read_only=read_only,
+            config=self._config,
+            wait_seconds=self._wait_seconds,
+            waiting=self._waiting,
         ) as connection:
             yield connection

@@ -385,7 +385,8 @@ class Cell(Row, table="cells"):
     cut_texts: int = column("texts longer than the limit, cut", "BIGINT")
     short_texts: int = column("texts of one ordinary token", "BIGINT")
     warning: str | None = column(
-        "what a reader should know of the pass: more than 5% unknown tokens, states at the end of float16's range"
+        "what a reader should know of the pass, a line each: more than 5% unknown tokens, states at the end of "
+        "float16's range, numbers of whole texts that were read in windows"
     )
     forward_tokens: int = column(
         "tokens sent through the model for this cell in this run; 0 when observables were at hand", "BIGINT"

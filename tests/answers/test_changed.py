@@ -8,7 +8,17 @@ from reporter.answers import answered
 from reporter.answers.changed import CHANGED
 
 
-def reading(distances, seeds=None, moved=None, deviation=None, loss=(0.0, 0.0, 0.0), numbers=(), layers=(4, 4)):
+def reading(
+    distances,
+    seeds=None,
+    moved=None,
+    deviation=None,
+    loss=(0.0, 0.0, 0.0),
+    numbers=(),
+    layers=(4, 4),
+    cosines=None,
+    tokens=(),
+):
     """Return what reads a study of a model whose distance from its base at each layer is given, ± a tenth."""
 
     def rows(statistic, values):
@@ -18,7 +28,11 @@ def reading(distances, seeds=None, moved=None, deviation=None, loss=(0.0, 0.0, 0
             yield of | ends | {"site": "block", "layer": layer, "statistic": statistic, "value": value}
 
     moved = moved if moved is not None else [float(value > 0.001) for value in distances]
-    found = [*rows("distance", distances), *rows("moved", moved), *rows("cosine", [1 - x for x in distances])]
+    found = [
+        *rows("distance", distances),
+        *rows("moved", moved),
+        *rows("cosine", cosines or [1 - x for x in distances]),
+    ]
     if seeds is not None:
         found += rows("distance_seed", seeds)
     of_model = {"status": "done", "precision": "float32", "precision_deviation": deviation}
@@ -36,7 +50,8 @@ def reading(distances, seeds=None, moved=None, deviation=None, loss=(0.0, 0.0, 0
             return models
         if "FROM differences" in sql:
             return [paired]
-        return [] if "moved_tokens" in sql else list(numbers)
+        of = {"model": "new", "corpus": "wiki", "view": "words"}
+        return [of | {"token": token} for token in tokens] if "moved_tokens" in sql else list(numbers)
 
     return read
 
@@ -83,12 +98,12 @@ def test_a_block_that_is_missing_is_named():
     assert said.startswith("It has 1 block fewer, and block 2 of the base is the first that is missing or another.")
 
 
-def test_numbers_count_where_their_intervals_hold_for_all_layers():
-    def number(model, layer, value, half):
-        of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "words", "site": "block", "n": 100}
-        name = "spectrum.effective_rank"
-        return of | {"name": name, "layer": layer, "value": value, "ci_low": value - half, "ci_high": value + half}
+def number(model, layer, value, half, name="spectrum.effective_rank"):
+    of = {"model": model, "checkpoint": "final", "corpus": "wiki", "view": "words", "site": "block", "n": 100}
+    return of | {"name": name, "layer": layer, "value": value, "ci_low": value - half, "ci_high": value + half}
 
+
+def test_numbers_count_where_their_intervals_hold_for_all_layers():
     numbers = [number("old", layer, 10.0, 0.6) for layer in range(4)]
     numbers += [number("new", layer, 10.0 + move, 0.6) for layer, move in enumerate((0.1, 1.0, 5.0, 0.0))]
     _, said, answer = say(distances=[0, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
@@ -97,7 +112,32 @@ def test_numbers_count_where_their_intervals_hold_for_all_layers():
     assert (row["layer"], row["value"], row["beyond"], row["layers"]) == (2, 5.0, 1, 4)
     half = 0.6 * 2**0.5 * 2.4977 / 1.95996
     assert (row["ci_low"], row["ci_high"]) == (pytest.approx(5 - half, rel=1e-4), pytest.approx(5 + half, rel=1e-4))
-    assert not row["paired"] and "`spectrum.effective_rank`" in said
+    # It states no smallest difference: a hundredth of the mean size of the eight, (4·10 + 46.1)/8.
+    assert row["smallest"] == pytest.approx(0.01 * 86.1 / 8) and row["largest"] == pytest.approx(5 / row["smallest"])
+    assert not row["paired"] and "`spectrum.effective_rank` (46 times)" in said
+
+
+def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
+    def of(cosine=0.99995, step=0.0004, loss=(0.001, 0.0005, 0.002)):
+        numbers = [number("old", layer, 0.9, 1e-5, "motion.step_cosine") for layer in range(4)]
+        numbers += [number("new", layer, 0.9 - step * (layer == 2), 1e-5, "motion.step_cosine") for layer in range(4)]
+        return say(distances=[0, 0, 0.005, 0.006, 0.007], cosines=[1, 1, 1, 1, cosine], numbers=numbers, loss=loss)
+
+    row, said, answer = of()
+    assert row["changed"] and row["small"]
+    assert said.startswith("A small change: from block 2 on states lie elsewhere: there by 0.005 of their length")
+    assert "cosine 0.99995" in said
+    assert "nearest comes `motion.step_cosine`, by 0.04 of it." in said  # 0.0004 of 0.01
+    assert ("0.01", "1 of 4") in [one[-2:] for one in answer.boxes[0].rows]
+    for more in ({"cosine": 0.98}, {"step": 0.02}, {"loss": (0.008, 0.005, 0.011)}, {"loss": (0.001, None, None)}):
+        row, said, _ = of(**more)
+        assert not row["small"] and said.startswith("From block 2 on"), more
+    assert "differ `motion.step_cosine` (2 times)." in of(step=0.02)[1]
+
+
+def test_no_token_ends_what_it_stands_in():
+    _, said, _ = say(distances=[0, 0, 0.3, 0.3, 0.3], tokens=["`", "the"])
+    assert "Farthest moved: `ˋ`, `the`." in said
 
 
 def test_what_is_missing_is_said():

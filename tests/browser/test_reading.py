@@ -246,6 +246,19 @@ def test_a_search_leads_to_a_figure(page: Any) -> None:
     page.until("return decodeURIComponent(location.hash) === '#figure-anisotropy.isoscore'")
 
 
+def test_a_search_finds_a_model_by_its_first_letter(page: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    page.run(PRESS, "/")
+    page.until("return document.querySelector('dialog.search').open")
+    field = page.browser.switch_to.active_element
+    field.send_keys("g")
+    assert page.run("return document.querySelector('.found b').textContent") == "gpt2"
+    field.send_keys(Keys.ENTER)
+    page.until("return new URLSearchParams(location.search).get('highlight') === 'gpt2'")
+    assert not page.run("return document.querySelector('dialog.search').open")
+
+
 def test_figures_are_gone_through_and_fill_the_screen(page: Any, tab: Any, results: Path) -> None:
     page.run("scrollTo({top: 0, behavior: 'instant'})")
     page.run(PRESS, "j")

@@ -29,6 +29,14 @@ def test_a_shape_that_is_so_is_refuted_in_at_most_five_percent(models):
     assert max(found.values()) <= PERCENT, found
 
 
+def test_hills_of_layers_that_go_up_and_down_together_are_shown_and_no_others():
+    for name in HILLS:
+        assert worst(name, 1, True, FEW, levels=LEVELS[-1:], paired=True) <= PERCENT
+        assert worst(name, 1, True, FEW, true=True, side=1, paired=True) <= PERCENT
+        assert rates(name, "bell", LEVELS[-1], "shared", 1, True, FEW, paired=True)[0] >= 0.75
+        assert rates(name, "bell", LEVELS[-1], "shared", 1, True, FEW)[0] == 0  # bounds take the medians apart
+
+
 @pytest.mark.parametrize("is_", ["above", "below", "different", "same"])
 @pytest.mark.parametrize("models", [(1, 1), (2, 6), (3, 3), (12, 12)])
 @pytest.mark.parametrize("interval", [True, False], ids=["interval", "none"])

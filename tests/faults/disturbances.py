@@ -1,15 +1,17 @@
 """What a machine does to a run besides killing it. After each, the next run ends with the undisturbed database.
 
-    python tests/faults/disturbances.py [disk] [removed] [clock] [memory] [stopped]      (all without a name)
+    python tests/faults/disturbances.py [disk] [removed] [clock] [memory] [limits] [stopped]      (all without a name)
 
 ``disk``: the disk is full (needs root, which mounts a small one). ``removed``: somebody removes the cache, or all
 results, in the middle. ``clock``: the clock jumps by days, both ways. ``memory``: in
 its passes a run of a wider model gets 250 MiB of address space more, where batches as large as allowed need a lot.
+``limits``: all of a run has little address space, or loading, metrics, judging or the report alone have next to none.
 ``stopped``: a worker is stopped in the middle, with a patience of seconds.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import resource
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +120,61 @@ def memory(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]
     return wrong + ([] if "memory is short" in text else ["memory sufficed: " + text])
 
 
+def limits(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
+    """Limit the address space, of all of a run or of a part of it; what is said must be lines that tell of memory."""
+    wrong = []
+    whole = [(f"all of it, {most} MiB", (most, "", "")) for most in (200, 500, 800, 1100, 1400, 1700)]
+    parts = {"loading": ("work", "load"), "metrics": ("work", "compute"), "report": ("runner", "_report")}
+    parts |= {"claims": ("runner", "judge_claims"), "findings": ("runner", "write_findings")}
+    each = [(f"{name}, {more} MiB more", (more, *where)) for name, where in parts.items() for more in (1, 12)]
+    for name, (size, room, function) in whole + each:
+        out, said = home / "out", home / "said"
+        shutil.rmtree(out, ignore_errors=True)
+        if not function:
+            command = [sys.executable, "-m", "reporter", "run", str(study), "--out", str(out)]
+            with said.open("w") as file:
+                most = (size * 2**20, resource.RLIM_INFINITY)
+                code = subprocess.run(
+                    command,
+                    check=False,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_AS, most),  # type: ignore[misc]
+                ).returncode
+        else:
+            code = ended(
+                fork(["run", str(study), "--out", str(out)], said, partial(_short, size, room, function)),
+            )
+        text = said.read_text()
+        if code not in (0, 1) or "Traceback" in text or (code and "memory" not in text):
+            wrong.append(f"{name}: exit code {code}, {text[-800:]}")
+        again, text = run(study, out, (lambda: None) if room == "runner" else no_report)
+        wrong += [text] if again else [f"{name}: {found}" for found in differences(expected, numbers(out))]
+        if function == "_report" and "does not suffice" in (out / "tiny" / "index.html").read_text("utf-8"):
+            wrong.append(f"{name}: what did not suffice then is still on the page")
+        last = (said.read_text().strip().split("\n") or [""])[-1]
+        print(f"  {name}: exit code {code}, {last[:200]}", flush=True)
+    return wrong
+
+
+def _short(more: int, room: str, function: str) -> None:
+    """Let a function of a module of ``reporter.runs`` have so many MiB of address space more than there is."""
+    if room != "runner":
+        no_report()
+    module = importlib.import_module(f"reporter.runs.{room}")
+    real = getattr(module, function)
+
+    def short(*given: Any, **named: Any) -> Any:
+        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + more * 2**20, resource.RLIM_INFINITY))
+        try:
+            return real(*given, **named)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    setattr(module, function, short)
+
+
 def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str]:
     """Stop a run in its pass; another one must take over what it holds, after its patience."""
 
@@ -140,7 +198,7 @@ def stopped(home: Path, study: Path, expected: dict[str, list[str]]) -> list[str
     return wrong
 
 
-ALL = {one.__name__: one for one in (disk, removed, clock, memory, stopped)}
+ALL = {one.__name__: one for one in (disk, removed, clock, memory, limits, stopped)}
 
 
 def main(names: list[str]) -> int:

@@ -19,8 +19,10 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -134,8 +136,35 @@ def spread(known: list[str], how_many: int, only: list[str] | None = None) -> li
     return found
 
 
-def main(how_many: int, only: list[str] | None) -> int:
-    """Kill at so many moments, of some phases or of all; return how many were not mended."""
+def one(
+    home: Path, study: Path, known: list[str], expected: dict[str, list[str]], chosen: tuple[int, int]
+) -> tuple[bool, str]:
+    """Kill a run at one moment and run it again; return whether it ended with the undisturbed numbers, and a line.
+
+    Args:
+        home: where the folder of the undisturbed run is.
+        study: what is run.
+        known: the phase and the change at each moment.
+        expected: the undisturbed numbers.
+        chosen: which of the chosen moments it is, and its place among all.
+    """
+    number, place = chosen
+    first, out = home / "first", home / f"out{number}"
+    if number:
+        shutil.copytree(first / "assets", out / "assets")
+    killed, _ = run(study, out, lambda: watch(out, place, None))
+    # the report is written where it was what was killed, and now and then
+    whole = number == 0 or known[place - 1].startswith("report ")
+    code, said = run(study, out, (lambda: None) if whole else no_report)
+    wrong = differences(expected, numbers(out)) if code == 0 else [said]
+    left = [str(path.relative_to(out)) for path in out.rglob("unfinished-*") if "observables" not in path.parts]
+    shutil.rmtree(out)
+    line = f"{place:5} {known[place - 1][:80]:80} {killed} {'; '.join(wrong) or 'mended'} {' '.join(left)}"
+    return not wrong and killed == -signal.SIGKILL, line
+
+
+def main(how_many: int, only: list[str] | None, at_once: int) -> int:
+    """Kill at so many moments, of some phases or of all, some at once; return how many were not mended."""
     preload()
     small_ranges()
     bad, tell = 0, partial(print, flush=True)
@@ -146,19 +175,12 @@ def main(how_many: int, only: list[str] | None) -> int:
         expected = numbers(first)
         phases = Counter(moment.split()[0] for moment in known)
         tell(f"{len(known)} moments: " + ", ".join(f"{count} {name}" for name, count in phases.items()))
-        for number, place in enumerate(spread(known, how_many, only)):
-            out = home / "out"
-            shutil.rmtree(out, ignore_errors=True)
-            if number:
-                shutil.copytree(first / "assets", out / "assets")
-            killed, _ = run(study, out, lambda out=out, place=place: watch(out, place, None))  # type: ignore[misc]
-            # the report is written where it was what was killed, and now and then
-            whole = number == 0 or known[place - 1].startswith("report ")
-            code, said = run(study, out, (lambda: None) if whole else no_report)
-            wrong = differences(expected, numbers(out)) if code == 0 else [said]
-            left = [str(path.relative_to(out)) for path in out.rglob("unfinished-*") if "observables" not in path.parts]
-            bad += bool(wrong or killed != -signal.SIGKILL)
-            tell(f"{place:5} {known[place - 1][:80]:80} {killed} {'; '.join(wrong) or 'mended'} {' '.join(left)}")
+        chosen = list(enumerate(spread(known, how_many, only)))
+        # forks of this process, too, and none that ends them: what a run starts must be able to start more
+        with ProcessPoolExecutor(at_once, get_context("fork")) as pool:
+            for mended, line in pool.map(partial(one, home, study, known, expected), chosen):
+                bad += not mended
+                tell(line)
     tell(f"{how_many - bad} of {how_many} mended")
     return bad
 
@@ -167,5 +189,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("how_many", type=int, nargs="?", default=50)
     parser.add_argument("--phases", type=lambda given: given.split(","), help="with commas; all, where not given")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), help="runs; as many as cores, where not given")
     asked = parser.parse_args()
-    sys.exit(main(asked.how_many, asked.phases) and 1)
+    sys.exit(main(asked.how_many, asked.phases, asked.at_once) and 1)

@@ -155,7 +155,7 @@ def long_text(home: Path, model: Path) -> int:
     for name, corpus in {
         "a text of a kilobyte": {"file": "short.txt"},
         "a megabyte, cut at 256 tokens": {"file": "long.txt", "max_tokens": 256},
-        "a megabyte, in windows of 256": {"file": "long.txt", "window": 256, "stride": 128},
+        "a megabyte, in windows of 512": {"file": "long.txt", "window": 512, "stride": 256},
     }.items():
         study = {
             "study": f"long-{bad}-{len(name)}",

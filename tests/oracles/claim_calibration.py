@@ -72,13 +72,23 @@ def noise(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.nda
         return rng.standard_normal((*shape, K))
     if kind == "shared":
         return np.sqrt(0.8) * rng.standard_normal((*shape, 1)) + np.sqrt(0.2) * rng.standard_normal((*shape, K))
+    return rng.standard_normal((*shape, K)) @ np.linalg.cholesky(correlation_of(kind)).T
+
+
+def correlation_of(kind: str) -> np.ndarray:
+    """Correlation of the noise of any two points."""
     lags = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
-    return rng.standard_normal((*shape, K)) @ np.linalg.cholesky(0.9**lags).T
+    return {"independent": 1.0 * (lags == 0), "shared": np.where(lags == 0, 1.0, 0.8), "wandering": 0.9**lags}[kind]
 
 
 @cache
-def simulated(shape: str, level: float, kind: str, models: int | str, interval: bool, repetitions: int) -> Points:
-    """Profiles of a shape with noise, as :func:`reporter.claims.profiles.together` gives them."""
+def simulated(
+    shape: str, level: float, kind: str, models: int | str, interval: bool, repetitions: int, paired: bool = False
+) -> Points:
+    """Profiles of a shape with noise, as :func:`reporter.claims.profiles.together` gives them.
+
+    Paired: the database says how the errors of two layers go together.
+    """
     seed = [list(SHAPES).index(shape), int(100 * level), KINDS.index(kind), interval, len(str(models)), repetitions]
     rng = np.random.default_rng(seed)
     if models == "same model twice":  # known by its fingerprint, so it is one
@@ -91,15 +101,23 @@ def simulated(shape: str, level: float, kind: str, models: int | str, interval: 
     count = 1 if isinstance(models, str) else models
     texts = level * noise(rng, kind, (repetitions, 1)) if interval else 0.0
     values = np.broadcast_to(SHAPES[shape] + texts + own, (repetitions, count, K))
-    return Points(values, np.full((count, K), level) if interval else None, X)
+    covariance = np.tile(level**2 * correlation_of(kind), (count, 1, 1)) if paired else None
+    return Points(values, np.full((count, K), level) if interval else None, X, covariance=covariance)
 
 
 @cache
 def rates(
-    name: str, shape: str, level: float, kind: str, models: int | str, interval: bool, repetitions: int
+    name: str,
+    shape: str,
+    level: float,
+    kind: str,
+    models: int | str,
+    interval: bool,
+    repetitions: int,
+    paired: bool = False,
 ) -> tuple[float, float]:
     """Return how often the claim is supported and refuted, alone in its study."""
-    found = rule(name, simulated(shape, level, kind, models, interval, repetitions), **OPTIONS[name])
+    found = rule(name, simulated(shape, level, kind, models, interval, repetitions, paired), **OPTIONS[name])
     return float((found.holds <= 0.025).mean()), float((found.fails <= 0.025).mean())
 
 
@@ -111,11 +129,12 @@ def worst(
     true: bool = False,
     side: int = 0,
     levels: tuple[float, ...] = LEVELS,
+    paired: bool = False,
 ) -> float:
     """Return the highest rate of supporting what is not so (or, of true shapes, of refuting what is so)."""
     shapes = [shape for shape in SHAPES if (shape in TRUE[name]) == true]
     cases = [(shape, level, kind) for shape in shapes for level in levels for kind in KINDS]
-    return max(rates(name, *case, models, interval, repetitions)[side] for case in cases)
+    return max(rates(name, *case, models, interval, repetitions, paired)[side] for case in cases)
 
 
 def differ(is_: str, models: tuple[int, int], interval: bool, repetitions: int) -> float:
@@ -190,6 +209,9 @@ def table(repetitions: int) -> Iterator[tuple[str, str, str, float]]:
                 kind = "with interval" if interval else "without"
                 count = max(1, repetitions // 5) if name in HILLS else repetitions
                 yield f"shape, {name}", kind, str(models), worst(name, models, interval, count)
+        if name in HILLS:
+            count = max(1, repetitions // 5)
+            yield f"shape, {name}", "with interval, layers paired", "1", worst(name, 1, True, count, paired=True)
     for is_ in ("above", "below", "different", "same"):
         for pair in ((1, 1), (2, 2), (2, 6), (3, 3), (6, 6), (12, 12)):
             for interval in (True, False):

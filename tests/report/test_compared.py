@@ -127,6 +127,12 @@ def test_the_same_warning_is_told_once() -> None:
         ("has 3 layers", ["c"]),
     ]
     assert warnings([ModelRow("d", {"warning": None}, [])]) == []
+    cells = [{"model": "a", "warning": "unknown tokens"}, {"model": "a", "warning": "unknown tokens\nread in windows"}]
+    assert warnings(warned(("a", "has 3 layers")), cells) == [
+        ("has 3 layers", ["a"]),
+        ("unknown tokens", ["a"]),
+        ("read in windows", ["a"]),
+    ]
 
 
 def test_a_long_definition_opens_with_whole_clauses() -> None:

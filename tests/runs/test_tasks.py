@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from reporter.cli import app
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
-from reporter.runs.slurm import job_array
+from reporter.runs.slurm import script
 from reporter.runs.tasks import Worker, share
 
 NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
@@ -203,12 +203,12 @@ def test_one_sentence_says_which_machines_have_other_versions():
 
 
 def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
-    script = job_array("s", tmp_path / "my s.yaml", tmp_path, 3000, threads=4, gpu=True, at_once=16)
-    assert "#SBATCH --array=1-1000%16" in script and "#SBATCH --requeue" in script
-    assert script.endswith(
+    found = script("s", tmp_path / "my s.yaml", tmp_path, 3000, threads=4, gpu=True, at_once=16)
+    assert "#SBATCH --array=1-1000%16" in found and "#SBATCH --requeue" in found
+    assert found.endswith(
         f"exec reporter work '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
     )
-    assert "--array=1-3%3" in job_array("s", tmp_path / "s.yaml", tmp_path, 3, threads=1, gpu=False)
+    assert "--array=1-3%3" in script("s", tmp_path / "s.yaml", tmp_path, 3, threads=1, gpu=False, at_once=64)
 
 
 @pytest.mark.parametrize("said", ["0/3", "4/3", "3", "a/b", "1/0"])

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 from reporter.errors import ReporterError
-from reporter.store import Store
+from reporter.store import Store, query
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.views import VIEWS
 
@@ -59,6 +59,15 @@ def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, number
     comment = store.frame("SELECT comment FROM duckdb_columns() WHERE (table_name, column_name) = ('cells', 'study')")
     assert comment.iloc[0, 0] == "id of the study"
     assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]
+
+
+def test_a_query_brings_an_older_file_up_to_date_and_refuses_a_newer_one(store, cell, numbers):
+    store.commit_cell(cell(), numbers())
+    alter(store.path, "DROP VIEW profiles", f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}")
+    assert query(store.path, "SELECT count(*) AS n FROM profiles", "csv") == "n\r\n0"
+    alter(store.path, f"UPDATE schema_version SET version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(ReporterError, match="newer than this one"):
+        query(store.path, "FROM cells")
 
 
 def test_a_write_adds_what_a_new_plug_in_brings(store, cell, numbers):

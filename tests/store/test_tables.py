@@ -5,8 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from reporter.docs.table_page import described, table_page, tables_page
 from reporter.store.schema import tables
-from reporter.store.table_page import described, table_page, tables_page
 from reporter.store.views import VIEWS
 
 

@@ -120,6 +120,9 @@ def test_a_study_runs_unchanged_on_tiny_models_of_the_same_names(
         pytest.param("layer-by-layer", marks=pytest.mark.slow),
         "known/massive-activations",
         "known/effective-rank",
+        "known/shortgpt",
+        pytest.param("known/ethayarajh-2019", marks=pytest.mark.slow),
+        pytest.param("known/layer-by-layer", marks=pytest.mark.slow),
     ],
 )
 def test_a_study_of_published_numbers_runs_unchanged_on_tiny_models_and_made_up_paragraphs(

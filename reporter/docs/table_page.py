@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reporter.docs.metric_page import wrapped
 from reporter.store.database import Store
-from reporter.store.metric_page import wrapped
 from reporter.store.schema import tables
 from reporter.store.views import VIEWS
 from reporter.table import Column
