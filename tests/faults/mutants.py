@@ -27,6 +27,7 @@ LONGEST = 100  # seconds of the processor, so that other work is not taken for a
 TESTED = {  # the cheap tests that pin numbers, the cheapest first
     "reporter.geometry.dimension": (
         "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
+        "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
         "tests/metrics/test_intrinsic_dimension.py::test_any_share_can_be_discarded",
         "tests/metrics/test_intrinsic_dimension.py::test_a_fifth_of_a_multiple_of_five_is_a_fifth",
         "tests/metrics/test_intrinsic_dimension.py::test_the_option_moves_twonn_and_the_published_form_stays",
@@ -36,6 +37,9 @@ TESTED = {  # the cheap tests that pin numbers, the cheapest first
     ),
     "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
     "reporter.metrics.convergence": (
+        "tests/metrics/test_convergence.py::test_the_gap_is_tested_over_distinct_texts",
+        "tests/metrics/test_convergence.py::test_a_gap_that_does_not_vary_is_not_tested",
+        "tests/metrics/test_convergence.py::test_a_model_without_a_closing_norm_converges_to_its_last_block",
         "tests/metrics/test_convergence.py::test_a_base_of_another_depth_compares_as_a_whole_only",
         "tests/metrics/test_convergence.py::test_the_final_state_of_another_width_is_no_target",
         "tests/metrics/test_convergence.py::test_targets_and_means[final-token-no-sinks]",
