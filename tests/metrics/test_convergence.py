@@ -9,10 +9,14 @@ import pytest
 from oracles.convergence import convergence, frequency
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
+from scipy.stats import ttest_1samp
 
+from reporter.forward.places import Place
 from reporter.metrics.base import Difference
+from reporter.metrics.convergence import paired_test
 from reporter.metrics.registry import catalogue
 from reporter.observables.observed import Observed
+from reporter.observables.per_text import TextAverage
 from reporter.texts.duplicates import originals
 
 TEXTS = 80
@@ -59,7 +63,35 @@ def test_targets_and_means(observe, values, target, mean, view):
         value = found.pop((f"convergence.{statistic}", layer))
         assert value.n == n and value.spread is None
         assert value.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), statistic
-    assert all(name == "convergence.similarity_floor" for name, _ in found)
+    floors = {("convergence.similarity_floor", layer) for layer in range(model.layers)}  # S(L) is 1 by definition
+    assert set(found) == floors
+
+
+def paired(values):
+    gap = TextAverage(np.mean(values), len(values) + 1, len(values), np.mean(np.square(values)), np.zeros(0))
+    return paired_test(gap, Place("block", 1))
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.3], [-0.2, -0.25, 0.01], list(np.sin(range(40)))])
+def test_the_gap_is_tested_over_distinct_texts(values):
+    found = paired(values)
+    assert found.value == pytest.approx(ttest_1samp(values, 0).pvalue, rel=1e-9)
+    assert found.n == len(values) + 1
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([0.1], "fewer than two texts"),
+        ([0.1, 0.1, 0.1], "the same in every text"),
+        ([-6e-7, 6e-7], "the same in every text"),  # rounding of float32
+        ([2 - 1e-6, 2 + 1e-6], "the same in every text"),  # and of the mean of squares
+    ],
+)
+def test_a_gap_that_does_not_vary_is_not_tested(values, said):
+    found = paired(values)
+    assert found.value is None and said in found.reason
+    assert paired([-1e-6, 1e-6]).value == pytest.approx(1), "this is more than rounding"
 
 
 def test_the_final_state_of_another_width_is_no_target(observe, values):

@@ -7,6 +7,7 @@ from oracles.twonn import neighbour_distances, scikit_dimension
 from oracles.twonn import twonn as reference
 from scipy.spatial.distance import cdist
 
+from reporter import geometry
 from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.geometry import noise
 from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
@@ -92,6 +93,17 @@ def test_the_option_moves_twonn_and_the_published_form_stays(observe, values):
         assert published[0] == published[1] == ours[1] != ours[0]
         floors = [one["intrinsic_dimension.twonn_floor", layer].value for one in found]
         assert floors[0] != floors[1] == found[0]["intrinsic_dimension.twonn_published_floor", layer].value
+
+
+def test_ten_distinct_states_whose_neighbours_differ_have_a_dimension():
+    x = np.random.default_rng(0).standard_normal((10, 3))
+    assert geometry.twonn(x) == pytest.approx(twonn_of(first_ratios(x)), rel=1e-12)
+    with pytest.raises(ValueError, match="9 distinct states that have neighbours; dimension needs 10"):
+        geometry.twonn(x[:9])
+    corners = np.eye(12) + np.eye(12, 1) * 1e-12  # all as far from one another, but for less than counts
+    for measure in (geometry.twonn, geometry.gride):
+        with pytest.raises(ValueError, match="equally far"):
+            measure(corners)
 
 
 def test_fifty_dimensions_read_about_33_at_4096():

@@ -1,20 +1,49 @@
-"""Nothing of the environment gets into the database, the report, the cache or the log."""
+"""Nothing of the environment gets into the database, the report, the cache, the log, or what is printed or exported."""
 
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
-SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "MY_PASSWORD")
+from reporter.cli import app
+
+SECRETS = (
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "WANDB_API_KEY",
+    "MY_PASSWORD",
+)
 
 
 @pytest.mark.report
-def test_no_secret_is_written(study, run, out, monkeypatch, caplog):
+def test_no_secret_is_written(study, run, out, tmp_path, monkeypatch, caplog):
     for number, name in enumerate(SECRETS):
         monkeypatch.setenv(name, f"hf_marker{number}secret")
-    outcome, said = run(study(("a dog", "a dog $HF_TOKEN"), ("  enc:", "  gone: {path: ./gone}\n  enc:")))
+    file = study(("a dog", "a dog $HF_TOKEN"), ("  enc:", "  gone: {path: ./gone}\n  enc:"))
+    outcome, said = run(file)
     assert outcome.computed and outcome.failed and outcome.pages
-    files = [path for path in out.rglob("*") if path.is_file()]
-    assert len(files) > 50
+    (tmp_path / "broken.yaml").write_text("study: tiny\nmodels: {a: {path: ${HF_TOKEN}}}\nmetrics: [$HF_TOKEN]\n")
+    asked = {  # what is printed for others, and the exit code
+        ("plan", str(tmp_path / "tiny.yaml"), "--slurm"): 0,
+        ("plan", str(tmp_path / "tiny.yaml")): 0,
+        ("answer", "tiny"): 0,
+        ("export", "tiny", "--figures", "headlines", "--format", "svg", "--to", str(tmp_path / "paper")): 0,
+        ("export", "tiny", "--single-file", str(tmp_path / "paper" / "mail.html")): 0,
+        ("sql", "SELECT getenv('HF_TOKEN')"): 1,
+        ("sql", "SELECT * FROM duckdb_settings() UNION ALL SELECT * FROM duckdb_secrets()"): 1,
+        ("validate", str(tmp_path / "broken.yaml")): 2,
+    }
+    for words, code in asked.items():
+        place = [] if words[0] == "validate" else ["--out", str(out)]
+        result = CliRunner().invoke(app, [*words, *place])
+        assert result.exit_code == code, (words, result.output)
+        assert "hf_marker" not in result.output, words
+    assert (tmp_path / "paper" / "methods.md").exists()
+    files = [path for folder in (out, tmp_path / "paper") for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 60
     for path in files:
         assert b"hf_marker" not in path.read_bytes(), path
     assert "hf_marker" not in said + caplog.text
