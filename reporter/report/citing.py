@@ -43,7 +43,7 @@ FROM layer_metrics WHERE study = $study
 GROUP BY metric, statistic ORDER BY (row(metric, statistic)::VARCHAR)[:-2] || ', '
 """,
 )
-MOST_HASHED = 500_000
+MOST_HASHED = 100_000
 """Lines that are put in order at a time: those of ten million numbers are 5 GB on the way."""
 LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
 VIEWS = {
