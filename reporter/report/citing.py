@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -15,8 +16,11 @@ from reporter.charts.numbers import is_null, whole
 from reporter.report.references import Entry, entries
 from reporter.report.tables import ModelRow, Row, model_rows, parsed
 from reporter.store.latex import latex
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from reporter.report.contents import Contents
 
 NUMBERS_HASH = Query(
@@ -31,6 +35,16 @@ FROM (
 """,
 )
 """What tells the numbers of a report from others: the same hash, the same numbers."""
+_STATISTICS = Query(
+    "statistics_in_order",
+    """
+SELECT metric, statistic, count(*) AS lines
+FROM layer_metrics WHERE study = $study
+GROUP BY metric, statistic ORDER BY (row(metric, statistic)::VARCHAR)[:-2] || ', '
+""",
+)
+MOST_HASHED = 100_000
+"""Lines that are put in order at a time: those of ten million numbers are 5 GB on the way."""
 LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
 VIEWS = {
     "words": "every token of the text itself",
@@ -66,10 +80,33 @@ class Cited:
 
 
 def read_hash(read: Read, study: str) -> tuple[str, str]:
-    """Return the hash of a study's numbers, empty where it has none, and the statement that made it."""
+    """Return the hash of a study's numbers, empty where it has none, and the statement that gives the same.
+
+    Lines begin with metric and statistic, so that those of a few statistics can be ordered and hashed after each other.
+    """
     sql = NUMBERS_HASH.fill(study=study)
-    found = read(sql)["hash"].iloc[0]
-    return ("" if is_null(found) else str(found)), sql
+    lines = sql[sql.index("SELECT row(") : sql.rindex(")")].rstrip()
+    found, begun = sha256(), False
+    for names in _together(read(_STATISTICS.fill(study=study))):
+        own = f"{lines} AND (metric, statistic) IN ({', '.join(f'({quoted(m)}, {quoted(s)})' for m, s in names)})"
+        text = read(f"SELECT string_agg(line, chr(10) ORDER BY line) AS text FROM (\n  {own}\n)")["text"].iloc[0]
+        found.update(f"\n{text}".encode() if begun else text.encode())
+        begun = True
+    return (found.hexdigest() if begun else ""), sql
+
+
+def _together(statistics: pd.DataFrame) -> Iterator[list[tuple[str, str]]]:
+    """Yield the statistics, by metric and name, whose lines are put in order at one time."""
+    names: list[tuple[str, str]] = []
+    room = MOST_HASHED
+    for metric, statistic, lines in statistics.itertuples(index=False):
+        if names and lines > room:
+            yield names
+            names, room = [], MOST_HASHED
+        names.append((metric, statistic))
+        room -= lines
+    if names:
+        yield names
 
 
 def cite(contents: Contents, charts: Iterable[Drawn]) -> Cited:

@@ -1,4 +1,4 @@
-"""What a page of very many numbers leaves out: whole checkpoints, then layers; never a model, never one side of a mean.
+"""What a page of very many numbers leaves out: whole checkpoints, then layers; never a model or its last block.
 
 A page carries its rows itself, so a study of a hundred models at twenty checkpoints cannot show every number. What is
 left out is left out by the query, before a row is fetched: it is the query that the page shows. The caption says so.
@@ -50,7 +50,7 @@ class Thinning:
     of: int = 0
 
     def applied(self, sql: str, chart: Chart, read: Read) -> tuple[str, str]:
-        """Return a figure's query with no more rows than a page carries, and what it keeps; empty where that is all.
+        """Return a figure's query with as many rows as a page carries, and what it keeps; empty where that is all.
 
         Args:
             sql: the query of everything.
@@ -66,7 +66,7 @@ class Thinning:
         if layers and (rows := _rows(read, own)) > most:
             every = math.ceil((rows / most) ** (1 / layers))
             own = self._among(sql, every)
-            said.append(f"one layer in {every}, from the embedding on")
+            said.append(_layers_said(every))
         return own, "; ".join(said)
 
     def _of_training(self, sql: str, read: Read) -> tuple[str, str]:
@@ -74,8 +74,8 @@ class Thinning:
             return sql, ""
         every = min(math.ceil(rows / MOST_OF_FIGURE) + 1, MOST_APART)
         before, order, after = sql.rpartition("\nORDER BY")
-        own = f"{before}\nWHERE own.layer IS NULL OR own.layer % {every} = 0{order}{after}"
-        said = f"the mean over all layers, and one layer in {every}, from the embedding on"
+        own = f"{before}\nWHERE own.layer IS NULL OR {self._shown('own.model', 'own.layer', every)}{order}{after}"
+        said = f"the mean over all layers, and {_layers_said(every)}"
         if self.steps is None or _rows(read, own) <= MOST_OF_FIGURE:
             return own, said
         return self._among(own, 1), f"{self._steps_said}; {said}"
@@ -88,18 +88,24 @@ class Thinning:
         """Tell whether a page has a checkpoint of a step; the last one of a model it always has."""
         return last or self.steps is None or step is None or step in self.steps
 
+    def _shown(self, model: str, layer: str, every: int) -> str:
+        """The condition that a layer is one in so many, or its model's last block, where most profiles turn."""
+        last = f"SELECT (model, layers) FROM models WHERE study = {self.study}"
+        return f"({layer} % {every} = 0 OR ({model}, {layer}) IN ({last}))"
+
     def _among(self, sql: str, every: int) -> str:
         """Return a query that reads the tables of numbers without what is left out, each under its own name."""
         parts = []
         for table in _read_by(sql):
+            models, marks, layers = table.holding("model"), table.holding("checkpoint"), _layers(table)
             where = [f"study = {self.study}"]
             if self.steps is not None:
-                models, marks = table.holding("model"), table.holding("checkpoint")
                 where += [
                     f"({model}, {mark}) IN (SELECT (model, checkpoint) FROM kept)"
                     for model, mark in zip(models, marks, strict=True)
                 ]
-            where += [f"{layer} % {every} = 0" for layer in _layers(table) if every > 1]
+            if every > 1:  # a difference has two sides and one layer, which is that of both
+                where += [self._shown(model, layer, every) for model, layer in zip(models, layers, strict=False)]
             if len(where) > 1:
                 parts.append(f"{table.name} AS (\n  FROM main.{table.name} WHERE {' AND '.join(where)}\n)")
         if not parts:
@@ -161,6 +167,10 @@ def _read_by(sql: str) -> list[Table]:
 
 def _rows(read: Read, sql: str) -> int:
     return int(read(f"SELECT count(*) AS rows FROM (\n{sql}\n)")["rows"].iloc[0])
+
+
+def _layers_said(every: int) -> str:
+    return f"one layer in {every}, from the embedding on, and each model's last block"
 
 
 def _layers(table: Table) -> list[str]:

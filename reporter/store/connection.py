@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import duckdb
 
 WAIT_SECONDS = 60.0
+MEMORY = "1GB"
+"""What DuckDB may take for a database of ours, besides the rows that it returns; more of a query goes to the disk."""
 _SAY_AFTER_SECONDS = 2.0
 _LONGEST_PAUSE_SECONDS = 0.25
 
@@ -161,8 +163,10 @@ def _duckdb(process: int) -> duckdb.DuckDBPyConnection:
     """This process' DuckDB, without a file; a fork gets its own."""
     import duckdb
 
-    # a query that does not fit into memory would otherwise fill the folder that the program was started in
-    return duckdb.connect(":memory:", config={"temp_directory": str(Path(tempfile.gettempdir(), f"duckdb-{process}"))})
+    # DuckDB would keep what it has read of a file in up to 80 % of all memory; and a query that does not fit would fill
+    # the folder that the program was started in
+    room = str(Path(tempfile.gettempdir(), f"duckdb-{process}"))
+    return duckdb.connect(":memory:", config={"memory_limit": MEMORY, "temp_directory": room})
 
 
 def _attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str, read_only: bool) -> None:

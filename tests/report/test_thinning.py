@@ -27,9 +27,9 @@ def read() -> Iterator[Read]:
     with duckdb.connect() as base:
         base.execute(f"""
 CREATE TABLE models AS
-  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline
+  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline, 12 AS layers
   FROM unnest(['a', 'b', 'c']) AS ms(m), unnest({list(STEPS)}) AS steps(step) WHERE m <> 'c' OR step < 100
-  UNION ALL SELECT 's', 'd', 'main', NULL, NULL;
+  UNION ALL SELECT 's', 'd', 'main', NULL, NULL, 12;
 CREATE TABLE layer_metrics AS
   SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
     'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value,
@@ -86,7 +86,12 @@ def test_layers_are_left_out_of_what_is_still_too_large(read: Read, monkeypatch:
     whole, own = (rows(read, chart(PAIRS, facet="pair"), thin) for thin in (None, Thinning("'s'", (0, 1000), 5)))
     assert (len(whole.frame), len(own.frame)) == (14 * 13 * 13, 7 * 7 * 7)  # two of a, b and c, one of d
     assert set(own.frame["layer_a"]) == set(own.frame["layer_b"]) == set(range(0, 13, 2))
-    assert own.kept.endswith("one layer in 2, from the embedding on")
+    assert own.kept.endswith("one layer in 2, from the embedding on, and each model's last block")
+    monkeypatch.setattr(thinning, "MOST_OF_PANELS", 60)
+    fewer = rows(read, chart(PAIRS, facet="pair"), Thinning("'s'", (0, 1000), 5))
+    assert set(fewer.frame["layer_a"]) == set(fewer.frame["layer_b"]) == {0, 5, 10, 12}, (
+        "the last block is none in five"
+    )
     both = own.frame.merge(whole.frame, how="left", indicator=True)
     assert set(both["_merge"]) == {"both"}, "no number is another one"
 
@@ -95,7 +100,7 @@ def test_a_mean_over_training_is_over_all_layers(read: Read, monkeypatch: pytest
     monkeypatch.setattr(thinning, "MOST_OF_FIGURE", 60)
     of_training = partial(rows, read, chart(TRAINING, kind="training"))
     whole, own = of_training(), of_training(Thinning("'s'"))
-    there = whole.frame["layer"].isna() | (whole.frame["layer"] % 5 == 0)
+    there = whole.frame["layer"].isna() | (whole.frame["layer"] % 5 == 0) | (whole.frame["layer"] == 12)
     assert 0 < there.sum() < len(there) and own.kept.startswith("the mean over all layers, and one layer in 5")
     pd.testing.assert_frame_equal(own.frame, whole.frame[there].reset_index(drop=True))
 
