@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from math import hypot
 from typing import Any
@@ -282,7 +281,7 @@ def _numbers(
         shared = [layer for of, layer in mine if of == name and (name, layer) in theirs]
         sizes = [abs(float(side[name, layer]["value"])) for side in (mine, theirs) for layer in shared]
         smallest = SHARE * sum(sizes) / max(len(sizes), 1) if statistic.smallest is None else statistic.smallest
-        found: list[tuple[float, ChangedNumber]] = []
+        found: list[tuple[float, int, float, float | None, float | None, bool]] = []
         # An interval for each of so many layers: one of the widest is shown, so all are widened (Bonferroni).
         wider = quantile(1 - 0.025 / max(len(shared), 1)) / quantile(0.975)
         for layer in shared:
@@ -295,15 +294,12 @@ def _numbers(
             half = None if error is None else quantile(0.975) * wider * error
             low, high = (None, None) if half is None else (difference - half, difference + half)
             sure = 0.0 if half is None or difference == 0 else abs(difference) / max(half, 1e-300)
-            one = ChangedNumber(
-                model, corpus, name, layer, difference, low, high, pair is not None, 0, 0, smallest, 0.0
-            )
-            found.append((sure, one))
+            found.append((sure, layer, difference, low, high, pair is not None))
         if not found:
             continue
-        beyond = [abs(one.value) / smallest for sure, one in found if sure > 1]
-        _, best = max(found, key=lambda one: (one[0], abs(one[1].value)))
-        yield replace(best, beyond=len(beyond), layers=len(found), largest=max(beyond, default=0.0))
+        beyond = [abs(one[2]) / smallest for one in found if one[0] > 1]
+        best = max(found, key=lambda one: (one[0], abs(one[2])))[1:]
+        yield ChangedNumber(model, corpus, name, *best, len(beyond), len(found), smallest, max(beyond, default=0.0))
 
 
 def _independent(mine: Record, theirs: Record) -> tuple[float, float | None]:

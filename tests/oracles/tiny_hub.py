@@ -48,6 +48,7 @@ HUB: dict[str, tuple[str, dict[str, Any]]] = {
     "bigscience/bloom-560m": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "bigscience/bloom-560m-intermediate": ("bloom", {"hidden_size": 16, "n_layer": 8}),
     "HuggingFaceTB/SmolLM2-135M": ("llama", _NEOX | {"num_hidden_layers": 8}),
+    "meta-llama/Llama-2-7b-hf": ("llama", _NEOX | {"num_hidden_layers": 32}),
     "allenai/OLMo-2-0425-1B": ("olmo2", _NEOX | {"num_hidden_layers": 4}),
     "Qwen/Qwen2.5-0.5B": ("qwen2", _NEOX | {"num_hidden_layers": 8}),
 }

@@ -16,6 +16,7 @@ from reporter.texts.sources.dataset import DatasetCorpus
 STUDIES = Path(__file__).parents[2] / "studies"
 ALL = sorted(str(path.relative_to(STUDIES).with_suffix("")) for path in STUDIES.rglob("*.yaml"))
 WORKS = ["eacl-anisotropy", "encoders-vs-decoders", "lee-2024", "luisto-2024", "token-journeys", "yamagiwa-2024"]
+KNOWN = [name for name in ALL if name.startswith("known/")]
 POCKET = [name for name in WORKS if f"pocket/{name}" in ALL]
 
 Read = Callable[[str], StudyFile]
@@ -44,6 +45,12 @@ def test_a_work_has_claims_with_sources(name: str, read: Read) -> None:
     assert all(claim.source for claim in study.claims.values())
     assert "# What is unclear in it" in text(name)
     assert all(isinstance(model, HubModel) for model in study.models.values())
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_of_each_known_number_it_says_where_it_is_from_and_what_is_defined_otherwise(name: str, read: Read) -> None:
+    assert all(claim.source for claim in read(name).study.claims.values())
+    assert "# Where our definitions differ" in text(name) and "# Its settings" in text(name)
 
 
 @pytest.mark.parametrize("name", WORKS)
