@@ -253,7 +253,9 @@ def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) ->
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "The charts need JavaScript" in text
     assert "Data as CSV" in text and "The study file" in text
-    assert "reporter publish" in text and "its numbers as CSV" in text, "it says how to get pictures, and where numbers are"
+    assert "reporter publish" in text and "its numbers as CSV" in text, (
+        "it says how to get pictures, and where numbers are"
+    )
     assert "The same as a table" not in text, "a script fills that table"
 
 
