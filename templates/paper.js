@@ -49,7 +49,10 @@ async function print(figure) {
   const heading = figure.querySelector("h3");
   const words = said(chart);
   if (words.length) heading?.after(make("p", { class: "on-paper panel-name" }, words.join(" · ")));
+  const late = make("p", { class: "on-paper nothing" }, "Its numbers had not been read yet when this was printed. Print it again.");
+  find(".panels", figure).before(late);
   await refreshAll(panel => figure.contains(panel.element) && !!panel.element.offsetParent);
+  late.remove();
   const entries = key(chart);
   if (entries.length) find(".panels", figure).before(make("p", { class: "on-paper" }, make("span", { class: "key" }, entries)));
 }
@@ -66,7 +69,13 @@ function tellBar(bar) {
 const appendix = document.querySelector("#appendix");
 appendix?.addEventListener("change", () => root.classList.toggle("appendix", appendix.checked));
 root.classList.toggle("appendix", !!appendix?.checked);
-for (const button of all("button.print")) button.addEventListener("click", () => window.print());
+// Paper waits for nothing once a browser prints: the button waits before, until the numbers are there.
+for (const button of /** @type {HTMLButtonElement[]} */ (all("button.print"))) button.addEventListener("click", async () => {
+  button.disabled = true;
+  while (!root.classList.contains("all-data")) await new Promise(done => setTimeout(done, 100));
+  button.disabled = false;
+  window.print();
+});
 
 /** @type {HTMLDetailsElement[]} */
 const opened = [];

@@ -114,10 +114,11 @@ class _Files:
         self.written.append(path)
 
     def table(self, name: str, frame: pd.DataFrame, columns: Sequence[str] = ()) -> None:
-        """A table in each form; in texts only some columns of it."""
+        """A table in each form; in texts some columns alone, as far as they say anything, and no row twice."""
+        shown = [column for column in columns if column in frame]
+        brief = frame[shown].dropna(axis="columns", how="all").drop_duplicates() if shown else frame
         for ending, form in TABLES:
-            shown = [column for column in columns if column in frame] if form != "csv" else []
-            self.text(f"tables/{name}.{ending}", write(_result(frame[shown] if shown else frame), form) + "\n")
+            self.text(f"tables/{name}.{ending}", write(_result(frame if form == "csv" else brief), form) + "\n")
 
 
 def _check(wanted: Wanted) -> None:

@@ -232,6 +232,17 @@ def pdf_colour(colour: str) -> bytes:
     return " ".join(f"{channel:.4f}".removeprefix("0").rstrip("0") for channel in channels).encode()
 
 
+def test_the_print_button_waits_for_the_numbers(page: Any) -> None:
+    page.until("return document.documentElement.classList.contains('all-data')")
+    page.run("""window.printed = 0; window.print = () => { window.printed += 1; };
+      document.documentElement.classList.remove('all-data');
+      document.querySelector('button.print').click()""")
+    time.sleep(0.3)
+    assert page.run("return window.printed") == 0
+    page.run("document.documentElement.classList.add('all-data')")
+    page.until("return window.printed === 1 && !document.querySelector('button.print').disabled")
+
+
 def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) -> None:
     tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
@@ -242,6 +253,10 @@ def test_without_scripts_the_numbers_are_still_there(tab: Any, results: Path) ->
         tab.browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "The charts need JavaScript" in text
     assert "Data as CSV" in text and "The study file" in text
+    assert "reporter publish" in text and "its numbers as CSV" in text, (
+        "it says how to get pictures, and where numbers are"
+    )
+    assert "The same as a table" not in text, "a script fills that table"
 
 
 def test_the_list_of_studies_leads_to_the_page(tab: Any, results: Path) -> None:

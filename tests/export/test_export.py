@@ -145,6 +145,10 @@ def test_methods_and_references(results, tmp_path):
     bib = (tmp_path / "references.bib").read_text()
     assert bib.startswith("@misc{report-whole,") and "2311.05928" in bib
     assert "1909.00512" not in bib  # only what is shown
+    models = (tmp_path / "tables" / "models.md").read_text().splitlines()
+    assert len(models) == len(set(models)) and "checkpoint" not in models[0], "a model of two checkpoints stands once"
+    with (tmp_path / "tables" / "models.csv").open(newline="") as lines:
+        assert {row["checkpoint"] for row in csv.DictReader(lines)} > {"final"}, "the CSV has all of them"
     header, *rows = (tmp_path / "tables" / "compared.csv").read_text().splitlines()
     assert header.startswith("statistic,corpus,view,role,model") and len(rows) > 10
 
