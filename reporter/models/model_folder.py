@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ _NEED_NO_VOCABULARY = frozenset({"ByT5Tokenizer", "CanineTokenizer", "PerceiverT
 
 
 _PACKED_BY = {"bitsandbytes": ("bitsandbytes", "accelerate"), "compressed-tensors": ("compressed_tensors",)}
+_RUN_BY = {"gptq": ("optimum", "gptqmodel"), "awq": ("gptqmodel", "accelerate")}  # transformers cannot unpack these
 _MOST = {".json": 256 * 2**20, ".txt": 256 * 2**20}  # bytes of a file that is read as a whole; most have a few MB
 
 
@@ -83,6 +85,12 @@ def config_file(folder: Path) -> Path:
             raise ReporterError(f"{file} {problem}")
     for package in _PACKED_BY.get(quantised_by(folder), ()):
         check_installed(package, "quantised", f"{folder}, whose weights are quantised,")
+    run_by = _RUN_BY.get(method := quantised_by(folder), ())
+    if lacking := [package for package in run_by if find_spec(package) is None]:
+        raise ReporterError(
+            f"{folder} has weights that {method.upper()} quantised, which only the library of that format can run: pip "
+            f"install {' '.join(lacking)}; or unpack it, or measure the model that it was made from"
+        )
     return folder / CONFIG
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 
@@ -24,6 +24,18 @@ def method_of(config: Any) -> str:
 
 
 @contextmanager
+def quiet(library: str) -> Iterator[None]:
+    """Keep a library from saying that faster kernels are missing, which is no concern of who measures."""
+    logger = logging.getLogger(library)
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
 def unpacking(config: Any) -> Iterator[None]:
     """Have weights unpacked while they are loaded, where their format knows how to, and keep its library quiet."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING as KINDS
@@ -32,15 +44,8 @@ def unpacking(config: Any) -> Iterator[None]:
     kind = KINDS.get(method)
     if isinstance(said, dict) and kind is not None and "dequantize" in inspect.signature(kind.__init__).parameters:
         said["dequantize"] = True
-    library = logging.getLogger(method.replace("-", "_")) if method else None
-    before = library.level if library else 0
-    if library:
-        library.setLevel(logging.CRITICAL)
-    try:
+    with quiet(method.replace("-", "_")) if method else nullcontext():
         yield
-    finally:
-        if library:
-            library.setLevel(before)
 
 
 def unpacked(model: Any) -> Any:

@@ -119,7 +119,10 @@ def _resolve(
             origin = models(spec.recipe.continues)
         return resolve_recipe(name, spec.recipe, cache, texts(spec.recipe.train_on), origin)
     except ReporterError as error:
-        raise ReporterError(f"model '{name}': {error}") from error
+        meant = ""
+        if isinstance(spec, HubModel) and (folder / spec.hub).is_dir():
+            meant = f"; for the folder {spec.hub} beside the study write {{path: {spec.hub}}}"
+        raise ReporterError(f"model '{name}': {error}{meant}") from error
 
 
 def _of_path(name: str, spec: PathModel, folder: Path, cache: Path) -> tuple[Checkpoint, ...]:

@@ -15,7 +15,7 @@ from reporter.errors import ReporterError
 from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
-from reporter.models.quantised import unpacked, unpacking
+from reporter.models.quantised import quiet, unpacked, unpacking
 from reporter.models.random_init import seeded
 from reporter.models.split import spread
 
@@ -92,7 +92,8 @@ def build(
     if checkpoint.adapter is not None:
         from reporter.models.adapter import merged
 
-        model = merged(model, checkpoint.adapter, few_layers=few_layers)
+        with quiet("bitsandbytes"):  # PEFT imports it wherever it is installed
+            model = merged(model, checkpoint.adapter, few_layers=few_layers)
     names = set(info["missing_keys"])
     return model, {name: p for name, p in model.named_parameters(remove_duplicate=False) if name in names}
 

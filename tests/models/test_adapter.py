@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import warnings
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from reporter.errors import ReporterError
+from reporter.models import adapter
 from reporter.models.checkpoint import Checkpoint
 from reporter.models.load import LoadedModel
 
@@ -79,6 +81,22 @@ def test_the_identity_covers_base_and_adapter(family: Family, tmp_path: Path, fo
     }
     assert len(set(prints.values())) == len(prints)
     assert found(family("llama"), adapter=tmp_path / "one").location.endswith(" + one")
+
+
+def test_faster_kernels_that_are_missing_are_no_concern(
+    family: Family, tmp_path: Path, loaded: Load, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PEFT imports bitsandbytes where it is installed, which then complains of this machine."""
+    adapted(family("llama"), tmp_path / "lora")
+    own = adapter.merged
+
+    def complaining(*args: Any, **options: Any) -> Any:
+        logging.getLogger("bitsandbytes.backends").error("no faster kernel")
+        return own(*args, **options)
+
+    monkeypatch.setattr(adapter, "merged", complaining)
+    loaded(family("llama"), adapter=tmp_path / "lora")
+    assert "no faster kernel" not in caplog.text
 
 
 def test_an_adapter_as_a_model_says_what_to_write(

@@ -92,6 +92,12 @@ def test_offline_and_not_there(tmp_path: Path) -> None:
         find(True, tmp_path)
 
 
+def test_a_folder_that_is_taken_for_a_hub_id(tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir(parents=True)
+    with pytest.raises(ReporterError, match=r"; for the folder owner/name beside the study write {path: owner/name}$"):
+        find(True, tmp_path)
+
+
 def test_offline_and_another_revision(cache: Path, family: Callable[[str], Path], tmp_path: Path) -> None:
     put(cache, family("bert"), OLD)
     with pytest.raises(ReporterError, match=r"owner/name at revision 'step1' is not in the local hub cache"):

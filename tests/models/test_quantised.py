@@ -109,6 +109,28 @@ def test_a_package_that_is_missing(
         found(tmp_path / "packed")
 
 
+@pytest.mark.parametrize(
+    ("method", "there", "lacking"),
+    [("gptq", "", "optimum gptqmodel"), ("gptq", "optimum", "gptqmodel"), ("awq", "accelerate", "gptqmodel")],
+)
+def test_a_library_that_is_missing_where_nothing_can_unpack(
+    method: str,
+    there: str,
+    lacking: str,
+    family: Family,
+    tmp_path: Path,
+    found: Callable[..., Checkpoint],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All packages at once, before anything is loaded, and what else can be done."""
+    config = rewritten(family("llama"), tmp_path / "packed", lambda name, weight: {name: weight})
+    config["quantization_config"] = {"quant_method": method, "bits": 4}
+    (tmp_path / "packed" / "config.json").write_text(json.dumps(config))
+    monkeypatch.setattr("reporter.models.model_folder.find_spec", lambda name: name == there or None)
+    with pytest.raises(ReporterError, match=rf"packed has weights that {method.upper()} .*: pip install {lacking}; or"):
+        found(tmp_path / "packed")
+
+
 def test_what_is_unpacked_has_a_fingerprint_of_its_own(
     family: Family, tmp_path: Path, found: Callable[..., Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -264,6 +264,12 @@ GUARDED: dict[str, Case] = {
         *("decoder", "pre", *_NOT_ADDED),
     ),
     "nomic-bert": ("NomicBert", _BERT, "encoder", "post", "block", "not-added", 40),
+    "xlstm": (
+        "xLSTM",
+        {"hidden_size": 32, "num_hidden_layers": 3, "num_blocks": 3, "num_heads": 4, "chunk_size": 8}
+        | {"qk_dim_factor": 2.0, "v_dim_factor": 2.0},
+        *("decoder", "pre", "final", "not-added", None),
+    ),
 }
 
 # The module that the state after attention enters, {} being the number of the block.
