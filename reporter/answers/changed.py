@@ -9,7 +9,7 @@ from math import hypot
 from typing import Any
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record
-from reporter.charts.numbers import short
+from reporter.charts.numbers import interval, short, signed
 from reporter.geometry.intervals import quantile, standard_error
 from reporter.metrics.registry import catalogue
 from reporter.table import Comparable, OfModel, Row, column
@@ -321,8 +321,8 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             (
                 one["number"],
                 f"{one['layer']} → {one['layer'] + 1}" if one["number"] in steps else str(one["layer"]),
-                _signed(one["value"]),
-                _ends(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
+                signed(one["value"]),
+                interval(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
                 f"{one['beyond']} of {one['layers']}",
             )
             for one in sorted(numbers, key=lambda one: one["number"])
@@ -344,7 +344,7 @@ def _depth(row: Record) -> str:
 
 
 def _verdict(row: Record) -> str:
-    last = f"{short(row['last_distance'], 2)} {_ends(row['last_low'], row['last_high'])}".strip()
+    last = f"{short(row['last_distance'], 2)} {interval(row['last_low'], row['last_high'])}".strip()
     if not row["changed"]:
         if row["noise"] == "seed":
             said = "no layer lies farther from the base than from another seed"
@@ -375,7 +375,7 @@ def _loss(row: Record) -> str:
     if row["loss"] is None:
         return ""
     low, high = row["loss_low"], row["loss_high"]
-    said = f"{_signed(row['loss'])} {_ends(low, high)}".strip()
+    said = f"{signed(row['loss'])} {interval(low, high)}".strip()
     if row["loss"] == 0:
         return "The loss is the same."
     if low is None:
@@ -397,14 +397,6 @@ def _notes(row: Record) -> tuple[str, ...]:
     if row["base_layers"] != row["layers"]:
         notes.append("Layers are compared by number, the last with the last.")
     return tuple(notes)
-
-
-def _signed(value: float) -> str:
-    return f"+{short(value, 2)}" if value > 0 else short(value, 2)
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{short(low, 2)}, {short(high, 2)}]"
 
 
 CHANGED = Decision("changed", "What changed against the base?", (ChangeAnswer, ChangedNumber), _answer, _boxes)

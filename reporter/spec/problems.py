@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from reporter.errors import UsageError, bounded
 
@@ -50,6 +51,11 @@ class SpecError(UsageError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @classmethod
+    def of_file(cls, path: Path, message: str) -> Self:
+        """Return the error that a file as a whole cannot be used."""
+        return cls([Problem(str(path), 0, 0, "", message)])
 
 
 def one_line(text: str) -> str:
