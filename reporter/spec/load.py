@@ -9,12 +9,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from reporter.errors import one_line
 from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.spec.claim_references import refused_claims
 from reporter.spec.layers import Layers, read_layers
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, Elsewhere, complaints_of
-from reporter.spec.problems import Problem, SpecError, one_line, show
+from reporter.spec.problems import Problem, SpecError, show
 from reporter.spec.references import contradictions
 from reporter.spec.study import Study, StudyFile, check_study
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reporter.errors import hint
 from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
-from reporter.spec.problems import hint
 from reporter.spec.waiting import circle, get, origin_of, wrong_origin
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from reporter.errors import hint
 from reporter.spec.offer import Reference
-from reporter.spec.problems import hint
 
 Node = tuple[str, str]
 """A corpus or a model: its kind and its name."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, no_study
 from reporter.store.file import DatabaseFile
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import quoted
@@ -104,8 +104,9 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
 
 def _copy_tables(database: Path, study: str, draft: Path) -> None:
     with DatabaseFile(database).reading() as connection:
-        if not connection.execute("SELECT 1 FROM studies WHERE study = ?", [study]).fetchone():
-            raise UsageError(f"no study '{study}' in {database}; run it first with `reporter run`")
+        known = [name for (name,) in connection.execute("SELECT study FROM studies ORDER BY study").fetchall()]
+        if study not in known:
+            raise no_study(study, database, known)
         for name, table in tables().items():
             names = [column.name for column in table.columns]
             if "study" not in names:
