@@ -149,9 +149,9 @@ def validate(
 ) -> None:
     """Check studies; exit code 2 if anything is wrong."""
     from reporter.analyses.registry import analyses
+    from reporter.errors import one_line
     from reporter.runs.studies import absent, read_study
     from reporter.spec import SpecError
-    from reporter.spec.problems import one_line
 
     problems: list[Problem] = []
     for path in specs:
@@ -550,7 +550,7 @@ def tables(
 
     found = described(out / "results.duckdb")
     if name is not None and name not in found:
-        from reporter.spec.problems import hint, one_line
+        from reporter.errors import hint, one_line
 
         raise UsageError(f"no table or view '{one_line(name)}'{hint(name, list(found), 'there are')}")
     typer.echo(tables_page(found) if name is None else table_page(found[name]))
@@ -726,7 +726,7 @@ def metrics(
             typer.echo(f"    {metric.summary}")
         return
     if name not in found:
-        from reporter.spec.problems import hint, one_line
+        from reporter.errors import hint, one_line
 
         raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(found), 'there are')}")
     from reporter.docs.metric_page import metric_page

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sysconfig
 import traceback
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from reporter.paths import shortened
@@ -16,6 +18,44 @@ class ReporterError(Exception):
 
 class UsageError(ReporterError):
     """The call or the study is wrong: nothing was computed or written, exit code 2."""
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with line breaks, control characters and other invisible ones written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def suggest(wrong: str, known: Iterable[str]) -> str | None:
+    """Return the known name that ``wrong`` most resembles, or None when none comes close."""
+    by_folded = {name.casefold(): name for name in known}
+    close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def hint(wrong: str, known: Sequence[str], otherwise: str) -> str:
+    """Finish a message about an unknown name: the likeliest meant, or else every name there is.
+
+    Args:
+        wrong: what the study says.
+        known: what it may say.
+        otherwise: introduces the list when nothing comes close, e.g. ``"known here"``.
+    """
+    meant = suggest(wrong, known)
+    if meant is not None:
+        return f"; did you mean '{meant}'?"
+    return f"; {otherwise}: {', '.join(known)}" if known else ""
+
+
+def no_study(study: str, place: Path, known: Sequence[str]) -> UsageError:
+    """Return the error that there is no such study.
+
+    Args:
+        study: its id, as somebody gave it.
+        place: the database or its folder.
+        known: the ids that are there.
+    """
+    ending = hint(study, known, "it has") or "; run it first with `reporter run`"
+    return UsageError(f"no study '{one_line(study)}' in {place}{ending}")
 
 
 LONGEST_LINE = 2000
@@ -33,6 +73,11 @@ def bounded(text: str) -> str:
     text = re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:60]}…{word[0][-20:]}", text)
     half = LONGEST_LINE // 2
     return text if len(text) <= LONGEST_LINE else f"{text[:half]} … {text[-half:]}"
+
+
+def in_one_line(error: BaseException) -> str:
+    """Say what an error of a library says, for a sentence that goes on to say where."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def describe(error: BaseException) -> str:

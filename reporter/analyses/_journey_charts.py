@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
-from reporter.charts.styles import CATEGORIES, Styles
+from reporter.charts.styles import Styles
 from reporter.charts.vega import alt
 
 if TYPE_CHECKING:
@@ -14,26 +13,13 @@ if TYPE_CHECKING:
 
 CHAPTER = Chapter(SENTENCES, "followed", "Followed tokens", "When do two tokens part, or become alike?", 5)
 ANY = "any two tokens"
+DASHES = {"pair": [1, 0], ANY: [1, 3]}
 
 
 def pairs(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the cosine of each two followed tokens by layer, and the mean of any two tokens of the texts."""
-    kinds = list(dict.fromkeys(frame["pair"]))
-    colors = [color for color, _ in zip(cycle(CATEGORIES), kinds, strict=False)]
-    x = parts.layers(frame)
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domainMax=1, zero=False))
-    color = alt.Color("pair:N", scale=alt.Scale(domain=kinds, range=colors), legend=None)
-    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=["pair", ANY], range=[[1, 0], [1, 3]]), legend=None)
-    base = alt.Chart().encode(x=x, color=color, detail=alt.Detail("kind:N"))
-    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
-    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(
-        y=y, tooltip=parts.tips("pair", "kind", "layer", "value")
-    )
-    return (
-        alt.layer(parts.here(), line, points, data=frame)
-        .add_params(*parts.at_params())
-        .properties(width="container", height=260)
-    )
+    return parts.by_kind(frame, "pair", DASHES, y, parts.tips("pair", "kind", "layer", "value"))
 
 
 PAIRED = Chart(

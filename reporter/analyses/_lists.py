@@ -32,22 +32,22 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
         SpecError: the file cannot be read or something in it is wrong; with line and column.
     """
     if problem := endless(path, MOST_OF_A_STUDY):
-        raise _problem(path, problem)
+        raise SpecError.of_file(path, problem)
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:
-        raise _problem(path, "there is no such file") from None
+        raise SpecError.of_file(path, "there is no such file") from None
     except UnicodeDecodeError:
-        raise _problem(path, "is not UTF-8 text; save the file as UTF-8") from None
+        raise SpecError.of_file(path, "is not UTF-8 text; save the file as UTF-8") from None
     except (OSError, ValueError) as error:
-        raise _problem(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise SpecError.of_file(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     document = read_yaml(text)
     if document.data is None and (not document.problems or not text.strip()):
-        raise _problem(path, f"is empty; expected a mapping such as {example}")
+        raise SpecError.of_file(path, f"is empty; expected a mapping such as {example}")
     if document.problems:
         raise SpecError(Problem(str(path), *at, show_location(where), said) for at, where, said in document.problems)
     if not isinstance(document.data, dict):
-        raise _problem(path, f"expected a mapping such as {example}, got {show(document.data)}")
+        raise SpecError.of_file(path, f"expected a mapping such as {example}, got {show(document.data)}")
     try:
         return check(document.data)
     except ValidationError as error:
@@ -57,7 +57,3 @@ def read_list(path: Path, example: str, check: Callable[[dict[str, Any]], T]) ->
 def _at(path: Path, complaint: Complaint, at: tuple[tuple[int, int], str]) -> Problem:
     (line, column), where = at
     return Problem(str(path), line, column, where, complaint.message)
-
-
-def _problem(path: Path, message: str) -> SpecError:
-    return SpecError([Problem(str(path), 0, 0, "", message)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts import SENTENCES, Chapter, Chart, Query, choices, parts
 from reporter.charts.layout import titled
 from reporter.charts.profile import beside
-from reporter.charts.styles import CATEGORIES, Styles
+from reporter.charts.styles import Styles
 from reporter.charts.vega import alt
 
 if TYPE_CHECKING:
@@ -19,23 +19,15 @@ KINDS = {"accuracy": [1, 0], "control": [6, 3], "floor": [1, 3]}
 
 def probes(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw what classifiers read at each layer, and what they read of classes drawn at random."""
-    kinds = list(dict.fromkeys(frame["classifier"]))
-    x = parts.layers(frame)
     y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
-    color = alt.Color("classifier:N", scale=alt.Scale(domain=kinds, range=list(CATEGORIES)[: len(kinds)]), legend=None)
-    dash = alt.StrokeDash("kind:N", scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())), legend=None)
-    base = alt.Chart().encode(x=x, color=color, detail=alt.Detail("kind:N"))
+    tips = parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
+    return parts.by_kind(frame, "classifier", KINDS, y, tips, _band)
+
+
+def _band(base: Any) -> Any:
+    """The interval of the accuracy."""
     band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
-    band = band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
-    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=dash)
-    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(
-        y=y, tooltip=parts.tips("classifier", "kind", "layer", "value", "ci_low", "ci_high", "n")
-    )
-    return (
-        alt.layer(parts.here(), band, line, points, data=frame)
-        .add_params(*parts.at_params())
-        .properties(width="container", height=260)
-    )
+    return band.encode(y=alt.Y("ci_low:Q", title=None), y2=alt.Y2("ci_high:Q"))
 
 
 PROBES = Chart(

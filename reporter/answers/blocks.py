@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record
-from reporter.charts.numbers import short
+from reporter.charts.numbers import interval, short, signed
 from reporter.table import Comparable, OfModel, Row, column
 
 # Baselines are no models that anybody prunes; of a series of checkpoints the last one is read.
@@ -103,7 +103,7 @@ def _box(rows: Sequence[Record]) -> Box:
             said.append(f"{most} can go: the loss is no higher without.")
         else:
             said.append(
-                f"{most} may go: nothing beyond chance is lost without, though up to {_signed(high)} is not ruled out."
+                f"{most} may go: nothing beyond chance is lost without, though up to {signed(high)} is not ruled out."
             )
     elif all(row["ci_low"] is not None for row in rows):
         said.append("No set of blocks that was tried goes for free.")
@@ -125,9 +125,9 @@ def _box(rows: Sequence[Record]) -> Box:
                 str(row["many"]),
                 row["blocks"],
                 row["by"],
-                _signed(row["change"]),
-                _ends(row),
-                "–" if row["runner_up"] is None else f"{row['runner_up']} ({_signed(row['runner_up_change'])})",
+                signed(row["change"]),
+                interval(row["ci_low"], row["ci_high"]),
+                "–" if row["runner_up"] is None else f"{row['runner_up']} ({signed(row['runner_up_change'])})",
             )
             for row in rows
         ),
@@ -143,15 +143,7 @@ def _blocks(blocks: str) -> str:
 
 
 def _change(row: Record) -> str:
-    return f"{_signed(row['change'])} {_ends(row)}".strip()
-
-
-def _signed(value: float) -> str:
-    return f"+{short(value, 2)}" if value > 0 else short(value, 2)
-
-
-def _ends(row: Record) -> str:
-    return "" if row["ci_low"] is None else f"[{short(row['ci_low'], 2)}, {short(row['ci_high'], 2)}]"
+    return f"{signed(row['change'])} {interval(row['ci_low'], row['ci_high'])}".strip()
 
 
 BLOCKS = Decision("blocks", "Which blocks can go?", (BlockAnswer,), _answer, _boxes)

@@ -9,7 +9,7 @@ from math import hypot
 from typing import Any
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
-from reporter.charts.numbers import short
+from reporter.charts.numbers import interval, short, signed
 from reporter.geometry.intervals import quantile, standard_error
 from reporter.metrics.base import Statistic
 from reporter.metrics.registry import catalogue
@@ -343,8 +343,8 @@ def _box(row: Record, numbers: Sequence[Record]) -> Box:
             (
                 one["number"],
                 f"{one['layer']} → {one['layer'] + 1}" if one["number"] in steps else str(one["layer"]),
-                _signed(one["value"]),
-                _ends(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
+                signed(one["value"]),
+                interval(one["ci_low"], one["ci_high"]) + ("" if one["paired"] else ", not paired"),
                 short(one["smallest"], 2),
                 f"{one['beyond']} of {one['layers']}",
             )
@@ -382,7 +382,7 @@ def _depth(row: Record) -> str:
 
 
 def _verdict(row: Record) -> str:
-    last = f"{short(row['last_distance'], 2)} {_ends(row['last_low'], row['last_high'])}".strip()
+    last = f"{short(row['last_distance'], 2)} {interval(row['last_low'], row['last_high'])}".strip()
     if not row["changed"]:
         if row["noise"] == "seed":
             said = "no layer lies farther from the base than from another seed"
@@ -414,7 +414,7 @@ def _loss(row: Record) -> str:
     if row["loss"] is None:
         return ""
     low, high = row["loss_low"], row["loss_high"]
-    said = f"{_signed(row['loss'])} {_ends(low, high)}".strip()
+    said = f"{signed(row['loss'])} {interval(low, high)}".strip()
     if row["loss"] == 0:
         return "The loss is the same."
     if low is None:
@@ -441,14 +441,6 @@ def _notes(row: Record) -> tuple[str, ...]:
 def _of_one(value: float) -> str:
     """Write a number of at most 1 with as many digits as tell it from 1: 0.987, 0.99995."""
     return next((text for digits in range(3, 8) if (text := short(value, digits)) != "1"), "1")
-
-
-def _signed(value: float) -> str:
-    return f"+{short(value, 2)}" if value > 0 else short(value, 2)
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{short(low, 2)}, {short(high, 2)}]"
 
 
 CHANGED = Decision("changed", "What changed against the base?", (ChangeAnswer, ChangedNumber), _answer, _boxes)

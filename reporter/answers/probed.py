@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
-from reporter.charts.numbers import short
+from reporter.charts.numbers import interval, short
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 from reporter.table import Comparable, OfModel, Row, column
@@ -160,7 +160,10 @@ def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[R
         about=f"{model} against {base}",
         says=says,
         columns=(("layer", True), ("change of accuracy", True), ("95 % interval", False), ("texts", True)),
-        rows=tuple((str(row["layer"]), short(row["value"], 2), _ends(row), str(row["n"])) for row in rows),
+        rows=tuple(
+            (str(row["layer"]), short(row["value"], 2), interval(row["ci_low"], row["ci_high"]), str(row["n"]))
+            for row in rows
+        ),
         notes=("Intervals are paired over texts and hold for all layers together.",),
     )
 
@@ -193,10 +196,6 @@ def _of_layers(rows: Sequence[Record]) -> Box:
 
 def _layers(layers: Sequence[int]) -> str:
     return f"layer{'s' if len(layers) > 1 else ''} {', '.join(map(str, layers))}"
-
-
-def _ends(row: Record) -> str:
-    return "" if row["ci_low"] is None else f"[{short(row['ci_low'], 2)}, {short(row['ci_high'], 2)}]"
 
 
 PROBED = Decision("probes", "What do probes tell apart?", (ProbeDifference,), _answer, _boxes)

@@ -37,6 +37,16 @@ def short(value: Any, digits: int = 3) -> str:
     return text.replace("-", "−", 1) if number < 0 else text
 
 
+def signed(value: float, digits: int = 2) -> str:
+    """Write a difference, a positive one with its sign: ``+0.041``."""
+    return f"+{short(value, digits)}" if value > 0 else short(value, digits)
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Write an interval, ``[0.12, 0.31]``; nothing where there is none."""
+    return "" if low is None or high is None else f"[{short(low, digits)}, {short(high, digits)}]"
+
+
 MOST_DIGITS = 4
 ROUNDING = 1e-6
 """Of the largest of some numbers: what is smaller than that is 0 but for rounding."""

@@ -6,10 +6,12 @@ are copies.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reporter.charts.styles import DIVERGING, FLOOR_GREY, RULE_GREY, Styles
+from reporter.charts.styles import CATEGORIES, DIVERGING, FLOOR_GREY, RULE_GREY, Styles
 from reporter.charts.vega import alt
 
 if TYPE_CHECKING:
@@ -241,3 +243,32 @@ def cursor_params() -> list[Any]:
 def at_params(**values: Any) -> list[Any]:
     """What the page sets: the layer of its slider, and the choices of selectors that begin with ``$``."""
     return [alt.param(name=name, value=value) for name, value in {"at": 0, **values}.items()]
+
+
+def by_kind(
+    frame: pd.DataFrame,
+    of: str,
+    dashes: Mapping[str, list[int]],
+    y: Any,
+    tooltip: Sequence[Any],
+    *below: Callable[[Any], Any],
+) -> Any:
+    """Draw lines over layers, each in the colour of what it is of and dashed by its kind.
+
+    Args:
+        frame: rows with the columns ``layer``, ``value``, ``kind`` and ``of``.
+        of: the column that has a colour.
+        dashes: the dash of each kind.
+        y: the value axis.
+        tooltip: what a mark says.
+        below: makes of the lines what is drawn below them.
+    """
+    named = list(dict.fromkeys(frame[of]))
+    colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
+    color = alt.Color(f"{of}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
+    kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
+    base = alt.Chart().encode(x=layers(frame), color=color, detail=alt.Detail("kind:N"))
+    line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None))
+    points = base.mark_point(filled=True, size=40, opacity=0.9).encode(y=y, tooltip=tooltip)
+    drawn = alt.layer(here(), *(make(base) for make in below), line, points, data=frame)
+    return drawn.add_params(*at_params()).properties(width="container", height=260)

@@ -10,6 +10,7 @@ import numpy as np
 from reporter.claims.numbers import PATH, Missing
 from reporter.claims.points import ROUNDING, Array
 from reporter.spec.corpora import ALIKE
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     from reporter.claims.kinship import Kinship
@@ -79,11 +80,6 @@ def different_statistics(evidence: list[dict[str, Any]]) -> list[dict[str, Any]]
     if len({row.get("statistic") for row in evidence}) > 1:
         return evidence
     return [{key: value for key, value in row.items() if key not in ("statistic", "claimed")} for row in evidence]
-
-
-def quoted(text: str) -> str:
-    """Return text as SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def among(column: str, names: Sequence[str]) -> str:

@@ -15,11 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporter.claims.numbers import MetricRow, Numbers, at_layer, finite
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint, no_study
 from reporter.metrics.registry import catalogue
 from reporter.spec import Study
 from reporter.spec.layers import as_yaml
-from reporter.spec.problems import hint
 from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
 
@@ -47,8 +46,8 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
     Raises:
         UsageError: the study did not run, has no such metric, or no headline number.
     """
-    if store.study(study.study) is None:
-        raise UsageError(f"no study '{study.study}' in {store.path}; run it first with `reporter run`")
+    if study.study not in (ran := store.studies()):
+        raise no_study(study.study, store.path, ran)
     known = catalogue()
     there = [choice.name for choice in study.metrics]
     for name in only:

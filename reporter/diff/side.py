@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reporter.errors import ReporterError, UsageError
-from reporter.spec.problems import hint, one_line
+from reporter.errors import ReporterError, UsageError, hint, one_line
 from reporter.spec.study import STUDY_ID
 from reporter.store.connection import attached, opened
 from reporter.store.schema import tables

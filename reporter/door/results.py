@@ -9,10 +9,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint, no_study
 from reporter.integrations.frames import Form, as_form
 from reporter.runs.studies import study_of
-from reporter.spec.problems import hint
 from reporter.spec.study import StudyFile
 from reporter.store import Store, query_frame
 from reporter.store.schema import tables
@@ -235,7 +234,7 @@ def open_results(folder: str | Path = "results", study: str | None = None) -> Re
     if not known:
         raise UsageError(f"{place / DATABASE} holds no study: its first run was stopped before it began")
     if study is not None and study not in known:
-        raise UsageError(f"no study '{study}' in {place}{hint(study, known, 'it has')}")
+        raise no_study(study, place, known)
     wanted = known if study is None else [study]
     for name in wanted:
         if not _finished(runs, name):

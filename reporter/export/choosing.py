@@ -8,9 +8,8 @@ from dataclasses import replace
 from reporter.charts.chart import Drawn
 from reporter.charts.choice import Choice, first_choice
 from reporter.charts.scene import Scene
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint, one_line
 from reporter.report.contents import Contents
-from reporter.spec.problems import hint, one_line
 
 HEADLINES, ALL = "headlines", "all"
 

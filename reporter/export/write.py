@@ -14,7 +14,7 @@ from reporter.charts.choice import Choice
 from reporter.charts.figure import Figure, as_pdf, as_png, begun, figure_svg
 from reporter.charts.formulas import as_plain, pieces
 from reporter.charts.sheet import Size
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, hint, no_study, one_line
 from reporter.export.choosing import HEADLINES, choice_of, chosen_figures
 from reporter.metrics.registry import catalogue
 from reporter.report import queries
@@ -22,7 +22,6 @@ from reporter.report.citing import Cited, cite
 from reporter.report.contents import Contents, read_contents, rows_of
 from reporter.report.references import entries
 from reporter.report.tables import parsed
-from reporter.spec.problems import hint, one_line
 from reporter.store import Store
 from reporter.store.formats import Format, Result, write
 from reporter.store.latex import latex
@@ -145,7 +144,7 @@ def read_study(study: str, out: Path) -> Contents:
     with store.reading() as read:
         rows = {str(row["study"]): row for row in rows_of(read(queries.STUDIES.text))}
         if study not in rows:
-            raise UsageError(f"no study '{one_line(study)}' in {store.path}{hint(study, list(rows), 'it has')}")
+            raise no_study(study, store.path, list(rows))
         found = read_contents(read, rows[study], {**catalogue(), **analyses()})
     return found.drawn()
 

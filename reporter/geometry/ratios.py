@@ -36,11 +36,6 @@ class Batch:
     halves: Mapping[str, Floats]
 
 
-def batch_of(x: Tensor, held: Tensor, discard: float = 0.1) -> Batch:
-    """Return the ratios of a batch and its estimates in half-samples: :func:`batches_of`, of all states."""
-    return batches_of(x, held, [slice(None)], discard)[0]
-
-
 def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float = 0.1) -> list[Batch]:
     """Return the ratios of each batch of states, in which neighbours are sought, and its estimates in half-samples.
 

@@ -1,8 +1,10 @@
 """Where a short series of noisy numbers changes: half-way from first to last value, at a turn, and when it rests.
 
 The numbers are measured at checkpoints, each with a standard error. Errors are taken as independent from one checkpoint
-to the next; where they come from the same texts they go together, and differences are surer than is said here. Every
-statement about several checkpoints holds for all of them at once (Bonferroni).
+to the next, as the database has them; where they come from the same texts they go together, and differences are surer
+than is said here. Findings know how layers go together and test the same questions with it (``findings/training.py``);
+what is told from that is found by the same ``passage``. Every statement about several checkpoints holds for all of them
+at once (Bonferroni).
 """
 
 from __future__ import annotations

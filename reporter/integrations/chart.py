@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from reporter.charts.figure import Figure, filled_spec
 from reporter.charts.styles import THEMES
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint
 from reporter.export.choosing import choice_of, chosen_figures
 from reporter.export.write import read_study
-from reporter.spec.problems import hint
 
 if TYPE_CHECKING:
     import altair as alt

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, hint, no_study, one_line
 from reporter.integrations.hub import hub
 from reporter.integrations.trackers import TRACKERS
-from reporter.spec.problems import hint, one_line
 from reporter.store import Store
 
 TOOLS: Mapping[str, Callable[[str, Store, Path], Any]] = {**TRACKERS, "huggingface": hub}
@@ -35,9 +34,8 @@ def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
     if tool not in TOOLS:
         raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'there are')}")
     store = Store(out / "results.duckdb")
-    known = [str(row["study"]) for row in store.records("SELECT study FROM studies ORDER BY study", [])]
-    if study not in known:
-        raise UsageError(f"no study '{one_line(study)}' in {store.path}{hint(study, known, 'it has')}")
+    if study not in (known := store.studies()):
+        raise no_study(study, store.path, known)
     folder = to / tool
     try:
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from reporter.errors import ReporterError
 from reporter.models.attention import Attention, AttentionPlacement, Ran, as_they_ran, find_attention
-from reporter.models.blocks import Blocks, find_blocks, relative
+from reporter.models.blocks import Blocks, find_blocks, noise_of, relative
 from reporter.models.capture import Capture
 from reporter.models.closing import Closing, find_closing
 from reporter.models.feed_forward import FeedForward, find_feed_forward
@@ -26,7 +26,6 @@ from reporter.models.trace import trace
 Role = Literal["encoder", "decoder"]
 
 PADDING_TOLERANCE = 1e-3  # relative, per token, in float32: other kernels for another shape, nothing more
-_INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
 
 
 @dataclass(frozen=True)
@@ -201,13 +200,13 @@ def _sublayers(module: nn.Module, inputs: Inputs, ids: Tensor, blocks: Blocks) -
 def _positions_are_added(states: list[Tensor]) -> bool:
     """Tell whether one token has different states before the first block, depending on where it stands."""
     x = states[0]
-    return bool(relative(x, x[:, :1].expand_as(x)).max() > _noise(x))
+    return bool(relative(x, x[:, :1].expand_as(x)).max() > noise_of(x))
 
 
 def _role(states: list[Tensor], changed: list[Tensor]) -> Role:
     """Change the last token of each text: where earlier states change with it, tokens see later ones."""
     moved = torch.stack(
-        [(relative(x, y)[:, :-1] > _noise(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
+        [(relative(x, y)[:, :-1] > noise_of(x)).any(dim=1) for x, y in zip(changed[1:], states[1:], strict=True)]
     ).any(dim=0)
     if moved.all():
         return "encoder"
@@ -229,10 +228,6 @@ def _check_padding(states: Any, ids: Tensor, pad_id: int) -> None:
             f"padding on the right changes the states of real tokens by up to {worst:.1e} (relative), "
             "although it is masked"
         )
-
-
-def _noise(x: Tensor) -> float:
-    return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)
 
 
 class _Lookups(TorchDispatchMode):  # type: ignore[no-untyped-call]

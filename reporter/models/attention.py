@@ -17,16 +17,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
-from reporter.models.blocks import Blocks, relative
+from reporter.models.blocks import Blocks, noise_of, relative
 from reporter.models.norms import close
 from reporter.models.trace import Call, Passed, Slot, Trace
 
 AttentionPlacement = Literal["sequential", "parallel", "none"]
 
-_INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
 _ROUNDINGS = 0.1  # of what is added, that the roundings of a sum may make up
 SMALLEST = 1e-3  # a factor below it adds nothing
 
@@ -203,9 +201,5 @@ def _mixes(part: _Part, block: Ran, changed: Ran) -> bool:
     there = next(p.tensor for p in other.outputs if p.slot == part.slot)
     x, y = block.entered, changed.entered
     still = relative(y, x) == 0
-    moved = relative(there.reshape(x.shape), part.added.reshape(x.shape)) > _noise(x)
+    moved = relative(there.reshape(x.shape), part.added.reshape(x.shape)) > noise_of(x)
     return bool((still & moved).any())
-
-
-def _noise(x: Tensor) -> float:
-    return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)

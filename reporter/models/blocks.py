@@ -20,6 +20,7 @@ from reporter.errors import ReporterError
 from reporter.models.trace import Call, Passed, Slot, Trace, same
 
 TOLERANCE = 1e-5  # relative deviation of a captured state from the model's own; both are the same tensor as a rule
+_INFLUENCE = 1e-5  # relative change of a state that is more than float32 noise
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,11 @@ def relative(x: Tensor, reference: Tensor) -> Tensor:
     size: Tensor = reference.float().norm(dim=-1).clamp_min(torch.finfo(torch.float32).tiny)
     difference: Tensor = (x.float() - reference.float()).norm(dim=-1)
     return difference / size
+
+
+def noise_of(x: Tensor) -> float:
+    """Return up to which relative change a state is taken for the same: more than float32's noise, or one rounding."""
+    return _INFLUENCE if x.dtype == torch.float32 else float(torch.finfo(x.dtype).eps)
 
 
 def _nothing_fits(chains: dict[str, Blocks], own: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import TemplateError
 
 from reporter.analyses.registry import analyses
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, no_study
 from reporter.metrics.base import Definition
 from reporter.metrics.registry import catalogue
 from reporter.report import queries
@@ -79,7 +79,7 @@ def _wanted(database: Path, known: Sequence[str], studies: Sequence[str] | None)
     wanted = list(dict.fromkeys(known if studies is None else studies))
     for name in wanted:
         if name not in known:
-            raise UsageError(f"no study {name!r} in {database}; it has: {', '.join(known)}")
+            raise no_study(name, database, known)
         if name in RESERVED or not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
             raise UsageError(f"study {name!r} cannot have a page: its id cannot name a folder; give it another one")
     return wanted

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.answers import STATED, Answer, answered, decisions, stated
-from reporter.errors import UsageError, describe
+from reporter.errors import UsageError, describe, no_study
 from reporter.store import Store
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     for name in only:
         if name not in known:
             raise UsageError(f"there is no question {name!r}; there are: {', '.join(known)}")
-    if store.study(study) is None:
-        raise UsageError(f"no study {study!r} in {store.path}; run it first with `reporter run`")
+    if study not in (ran := store.studies()):
+        raise no_study(study, store.path, ran)
     found = stated(_reading(store, study), only or known)
     return [one for one in found if one.boxes] + _answers(store, study, only or known)
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reporter.runs.tasks import Task, Worker
 
 _TRIES = 3  # of a task whose actor or machine died
-_GIB = 2**30
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,6 @@ class MetricCell(Cell):
 
 
 _OTHERS = (" of the second", " of the third")
-MOST_SIDES = 1 + len(_OTHERS)
 _NOT_OF_PASS = ("metric", "metric version", "metric code", "options", "views")
 
 

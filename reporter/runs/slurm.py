@@ -63,14 +63,14 @@ def script(
         threads: of each worker.
         gpu: whether each worker gets a GPU.
         at_once: the most jobs that run at one time.
-        options: what else ``reporter work`` is told.
+        options: what else ``reporter work``, and ``reporter run`` afterwards, are told.
     """
     jobs = max(1, min(tasks, MOST_JOBS))
-    command = ["reporter", "work", str(spec.resolve()), "--out", str(out.resolve()), *options]
+    said = [str(spec.resolve()), "--out", str(out.resolve()), *options]
     lines = [
         "#!/bin/bash",
         f"# {tasks} {'task' if tasks == 1 else 'tasks'} of study {study}. Submit it with sbatch; then, from anywhere:",
-        f"#   reporter run {shlex.quote(str(spec.resolve()))} --out {shlex.quote(str(out.resolve()))}",
+        f"#   reporter run {shlex.join(said)}",
         f"#SBATCH --job-name=reporter-{study}",
         f"#SBATCH --array=1-{jobs}%{max(1, min(at_once, jobs))}",
         f"#SBATCH --cpus-per-task={threads}",
@@ -79,6 +79,6 @@ def script(
         "#SBATCH --open-mode=append",
         "#SBATCH --output=reporter-%A_%a.log",
         # exec: the signal that comes before the end reaches reporter, which then lets go of its task
-        f'exec {shlex.join(command)} --share "$SLURM_ARRAY_TASK_ID/{jobs}"',
+        f'exec reporter work {shlex.join(said)} --share "$SLURM_ARRAY_TASK_ID/{jobs}"',
     ]
     return "\n".join(lines)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from reporter.errors import hint
 from reporter.spec.claims import GROUPS, TYPE_COLUMNS, WITH_BASE, Claim, Refers
 from reporter.spec.offer import Offer, Section
 from reporter.spec.part import Complaint, Part, join
-from reporter.spec.problems import Location, hint
+from reporter.spec.problems import Location
 from reporter.spec.reading import NullBaseline
 from reporter.spec.waiting import origin_of
 

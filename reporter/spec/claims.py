@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from reporter.errors import hint
 from reporter.spec.offer import ClaimForm, offer_of
 from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats, one_of
-from reporter.spec.problems import hint, show
+from reporter.spec.problems import show
 from reporter.spec.reading import NullBaseline, Site, View
 
 WITH_BASE = "with-base"

@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint, one_line, suggest
 from reporter.spec.part import Complaint, Elsewhere
-from reporter.spec.problems import Location, Problem, SpecError, hint, one_line, show, show_location, suggest
+from reporter.spec.problems import Location, Problem, SpecError, show, show_location
 from reporter.spec.yaml_reader import CORE, Document, read_yaml
 
 EXTENDS = "extends"

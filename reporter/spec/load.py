@@ -9,12 +9,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from reporter.errors import one_line
 from reporter.files import MOST_OF_A_STUDY, endless
 from reporter.spec.claim_references import refused_claims
 from reporter.spec.layers import Layers, read_layers
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint, Elsewhere, complaints_of
-from reporter.spec.problems import Problem, SpecError, one_line, show
+from reporter.spec.problems import Problem, SpecError, show
 from reporter.spec.references import contradictions
 from reporter.spec.study import Study, StudyFile, check_study
 
@@ -168,16 +169,16 @@ def _check(said: Layers, offer: Offer, broken: bool) -> tuple[Study | None, list
 def read_text(path: Path) -> str:
     """Return the text of a study; raise ``SpecError`` if there is no such file, or it is no UTF-8."""
     if (problem := endless(path, MOST_OF_A_STUDY)) and not path.is_dir():
-        raise _no_text(path, problem)
+        raise SpecError.of_file(path, problem)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        raise _no_text(path, "there is no such file; 'reporter init' writes a study to start from") from None
+        raise SpecError.of_file(path, "there is no such file; 'reporter init' writes a study to start from") from None
     except IsADirectoryError:
-        raise _no_text(path, "is a directory, not a study file") from None
+        raise SpecError.of_file(path, "is a directory, not a study file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _no_text(path, f"cannot be read: {reason}") from None
+        raise SpecError.of_file(path, f"cannot be read: {reason}") from None
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -186,7 +187,3 @@ def read_text(path: Path) -> str:
         message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x}); save the file as UTF-8"
         raise SpecError([Problem(str(path), line, column, "", message)]) from None
     return text
-
-
-def _no_text(path: Path, message: str) -> SpecError:
-    return SpecError([Problem(str(path), 0, 0, "", message)])

@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, SerializeAsAny, ValidationError, ValidationInfo
 
+from reporter.errors import hint
 from reporter.spec.offer import offer_of
 from reporter.spec.part import Complaint, Part, complaints_of, failure, join
-from reporter.spec.problems import hint, show
+from reporter.spec.problems import show
 
 Catalogue = Mapping[str, type[BaseModel]]
 """By name of a metric, the model of its options."""

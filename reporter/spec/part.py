@@ -21,7 +21,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from reporter.spec.problems import Location, choices, hint, show, suggest
+from reporter.errors import hint, suggest
+from reporter.spec.problems import Location, choices, show
 
 Anchor = Literal["key", "value", "parent"]
 """Where a reader's eye belongs: the key itself, its value, or the part that lacks something."""

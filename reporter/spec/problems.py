@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from reporter.errors import UsageError, bounded
+from reporter.errors import UsageError, bounded, one_line
 
 Location = tuple[str | int, ...]
 """The keys and list indices (from 0) that lead from the top of a study to one of its parts."""
@@ -51,10 +51,10 @@ class SpecError(UsageError):
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
-
-def one_line(text: str) -> str:
-    """Return ``text`` with line breaks, control characters and other invisible ones written as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    @classmethod
+    def of_file(cls, path: Path, message: str) -> Self:
+        """Return the error that a file as a whole cannot be used."""
+        return cls([Problem(str(path), 0, 0, "", message)])
 
 
 def show_location(location: Location) -> str:
@@ -90,27 +90,6 @@ def choices(names: Sequence[str]) -> str:
     """Write alternatives as ``'a', 'b' or 'c'``."""
     quoted = [f"'{name}'" for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
-
-
-def suggest(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name that ``wrong`` most resembles, or None when none comes close."""
-    by_folded = {name.casefold(): name for name in known}
-    close = get_close_matches(wrong.casefold(), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else None
-
-
-def hint(wrong: str, known: Sequence[str], otherwise: str) -> str:
-    """Finish a message about an unknown name: the likeliest meant, or else every name there is.
-
-    Args:
-        wrong: what the study says.
-        known: what it may say.
-        otherwise: introduces the list when nothing comes close, e.g. ``"known here"``.
-    """
-    meant = suggest(wrong, known)
-    if meant is not None:
-        return f"; did you mean '{meant}'?"
-    return f"; {otherwise}: {', '.join(known)}" if known else ""
 
 
 def _quote(text: str) -> str:

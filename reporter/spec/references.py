@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from reporter.errors import hint
 from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
-from reporter.spec.problems import hint
-from reporter.spec.waiting import circle, origin_of, wrong_origin
+from reporter.spec.waiting import circle, get, origin_of, wrong_origin
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
@@ -23,11 +23,11 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
     complaints = []
     for name, model in models.items():
-        corpus = _get(_get(model, "recipe"), "train_on")
+        corpus = get(get(model, "recipe"), "train_on")
         if isinstance(corpus, str) and corpus not in corpora:
             message = f"no corpus '{corpus}'{_hint(corpus, corpora, 'corpora')}"
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
-        elif isinstance(corpus, str) and _get(corpora[corpus], "chat"):
+        elif isinstance(corpus, str) and get(corpora[corpus], "chat"):
             message = f"corpus '{corpus}' is a chat, which metrics alone read; name one of plain texts"
             complaints.append(Complaint(message, ("models", name, "recipe", "train_on")))
         if problem := wrong_origin(name, models):
@@ -40,7 +40,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                     )
                 )
         for kin in ("base", "twin"):
-            other = _get(model, kin)
+            other = get(model, kin)
             if isinstance(other, str) and other != origin_of(model) and (other == name or other not in models):
                 no_model = f"no model '{other}'{_hint(other, models, 'models')}"
                 message = f"a model is not its own {kin}" if other == name else no_model
@@ -58,26 +58,26 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                     complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, *at)))
     complaints += _of_sections(study, offer, models, corpora)
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
-    if asked and _get(study, "metrics") not in ("none", ()) and not _get(study, "corpora"):
+    if asked and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
-    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, _get, offer.sections), offer)
+    complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, get, offer.sections), offer)
     return complaints
 
 
 def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict[str, Any]) -> Iterator[Complaint]:
     """Yield what items of analyses name that is not there, or has no labels where these are needed."""
     for key, section in offer.sections.items():
-        for item, at in section.parts(_get(study, key)):
+        for item, at in section.parts(get(study, key)):
             for reference in section.references:
                 one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
                 for name, inside in reference.named(item):
                     if name not in known:
                         message = f"no {one} '{name}'{_hint(name, known, reference.to)}"
                         yield Complaint(message, (key, *at, *inside))
-                    elif reference.labelled and not _get(known[name], "label"):
+                    elif reference.labelled and not get(known[name], "label"):
                         message = f"corpus '{name}' has no labels; give it a 'label' column"
                         yield Complaint(message, (key, *at, *inside))
-                    elif reference.to == "corpora" and _get(known[name], "chat"):
+                    elif reference.to == "corpora" and get(known[name], "chat"):
                         message = f"corpus '{name}' is a chat, which metrics alone read; name one of plain texts"
                         yield Complaint(message, (key, *at, *inside))
 
@@ -87,9 +87,5 @@ def _hint(wrong: str, known: dict[str, Any], what: str) -> str:
 
 
 def _mapping(value: Any, key: str) -> dict[str, Any]:
-    found = _get(value, key)
+    found = get(value, key)
     return found if isinstance(found, dict) else {}
-
-
-def _get(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

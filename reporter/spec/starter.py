@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from reporter.errors import ReporterError, UsageError
-from reporter.spec.problems import one_line
+from reporter.errors import ReporterError, UsageError, one_line
 from reporter.spec.study import RESERVED_IDS, STUDY_ID
 
 

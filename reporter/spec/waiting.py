@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from reporter.errors import hint
 from reporter.spec.offer import Reference
-from reporter.spec.problems import hint
 
 Node = tuple[str, str]
 """A corpus or a model: its kind and its name."""
@@ -14,7 +14,7 @@ Node = tuple[str, str]
 
 def origin_of(model: Any) -> str | None:
     """Return the model that a model's recipe continues; None where it continues none."""
-    recipe = _get(model, "recipe")
+    recipe = get(model, "recipe")
     origin = recipe.get("from") if isinstance(recipe, dict) else getattr(recipe, "continues", None)
     return origin if isinstance(origin, str) else None
 
@@ -29,7 +29,7 @@ def wrong_origin(name: str, models: Mapping[str, Any]) -> str | None:
     origin = origin_of(models[name])
     if origin is None:
         return None
-    trained = [other for other, model in models.items() if other != name and _get(model, "recipe") is not None]
+    trained = [other for other, model in models.items() if other != name and get(model, "recipe") is not None]
     if origin == name:
         return "a model cannot continue itself"
     if origin not in models:
@@ -68,7 +68,7 @@ def _needs(
             for other, _ in reference.named(corpora.get(name)):
                 yield ("model" if reference.to == "models" else "corpus", other), f"{reference.says} '{other}'"
         return
-    corpus = _get(_get(models.get(name), "recipe"), "train_on")
+    corpus = get(get(models.get(name), "recipe"), "train_on")
     if isinstance(corpus, str):
         yield ("corpus", corpus), f"is trained on corpus '{corpus}'"
     origin = origin_of(models.get(name))
@@ -76,5 +76,6 @@ def _needs(
         yield ("model", origin), f"continues model '{origin}'"
 
 
-def _get(value: Any, key: str) -> Any:
+def get(value: Any, key: str) -> Any:
+    """Return what a part of a study says under a key, whether it was read already or is as its file says it."""
     return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

@@ -20,8 +20,9 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
+from reporter.errors import one_line
 from reporter.spec.part import Complaint
-from reporter.spec.problems import Location, one_line, show, show_location
+from reporter.spec.problems import Location, show, show_location
 
 Position = tuple[int, int]
 """Line and column, both counted from 1."""

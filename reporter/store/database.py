@@ -235,6 +235,14 @@ class Store:
         )
         return {CellName(*row[:4]): CellRecord(*row[4:]) for row in rows}
 
+    def studies(self) -> list[str]:
+        """Reads which studies there are.
+
+        Returns:
+            Their ids, in alphabetical order.
+        """
+        return [study for (study,) in self._rows("SELECT study FROM studies ORDER BY study", [])]
+
     def study(self, study: str) -> StudyRecord | None:
         """Reads what is known of a study.
 

@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Literal
 
+from reporter.errors import one_line
 from reporter.store.latex import latex, number
 
 Format = Literal["table", "csv", "json", "markdown", "latex"]
@@ -86,7 +87,7 @@ def _table(result: Result) -> str:
     """Aligned columns; numbers to the right with 6 significant digits, long texts cut, NULL spelled out."""
     from rich.cells import cell_len  # the width in terminal cells, which wide letters fill two of
 
-    head = [_visible(name) for name in result.columns]
+    head = [one_line(name) for name in result.columns]
     body = [[_shown(value) for value in row] for row in result.rows]
     right = _numeric(result)
     widths = [max(map(cell_len, column)) for column in zip(head, *body, strict=True)]
@@ -125,13 +126,8 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float | Decimal):
         return f"{value:.6g}"
-    text = _visible(_text(value))
+    text = one_line(_text(value))
     return text if len(text) <= _CELL_CHARACTERS else text[: _CELL_CHARACTERS - 1] + "…"
-
-
-def _visible(text: str) -> str:
-    """Spells out what would move the cursor, change colours or hide text in a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _is_number(value: Any) -> bool:
@@ -183,7 +179,7 @@ def _short(value: Any) -> str | None:
 
 def _in_markdown(text: str) -> str:
     """Text that neither ends its cell nor is taken for markup or HTML."""
-    text = _visible(" ".join(text.split()))
+    text = one_line(" ".join(text.split()))
     return re.sub(r"([\\`*_{}\[\]<>#|~$&])", r"\\\1", text)
 
 

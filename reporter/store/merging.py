@@ -17,7 +17,7 @@ from reporter.store.conflicts import Conflict, compare_numbers, different_cells,
 from reporter.store.connection import attached
 from reporter.store.keys import CellKey, part_in_sql
 from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
-from reporter.store.shape import create_file, version_of
+from reporter.store.shape import create_file, quoted, version_of
 from reporter.table import Table
 
 if TYPE_CHECKING:
@@ -80,12 +80,12 @@ def merge_databases(target: Path, sources: Sequence[Path], prefer: Path | None =
 
     with attached({f"source_{i}": path for i, path in enumerate(ordered)}) as connection:
         try:
-            connection.execute(f"SET temp_directory = '{_quoted(target.parent / 'spill')}'")
+            connection.execute(f"SET temp_directory = {quoted(str(target.parent / 'spill'))}")
             merging = _Merging(connection, ordered, preferred)
             found = merging.read()
             if not found.undecided:
                 create_file(target)
-                connection.execute(f"ATTACH '{_quoted(target)}' AS target (READ_WRITE)")
+                connection.execute(f"ATTACH {quoted(str(target))} AS target (READ_WRITE)")
                 merging.write()
                 connection.execute("DETACH target")
         except duckdb.Error as problem:
@@ -157,7 +157,7 @@ class _Merging:
                     plain = [column for column in columns if column != "folder"]
                     into = ", ".join(f'"{column}"' for column in [*plain, "folder"])
                     before = "folder" if "folder" in columns else "NULL"
-                    label = f"'{_quoted(self._names[i])}'"
+                    label = quoted(self._names[i])
                     given = ", ".join([*(f'"{c}"' for c in plain), f"concat_ws('/', {label}, {before})"])
                 elif table is Study.table:
                     alone = "study IN (SELECT study FROM all_studies GROUP BY study HAVING count(*) = 1)"
@@ -276,7 +276,3 @@ def _labels(paths: Sequence[Path]) -> list[str]:
         if len(set(labels)) == len(labels):
             break
     return labels
-
-
-def _quoted(text: str | Path) -> str:
-    return str(text).replace("'", "''")

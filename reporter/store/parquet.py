@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.errors import ReporterError, UsageError
+from reporter.errors import ReporterError, UsageError, no_study
 from reporter.store.file import DatabaseFile
 from reporter.store.schema import SCHEMA_VERSION, tables
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -86,7 +87,7 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
     there = {path.name for path in folder.iterdir() if path.is_dir()}
     for name in (*known, *sorted(there - known.keys())):
         files = sorted(folder.joinpath(name).rglob("*.parquet"))
-        listed = ", ".join(f"'{_quoted(path)}'" for path in files)
+        listed = ", ".join(quoted(str(path)) for path in files)
         source = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
         try:
             columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if files else []
@@ -103,18 +104,19 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
 
 def _copy_tables(database: Path, study: str, draft: Path) -> None:
     with DatabaseFile(database).reading() as connection:
-        if not connection.execute("SELECT 1 FROM studies WHERE study = ?", [study]).fetchone():
-            raise UsageError(f"no study '{study}' in {database}; run it first with `reporter run`")
+        known = [name for (name,) in connection.execute("SELECT study FROM studies ORDER BY study").fetchall()]
+        if study not in known:
+            raise no_study(study, database, known)
         for name, table in tables().items():
             names = [column.name for column in table.columns]
             if "study" not in names:
                 continue
-            rows = f"FROM {name} WHERE study = '{_quoted(study)}'"
+            rows = f"FROM {name} WHERE study = {quoted(study)}"
             if not connection.execute(f"SELECT 1 {rows} LIMIT 1").fetchone():
                 continue
             by = ", ".join(["study", *(["model"] if "model" in table.key else [])])
             connection.execute(
-                f"COPY (SELECT * {rows}) TO '{_quoted(draft / name)}' "
+                f"COPY (SELECT * {rows}) TO {quoted(str(draft / name))} "
                 f"(FORMAT parquet, COMPRESSION zstd, PARTITION_BY ({by}), WRITE_PARTITION_COLUMNS true)"
             )
 
@@ -148,10 +150,6 @@ def _view(name: str, columns: list[str], source: str) -> Iterator[str]:
         (f'"{c.name}"::{c.type}' if c.name in columns else f"NULL::{c.type}") + f' AS "{c.name}"' for c in table.columns
     )
     yield f'CREATE VIEW "{name}" AS SELECT {listed}' + (f" FROM {source}" if columns else " WHERE false")
-    yield f"COMMENT ON VIEW \"{name}\" IS '{_quoted(table.comment)}'"
+    yield f'COMMENT ON VIEW "{name}" IS {quoted(table.comment)}'
     for column in table.columns:
-        yield f'COMMENT ON COLUMN "{name}"."{column.name}" IS \'{_quoted(column.comment)}\''
-
-
-def _quoted(text: str | Path) -> str:
-    return str(text).replace("'", "''")
+        yield f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(column.comment)}'

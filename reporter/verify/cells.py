@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from reporter.errors import UsageError
+from reporter.errors import UsageError, hint, no_study, one_line
 from reporter.runs.plan import AnalysisCell
 from reporter.spec import StudyFile, load_study
 from reporter.spec.models import StatesModel
-from reporter.spec.problems import hint, one_line
 from reporter.spec.study import check_study
 from reporter.spec.yaml_reader import read_yaml
 from reporter.store import Store
@@ -98,7 +97,7 @@ def find_study(study: str, out: Path, offer: Offer) -> StudyFile:
     rows = Store(database).frame("SELECT study, spec FROM studies ORDER BY study")
     specs = dict(zip(rows["study"], rows["spec"], strict=True))
     if study not in specs:
-        raise UsageError(f"no study '{one_line(study)}' in {out}{hint(study, list(specs), 'it has')}")
+        raise no_study(study, out, list(specs))
     try:
         found = check_study(read_yaml(specs[study]).data, offer)
     except ValidationError as error:

@@ -53,6 +53,16 @@ def test_an_input_that_all_metrics_share_is_told_once(changes: Callable[..., Any
     assert changes("UPDATE cells SET tokens = 90") == [("input of bert (wiki) tokens", 100, 90)]
 
 
+def test_a_metric_that_compares_with_a_base_changes_no_input(changes: Callable[..., Any]) -> None:
+    assert (
+        changes(
+            "INSERT INTO cells (study, model, checkpoint, corpus, metric, status, tokens, inputs) "
+            """VALUES ('s', 'bert', 'final', 'wiki', 'change', 'done', 200, '{"pass": 3, "pass of the second": 3}')"""
+        )
+        == []
+    )
+
+
 def test_failures_options_corpora_and_versions(changes: Callable[..., Any]) -> None:
     assert changes(
         "UPDATE cells SET status = 'failed', error = 'no memory' WHERE metric = 'entropy'",

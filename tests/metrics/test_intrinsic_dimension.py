@@ -12,7 +12,7 @@ from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.geometry import noise
 from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.geometry.intervals import half_sample_interval
-from reporter.geometry.ratios import batch_of, log_ratios, scales_read
+from reporter.geometry.ratios import batches_of, log_ratios, scales_read
 from reporter.metrics.intrinsic_dimension import _of_noise
 
 
@@ -144,7 +144,7 @@ def test_a_half_sample_is_measured_as_if_it_were_alone():
     """The neighbours that a list of all states holds within a half are those that a search in the half finds."""
     rng = np.random.default_rng(4)
     x, held = in_space(rng.standard_normal((500, 8)), 30), rng.random((2, 500)) < 0.5
-    found = batch_of(torch.from_numpy(x), torch.from_numpy(held), 0.1)
+    (found,) = batches_of(torch.from_numpy(x), torch.from_numpy(held), [slice(None)], 0.1)
     bits = torch.from_numpy((held * np.array([[1], [2]])).sum(axis=0)).int()
     read = scales_read(bits, bits[np.argsort(cdist(x, x), axis=1)[:, 1:241]])
     assert [read[n] for n in (1, 2, 4, 8)] == [1, 2, 4, 8] and all(0.4 * n < read[n] < 0.6 * n for n in (16, 32, 64))
@@ -212,7 +212,7 @@ def test_the_interval_covers_where_texts_are_clusters():
         rng = np.random.default_rng(seed)
         x = np.repeat(rng.standard_normal((80, 5)), 3, axis=0) + 0.5 * rng.standard_normal((240, 5))
         groups = np.repeat(groups_of(np.arange(80), seed), 3)
-        found = batch_of(torch.from_numpy(x), torch.from_numpy(FEW_HALVES[:, groups]), 0.1)
+        (found,) = batches_of(torch.from_numpy(x), torch.from_numpy(FEW_HALVES[:, groups]), [slice(None)], 0.1)
         names = ("twonn_ml", "twonn", "gride_8")
         estimates.append([estimate(name, found.logs, 0.1) for name in names])
         halves = [found.halves[name] for name in names]

@@ -208,6 +208,10 @@ def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
     assert found.endswith(
         f"exec reporter work '{tmp_path}/my s.yaml' --out {tmp_path} --share \"$SLURM_ARRAY_TASK_ID/1000\""
     )
+    said = script(
+        "s", tmp_path / "s.yaml", tmp_path, 1, threads=1, gpu=False, at_once=1, options=["--set", "run.seed=1"]
+    )
+    assert f"#   reporter run {tmp_path}/s.yaml --out {tmp_path} --set run.seed=1\n" in said
     assert "--array=1-3%3" in script("s", tmp_path / "s.yaml", tmp_path, 3, threads=1, gpu=False, at_once=64)
 
 

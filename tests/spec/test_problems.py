@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reporter.errors import ReporterError, bounded, describe
-from reporter.spec.problems import Problem, choices, hint, one_line, show, show_location, suggest
+from reporter.errors import ReporterError, bounded, describe, hint, one_line, suggest
+from reporter.spec.problems import Problem, choices, show, show_location
 
 
 @given(st.text(), st.text(), st.text())

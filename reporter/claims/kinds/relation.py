@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from reporter.claims.common import among, independent, layer_sql, left_out, on_corpora, quoted
+from reporter.claims.common import among, independent, layer_sql, left_out, on_corpora
 from reporter.claims.finding import Finding, Inequality, Range, deciding, every, joined_by_model
 from reporter.claims.kind import claim_kind
 from reporter.claims.kinship import Kinship
@@ -28,6 +28,7 @@ from reporter.geometry.correlation import FEWEST, by_chance, correlation, effect
 from reporter.spec.claims import TYPE_COLUMNS, Claim, Every, Layer, Related, Selection, by_is_at_least
 from reporter.spec.part import Complaint, failure
 from reporter.spec.problems import choices, show
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from reporter.claims.common import at_equal_size, difference_bounds, layer_sql, left_out, quoted
+from reporter.claims.common import at_equal_size, difference_bounds, layer_sql, left_out
 from reporter.claims.finding import FIXED, Finding, Inequality, Range, clipped, every
 from reporter.claims.kind import claim_kind
 from reporter.claims.numbers import PATH, Bounded, Missing, at_layer, finite
@@ -28,6 +28,7 @@ from reporter.errors import ReporterError
 from reporter.geometry.intervals import below, quantile
 from reporter.spec.claims import GROUPS, WITH_BASE, Bound, Claim, MetricNumber, Number, SqlNumber
 from reporter.spec.part import AsTuple, Complaint, failure
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
