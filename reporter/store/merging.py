@@ -170,6 +170,7 @@ class _Merging:
     def _tables_of(self, i: int) -> dict[str, list[str]]:
         rows = self._connection.execute(
             "SELECT table_name, list(column_name ORDER BY column_index) FROM duckdb_columns() "
+            "SEMI JOIN duckdb_tables() USING (database_name, table_oid) "  # views have columns, too
             "WHERE database_name = ? AND NOT internal GROUP BY table_name",
             [f"source_{i}"],
         ).fetchall()

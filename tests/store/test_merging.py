@@ -102,7 +102,8 @@ def test_folders_of_different_studies_stand_beside_each_other(folder, tmp_path):
 
 def test_folders_of_one_name_are_told_apart(folder, tmp_path):
     merged = tmp_path / "ab"
-    merge(merged, [folder("a/results", "bert"), folder("b/results", "gpt2")])
+    found = merge(merged, [folder("a/results", "bert"), folder("b/results", "gpt2")])
+    assert not found.notes, "a view is no table of a plug-in"
     assert of_cells(merged) == [("bert", "a/results", FIRST), ("gpt2", "b/results", FIRST)]
     again = tmp_path / "again"
     merge(again, [merged, folder("third", "opt")])
