@@ -78,6 +78,9 @@ OF_ONE = (
 )
 """Cosines, shares and correlations, and their differences: their rounding does not shrink with their size."""
 
+OF_LENGTHS = ("change.distance", "change.distance_seed")
+"""Parts of a state's length: bf16 products move each state by so much, however near it lies to the other one."""
+
 OF_ITSELF = ("convergence.frequency_gap_p",)
 """Numbers of which the size of the profile says nothing: a p of 1e-20 stands beside one of 0.5."""
 _TAIL = 30  # in the tail of t a p moves by about t² times as much as its t
@@ -180,7 +183,7 @@ def compare(metric: str, stored: Numbers, again: Iterable[Found], cell: str, mov
         size = max(sizes[one.statistic, one.view], _TINY)
         if name in OF_ITSELF:
             size = max(abs(was.value), _TINY)
-        elif name in OF_ONE or metric in OF_ONE:
+        elif name in OF_ONE or metric in OF_ONE or (moved and name in OF_LENGTHS):
             size = max(size, 1.0)
         value = float(one.value)  # of NumPy's own floats JSON knows nothing
         difference = abs(was.value - value) if np.isfinite(value) else float("inf")

@@ -12,6 +12,8 @@ from reporter.forward.contexts import context_keys as fast_keys
 from reporter.forward.contexts import key_of
 from reporter.forward.strata import ASIDE, SPECIAL, SinkRule, find_sinks, strata
 from reporter.texts.tokens import never_words
+from reporter.verify.deviations import Stored, compare
+from reporter.verify.reading import Found
 from reporter.verify.tokens import Rule, context_keys, key, kinds_of_text, never_a_word, scrambled
 
 
@@ -72,3 +74,15 @@ def test_hashes_are_those_of_splitmix_and_of_runs():
     ids = np.array([[5, 9, 5, 2]])
     for causal in (True, False):
         assert context_keys([5, 9, 5, 2], causal, 7) == fast_keys(ids, np.array([4]), causal, 7)[0].tolist()
+
+
+def test_what_bf16_products_move_a_state_by_is_no_deviation_of_a_small_distance():
+    stored = {("distance", "words", None, None): Stored(0.0097, None)}
+
+    def agrees(value: float, moved: float) -> bool:
+        return compare("change", stored, [Found("distance", "words", None, value)], "m", moved)[
+            "change.distance"
+        ].passed
+
+    assert agrees(0.0071, moved=0.02) and not agrees(0.0397, moved=0.02)
+    assert not agrees(0.0071, moved=0.0) and agrees(0.0097, moved=0.0)
