@@ -78,11 +78,11 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
     if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
         texts["statistic"] = ""
-    texts["bound"] = _bound(texts["bound"])
+    texts["bound"], texts["reason"] = _bound(texts["bound"]), _minus(texts["reason"])
     return Evidence(
         **texts,
         notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
-        views=tuple(_text(change["says"]) for change in changes_of(detail)),
+        views=tuple(_minus(_text(change["says"])) for change in changes_of(detail)),
         tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
         facts=tuple((_words(key), _text(value)) for key, value in rest.items())
         + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
@@ -105,8 +105,13 @@ def by_model_of(rows: Sequence[Mapping[str, Any]]) -> Table | None:
 
 
 def _bound(text: str) -> str:
-    """Write a bound as the numbers beside it are written: a minus for a hyphen, and no line ends within it."""
-    return re.sub(r"([<>≤≥]) ", "\\1\N{NO-BREAK SPACE}", re.sub(r"(?<![\w.])-(?=[\d.])", "−", text))
+    """Write a bound as the numbers beside it are written; no line ends within it."""
+    return re.sub(r"([<>≤≥]) ", "\\1\N{NO-BREAK SPACE}", _minus(text))
+
+
+def _minus(text: str) -> str:
+    """Write a minus for a hyphen in front of a number."""
+    return re.sub(r"(?<![\w.])-(?=[\d.])", "−", text)
 
 
 def changes_of(detail: Mapping[str, Any]) -> list[Mapping[str, Any]]:

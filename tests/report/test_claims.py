@@ -212,3 +212,10 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figure(made_up: ModuleT
     said = text_of(claim(html, "one"))
     assert "It is so. motion.step_cosine bert, gpt2 nested view all See the figure 0.4 [0.3, 0.5]" in said
     assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html
+
+
+def test_a_minus_stands_before_numbers_in_sentences_too() -> None:
+    says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
+    found = evidence_of({"views": [{"says": says, "turned": False}], "reason": "-2 in 2024-26"})
+    assert found.views == ("under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12",)
+    assert found.reason == "−2 in 2024-26"

@@ -34,6 +34,8 @@ def test_a_published_folder_has_what_its_pages_name_and_no_more(results: Path, t
         assert f'<noscript><img class="still" src="figures/journeys-{name}.svg"' in journeys
         ElementTree.fromstring((target / "explored" / "figures" / f"journeys-{name}.svg").read_text("utf-8"))
     assert journeys.count("<noscript><div") == 2, "the nearest tokens, and the rank of every token"
+    for page in ("index.html", "journeys.html"):
+        assert "reporter publish" not in (target / "explored" / page).read_text("utf-8"), "it was published already"
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
