@@ -37,7 +37,7 @@ class _Verbs(TyperGroup):
             typer.echo("\n".join(map(bounded, str(error).split("\n"))), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except MemoryError:
-            typer.echo(f"memory does not suffice; {_KEPT}", err=True)
+            typer.echo("memory does not suffice; what is finished is kept, and the same command goes on", err=True)
             raise typer.Exit(1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
