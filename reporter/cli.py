@@ -37,7 +37,7 @@ class _Verbs(TyperGroup):
             typer.echo("\n".join(map(bounded, str(error).split("\n"))), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
         except MemoryError:
-            typer.echo(f"memory does not suffice; {_KEPT}", err=True)
+            typer.echo("memory does not suffice; what is finished is kept, and the same command goes on", err=True)
             raise typer.Exit(1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
@@ -249,7 +249,7 @@ def run(
     ] = None,
     address: Annotated[str | None, typer.Option(help="Of the Ray cluster's head; auto: of this machine's.")] = None,
 ) -> None:
-    """Measure, fill the database, test the claims and write the report.
+    """Measure into the database, test the claims, write the report.
 
     Exit code: 0 all done, 1 some cells failed, 2 the study or the call is wrong, 3 a claim was refuted and --strict
     was given, which with =inconclusive counts claims that were not decided, too.
@@ -286,14 +286,15 @@ def work(
     set: Set = None,
     offline: Offline = False,
 ) -> None:
-    """Do a share of a study's forward passes, for 'reporter run' to merge; the database stays closed.
+    """Do a share of a study's forward passes, for 'run' to merge.
 
-    Any number of these may run at one time, on machines that see the same
-    folder: each begins with its share, then takes what others left or died
-    over, and ends when all is done. 'reporter run' afterwards finds nothing
-    to pass through a model. A worker has run.threads threads, 1 if the study
-    does not say: numbers are the same to the last bit however many workers
-    there are. Exit code: 0 all is done, 1 something failed.
+    The database stays closed. Any number of these may run at one time, on
+    machines that see the same folder: each begins with its share, then
+    takes what others left or died over, and ends when all is done.
+    'reporter run' afterwards finds nothing to pass through a model. A
+    worker has run.threads threads, 1 if the study does not say: numbers are
+    the same to the last bit however many workers there are. Exit code: 0
+    all is done, 1 something failed.
     """
     from reporter.runs.studies import read_study
     from reporter.runs.tasks import Worker, parse_share, threads_of
@@ -383,7 +384,7 @@ def publish(
     ] = None,
     out: Out = Path("results"),
 ) -> None:
-    """Write a folder that any static host serves: the pages of studies and what they need.
+    """Write a folder of pages of studies that any static host serves.
 
     No database, no cache and no other study goes into it. What was published
     into it before is replaced.
@@ -442,7 +443,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write figures, tables, methods and references of a study, for a paper; or its report as one file, for a mail.
+    """Write figures, tables, methods and references for a paper.
 
     Whole figures with title, legend, corpora, tokens and caption, as they
     stand on the page when it opens; figures.tex includes them in LaTeX.
@@ -518,9 +519,9 @@ def sql(
     out: Out = Path("results"),
     format: Form = "table",
 ) -> None:
-    """Ask the results: read-only SQL; `reporter tables` says what there is.
+    """Ask the results with read-only SQL.
 
-    --out may be a folder of tables that were exported as Parquet.
+    `reporter tables` says what there is. --out may be a folder of tables that were exported as Parquet.
     """
     if format == "parquet":
         from reporter.store import write_parquet
@@ -541,10 +542,10 @@ def tables(
     name: Annotated[str | None, typer.Argument(help="A table or view to explain; lists all if left out.")] = None,
     out: Out = Path("results"),
 ) -> None:
-    """Explain the tables and views that SQL can ask: columns, types, comments.
+    """Explain the tables and views that SQL can ask.
 
-    Where there are results, also how many rows each has, and the tables that
-    plug-ins brought.
+    Their columns, types and comments; where there are results, also how many
+    rows each has, and the tables that plug-ins brought.
     """
     from reporter.docs.table_page import described, table_page, tables_page
 
@@ -576,7 +577,7 @@ def diff(
         bool, typer.Option("--exit-code", help="Exit with 1 if a number moved, came or went, or a verdict changed.")
     ] = False,
 ) -> None:
-    """Compare two studies, or two runs of one: the spec, then the numbers.
+    """Compare two studies, or two runs or two models of one.
 
     A and B are studies of the folder --out, or of another results folder:
     'reporter diff bert gpt2', 'reporter diff old:bert new:bert', 'reporter
@@ -608,14 +609,15 @@ def freeze(
         list[str] | None, typer.Option(metavar="NAME,…", help="Freeze only these metrics; may be repeated.")
     ] = None,
 ) -> None:
-    """Print a study that extends another one and guards what its run found.
+    """Print a study that guards what another one's run found.
 
-    Each headline number becomes a claim, with the interval of the run as its
-    tolerance, at the middle and at the last block. The guard says `texts:
-    fixed`: it reads the same texts, so that their choice is no error, and a
-    number that leaves its bounds has moved. Of a study that is named by its
-    id, the guard extends no file but says all that the results folder has of
-    the study; its relative paths are those of the study's file.
+    It extends that study. Each headline number becomes a claim, with the
+    interval of the run as its tolerance, at the middle and at the last
+    block. The guard says `texts: fixed`: it reads the same texts, so that
+    their choice is no error, and a number that leaves its bounds has moved.
+    Of a study that is named by its id, the guard extends no file but says
+    all that the results folder has of the study; its relative paths are
+    those of the study's file.
     """
     from reporter.claims.freezing import frozen, said
     from reporter.runs.studies import offer, read_study
@@ -640,7 +642,7 @@ def verify(
     format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
     offline: Offline = False,
 ) -> None:
-    """Measure a few cells of a finished study again by an independent path.
+    """Measure a few cells of a study again by an independent path.
 
     One text at a time without padding, the model's own hidden states,
     float64 NumPy written down from the definitions, another number of
@@ -706,7 +708,10 @@ def metrics(
         typer.Option("--new", metavar="NAME", help="Write NAME.py, a metric of your own to start from."),
     ] = None,
 ) -> None:
-    """Explain the metrics and analyses: definition, source, options, columns; or begin one of your own."""
+    """Explain the metrics and analyses, or begin one of your own.
+
+    Definition, source, options and columns of each.
+    """
     from reporter.analyses.registry import analyses
     from reporter.metrics.registry import catalogue
 
@@ -740,7 +745,10 @@ def docs(
         Path | None, typer.Option(metavar="DIR", help="Write the pages into this folder, and open nothing.")
     ] = None,
 ) -> None:
-    """Open the documentation, which needs no network: guides, every number, table and key of a study, and a search."""
+    """Open the documentation, which needs no network.
+
+    Guides, every number, table and key of a study, and a search.
+    """
     from reporter.docs.site import build, site
 
     if out is not None:

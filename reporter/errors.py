@@ -75,11 +75,6 @@ def bounded(text: str) -> str:
     return text if len(text) <= LONGEST_LINE else f"{text[:half]} … {text[-half:]}"
 
 
-def in_one_line(error: BaseException) -> str:
-    """Say what an error of a library says, for a sentence that goes on to say where."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
 def describe(error: BaseException) -> str:
     """Say in one line what went wrong, for the database; for an error nobody expected, where in the code."""
     if isinstance(error, ReporterError):

@@ -55,6 +55,7 @@ def test_help_names_every_verb(call: Call) -> None:
     assert result.exit_code == 0
     for verb in ("init", "validate", "plan", "run", "report", "export", "sql", "diff", "cache", "metrics", "schema"):
         assert f"\n  {verb} " in result.stdout
+    assert "..." not in result.stdout.partition("Commands:")[2]  # each says in one line what it does
 
 
 def test_every_verb_and_option_is_described(call: Call) -> None:
