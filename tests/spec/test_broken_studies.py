@@ -79,3 +79,19 @@ def test_deep_nesting_is_refused_without_a_traceback(complain: Callable[[str], l
 def test_a_long_value_is_cut(complain: Callable[[str], list[str]]) -> None:
     (line,) = complain(MODEL + f"run: {{device: {'x' * 5000}}}\n")
     assert len(line) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"study: s\n? {'1' * 101}\n: x\n", "study.yaml:2:3: the number is too long"),
+        (
+            "study: s\nmodels:\n  m: {states: {d: x.safetensors}}\ncorpora: {c: {texts: [a]}}\n",
+            "study.yaml:3:16: models.m.states.d: no corpus 'd'",
+        ),
+    ],
+)
+def test_a_key_that_cannot_be_is_told_where_it_stands(
+    complain: Callable[[str], list[str]], text: str, said: str
+) -> None:
+    assert any(line.startswith(said) for line in complain(text))

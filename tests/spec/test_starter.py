@@ -10,7 +10,7 @@ from spec.conftest import offered
 from reporter.errors import UsageError
 from reporter.spec import load_study
 from reporter.spec.models import RecipeModel
-from reporter.spec.starter import write_starter
+from reporter.spec.starter import write_metric, write_starter
 from reporter.texts.sources.generated import GeneratedCorpus
 
 Catalogue = Mapping[str, type[BaseModel]]
@@ -63,3 +63,11 @@ def test_a_name_that_is_no_id_is_refused_and_nothing_written(tmp_path: Path, nam
     with pytest.raises(UsageError, match="cannot be a study's id"):
         write_starter(name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_of_a_metric_is_named_like_it_and_replaces_nothing() -> None:
+    assert write_metric("far_out", ()) == Path("far_out.py")
+    assert 'name="far_out"' in Path("far_out.py").read_text()
+    for name, said in {"far_out": "already there", "motion": "reporter metrics motion", "class": "lower-case"}.items():
+        with pytest.raises(UsageError, match=said):
+            write_metric(name, ("motion",))

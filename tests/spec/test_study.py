@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from spec.conftest import offered
 
 from reporter.errors import UsageError
 from reporter.spec import SpecError, Study, load_studies, load_study
+from reporter.spec.load import layers_of, plugins_of
 from reporter.spec.run import RunSpec
 
 Load = Callable[[str | bytes], Study]
@@ -69,6 +71,27 @@ def test_what_is_no_file_is_said_without_a_line(tmp_path: Path, catalogue: Catal
             load_study(path, offered(catalogue))
         assert str(caught.value).startswith(f"{path}: {reason}")
         assert isinstance(caught.value, UsageError)
+
+
+def test_a_file_that_cannot_be_read_and_one_that_never_ends_are_said(tmp_path: Path, catalogue: Catalogue) -> None:
+    os.mkfifo(tmp_path / "endless.yaml")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
+    for path in sorted(tmp_path.iterdir()):
+        with pytest.raises(SpecError) as caught:
+            load_study(path, offered(catalogue))
+        assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value).strip()
+
+
+def test_plugins_are_looked_for_beside_the_study_before_it_is_checked(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    (tmp_path / "here.py").touch()
+    path.write_text("plugins: [here.py, 3]\nmodels: wrong\n")
+    assert plugins_of(layers_of(path)) == (tmp_path / "here.py",)
+    path.write_text("plugins: [here.py, gone.py]\n")
+    with pytest.raises(SpecError, match=r"study.yaml:1:20: plugins.*there is no file 'gone.py'"):
+        plugins_of(layers_of(path))
+    path.write_text("- plugins\n")
+    assert plugins_of(layers_of(path, ["plugins=gone.py"])) == ()
 
 
 def test_several_studies_are_all_checked_before_any_complaint(tmp_path: Path, catalogue: Catalogue) -> None:
