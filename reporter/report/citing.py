@@ -44,7 +44,7 @@ GROUP BY metric, statistic ORDER BY (row(metric, statistic)::VARCHAR)[:-2] || ',
 """,
 )
 MOST_HASHED = 100_000
-"""Lines that are put in order at a time: those of ten million numbers are 5 GB on the way."""
+"""Lines that are put in order at a time: the text of all of them would stand in memory several times."""
 LIBRARIES = {"torch": "PyTorch", "transformers": "transformers", "numpy": "NumPy", "scipy": "SciPy", "python": "Python"}
 VIEWS = {
     "words": "every token of the text itself",

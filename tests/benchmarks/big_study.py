@@ -52,12 +52,18 @@ def fill(source: Path, study: str, out: Path, models: int, layers: int, checkpoi
         for (table,) in base.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall():
             columns = [name for (name, *_) in base.execute(f"DESCRIBE {table}").fetchall()]
             if "study" in columns and table != "findings":  # a handful, however many models there are
-                _spread(base, table, columns, study, deep, layers, checkpoints > 1)
+                _spread(base, table, columns, study, deep, layers, checkpoints)
     return target
 
 
 def _spread(
-    base: duckdb.DuckDBPyConnection, table: str, columns: list[str], study: str, deep: str, layers: int, trained: bool
+    base: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: list[str],
+    study: str,
+    deep: str,
+    layers: int,
+    checkpoints: int,
 ) -> None:
     """Give each checkpoint of many models the rows of the deepest one; rows of no model stay once."""
     who = [name for name in ("model", "model_a", "model_b") if name in columns]
@@ -65,7 +71,7 @@ def _spread(
     if who and "role" in columns:
         said["role"] = "CASE WHEN i % 2 = 0 THEN 'decoder' ELSE 'encoder' END"
     marks = [name for name in ("checkpoint", "checkpoint_a", "checkpoint_b") if name in columns] if who else []
-    if trained:
+    if checkpoints > 1:
         said |= dict.fromkeys(marks, "mark") | ({"step": "at_step"} if who and "step" in columns else {})
     for number in ("value", "ci_low", "ci_high", "loss") if who else ():
         if number in columns:
@@ -76,9 +82,9 @@ def _spread(
         said["layers"] = str(layers - 1)
     kept = [f"study = '{study}'", *(f"{name} = '{deep}'" for name in who), *([] if who else ["i = 0"])]
     kept += [] if marks else ["c = 1"]
-    # an answer has a row for each layer and names the best of them: it is whole, or it is none
+    # an answer has a row for each layer and names the best of them: it is whole, or it is none; of the last checkpoint
     kept += (
-        []
+        [f"c = {checkpoints}"] * bool(marks)
         if table.endswith("_answers")
         else [
             f"({name} IS NULL OR {name} < {layers})"
