@@ -314,6 +314,14 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
     assert len(error) == 1 and "layer 1" in error[0] and "'inline'" in error[0]
 
 
+def test_describe_says_what_to_do_where_memory_does_not_suffice():
+    try:
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 67 bytes")
+    except RuntimeError as error:
+        said = describe(error)
+    assert said.startswith("memory does not suffice (test_runner.py:") and "`batch_tokens`" in said
+
+
 def test_describe_says_where_an_unexpected_error_came_from():
     try:
         raise ValueError("a\nb")
