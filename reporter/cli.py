@@ -44,7 +44,7 @@ class _Verbs(TyperGroup):
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-            typer.echo(f"memory does not suffice; {_KEPT} where there is more", err=True)
+            typer.echo(f"memory does not suffice; {_KEPT} with more", err=True)
             raise typer.Exit(1) from None
 
 
