@@ -58,6 +58,12 @@ def is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+def said_by(error: BaseException) -> str:
+    """Return in one line what a library's error says, to be part of one that says what it was asked for."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return f"memory does not suffice ({text})" if is_out_of_memory(error) else text
+
+
 def describe(error: BaseException) -> str:
     """Say in one line what went wrong, for the database; for an error nobody expected, where in the code."""
     if isinstance(error, ReporterError):

@@ -8,7 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
-from reporter.errors import UsageError, describe
+from reporter.errors import UsageError, describe, said_by
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
@@ -320,6 +320,8 @@ def test_describe_says_what_to_do_where_memory_does_not_suffice():
     except RuntimeError as error:
         said = describe(error)
     assert said.startswith("memory does not suffice (test_runner.py:") and "`batch_tokens`" in said
+    assert said_by(RuntimeError("can't start new thread")).startswith("memory does not suffice (RuntimeError: can't")
+    assert said_by(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
 
 
 def test_describe_says_where_an_unexpected_error_came_from():
