@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from reporter.errors import ReporterError, UsageError, bounded
+from reporter.errors import ReporterError, UsageError, bounded, is_out_of_memory
 from reporter.imports import importing
 
 if TYPE_CHECKING:
@@ -36,14 +36,16 @@ class _Verbs(TyperGroup):
         except ReporterError as error:
             typer.echo("\n".join(map(bounded, str(error).split("\n"))), err=True)
             raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-        except MemoryError:
-            typer.echo("memory does not suffice; what is finished is kept, and the same command goes on", err=True)
-            raise typer.Exit(1) from None
         except (KeyboardInterrupt, _Terminated) as stop:
             said = "interrupted" if isinstance(stop, KeyboardInterrupt) else "terminated"
             kept = "nothing was changed" if ctx.invoked_subcommand == "verify" else _KEPT
             typer.echo(f"{said}; {kept}", err=True)
             raise typer.Exit(130 if isinstance(stop, KeyboardInterrupt) else 143) from None
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            typer.echo(f"memory does not suffice; {_KEPT} with more", err=True)
+            raise typer.Exit(1) from None
 
 
 class _Terminated(BaseException):

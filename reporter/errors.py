@@ -75,6 +75,35 @@ def bounded(text: str) -> str:
     return text if len(text) <= LONGEST_LINE else f"{text[:half]} … {text[-half:]}"
 
 
+_SAID_OF_MEMORY = (
+    "defaultcpuallocator: can't allocate",  # torch
+    "not enough memory",
+    "out of memory",  # torch on a device, DuckDB
+    "cannot allocate memory",  # the operating system
+    "bad_alloc",  # C++
+    "bad allocation",
+    "failed to map segment",  # the linker, while something is imported
+    "can't start new thread",  # Python, which has no room for its stack
+)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Return whether an error says that memory of host or device did not suffice, or came of one that does."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if not isinstance(error, ReporterError) and any(said in str(error).lower() for said in _SAID_OF_MEMORY):
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
+
+
+def said_by(error: BaseException) -> str:
+    """Return in one line what a library's error says, to be part of one that says what it was asked for."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return f"memory does not suffice ({text})" if is_out_of_memory(error) else text
+
+
 def describe(error: BaseException) -> str:
     """Say in one line what went wrong, for the database; for an error nobody expected, where in the code."""
     if isinstance(error, ReporterError):
@@ -83,5 +112,7 @@ def describe(error: BaseException) -> str:
     libraries = tuple(sysconfig.get_paths()[kind] for kind in ("stdlib", "platlib", "purelib"))
     ours = [frame for frame in frames if not frame.filename.startswith(libraries)] or frames
     where = f" ({Path(ours[-1].filename).name}:{ours[-1].lineno})" if ours else ""
+    if is_out_of_memory(error):
+        return f"memory does not suffice{where}; run it again with more, or with a smaller `batch_tokens` or `sample`"
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {shortened(text[:500])}{where}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -277,9 +278,25 @@ def test_expected_failures_are_one_sentence_on_stderr(
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", f"{error}\n")
 
 
-def test_too_little_memory_is_one_sentence(call: Call, replace: Callable[..., None]) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        RuntimeError("can't start new thread"),
+        RuntimeError("std::bad_alloc"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_too_little_memory_is_one_sentence(
+    call: Call, replace: Callable[..., None], error: Exception, hidden: bool
+) -> None:
     def query(*_: Any) -> str:
-        raise MemoryError
+        if hidden:
+            raise AttributeError("partially initialized module") from error
+        raise error
 
     replace("reporter.store", stream=query)
     found = call("sql", "SELECT 1")

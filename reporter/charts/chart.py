@@ -20,7 +20,7 @@ from reporter.charts.readings import Shown
 from reporter.charts.scene import Scene
 from reporter.charts.styles import Styles
 from reporter.charts.vega import alt, unvalidated
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, is_out_of_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -387,6 +387,8 @@ def read_chart(read: Read, chart: Chart, open: bool = True, thin: Thin | None = 
         sql, kept = thin(sql, chart, read) if thin else (sql, "")
         return Drawn(chart, sql, typed(read(sql)), open=open, kept=kept)
     except Exception as error:  # one broken query must not take the page down
+        if is_out_of_memory(error):  # nothing is broken: the report is written where there is more
+            raise
         return Drawn(chart, sql, open=open, error=_told(error))
 
 
@@ -408,6 +410,8 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         with unvalidated():
             specs = {name: bare_spec(make(frame, scene.styles)) for name, make in _wanted(chart, picks)}
     except Exception as error:  # one broken chart must not take the page down
+        if is_out_of_memory(error):
+            raise
         return replace(drawn, error=_told(error))
     return replace(drawn, specs=specs, states=states, panels=panels, picks=picks)
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, is_out_of_memory
 from reporter.forward.contexts import context_keys, embedding_keys
 from reporter.forward.hidden_batch import HiddenBatch, LayerStates
 from reporter.forward.places import Layout
@@ -62,9 +62,6 @@ of the width squared, thousands of short calls) would cost more than what it doe
 TOKENS_VERSION = 1  # raise it when a tokenizer's output is read in another way
 
 
-_SAID = ("defaultcpuallocator: can't allocate", "not enough memory", "out of memory")  # by torch, on any device
-
-
 class OutOfMemoryError(ReporterError):
     """Memory did not suffice to show states to the observables, which may have seen some of them.
 
@@ -75,13 +72,6 @@ class OutOfMemoryError(ReporterError):
     def __init__(self, tokens: int) -> None:
         super().__init__(f"memory does not suffice for the states of {tokens:,} tokens at once")
         self.tokens = tokens
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory did not suffice, of the host or of the device."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(said in str(error).lower() for said in _SAID)
 
 
 class Watcher(Protocol):

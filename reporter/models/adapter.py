@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, said_by
 from reporter.imports import optional
 from reporter.models.model_folder import ADAPTER_WEIGHTS, adapter_files
 
@@ -37,7 +37,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
         config = peft.PeftConfig.from_pretrained(str(folder))
         given = _read(folder / ADAPTER_WEIGHTS)
     except Exception as error:  # a file that PEFT cannot read fails in any way
-        raise ReporterError(f"the adapter in {folder} cannot be read: {_one_line(error)}") from error
+        raise ReporterError(f"the adapter in {folder} cannot be read: {said_by(error)}") from error
     whole, parts, strange = _matched(model, given)
     if not parts and not whole and not few_layers:
         first = next(iter(given), "none at all")
@@ -85,7 +85,7 @@ def merged(model: Any, folder: Path, *, few_layers: bool) -> Any:
     except ReporterError:
         raise
     except Exception as error:  # shapes of another base, NaN, a kind of adapter that cannot be merged
-        raise ReporterError(f"the adapter in {folder} cannot be merged into this base: {_one_line(error)}") from error
+        raise ReporterError(f"the adapter in {folder} cannot be merged into this base: {said_by(error)}") from error
 
 
 def _read(file: Path) -> dict[str, Tensor]:
@@ -126,7 +126,3 @@ def _inside(name: str, leaves: set[str]) -> tuple[str, str] | None:
         if (module := ".".join(pieces[:end])) in leaves:
             return module, ".".join(pieces[end:])
     return None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, is_out_of_memory
 from reporter.models.blocks import Blocks, relative
 from reporter.models.trace import Slot, Trace, same
 
@@ -104,6 +104,8 @@ def _tested(closing: Closing, h: Tensor, last: Tensor) -> Closing:
             whole, flat = closing(h), closing(h.flatten(0, 1))
         worst = max(relative(x.reshape(last.shape), last).max().item() for x in (whole, flat))
     except Exception as error:  # other people's code, which may fail in any way
+        if is_out_of_memory(error):
+            raise
         said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         return Closing("final", closing.width, problem=f"{why} ({said})")
     tolerance = _TOLERANCE if last.dtype == torch.float32 else 0.02

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, said_by
 from reporter.models.model_folder import tokenizer_folder
 from reporter.models.parts import decoder_start
 
@@ -40,7 +40,7 @@ def load_tokenizer(checkpoint: Checkpoint, folder: Path, offline: bool) -> Any:
             local_files_only=offline or not checkpoint.trust_remote_code,
         )
     except Exception as error:
-        raise ReporterError(f"its tokenizer in {place} cannot be read: {_one_line(error)}") from error
+        raise ReporterError(f"its tokenizer in {place} cannot be read: {said_by(error)}") from error
     # On the right always: GPT-2 padded on the left without position ids gives wrong states, not an error.
     tokenizer.padding_side = "right"
     tokenizer.truncation_side = "right"
@@ -142,7 +142,3 @@ def _class(folder: Path) -> Any:
         return AutoTokenizer
     generic = declared in ("PreTrainedTokenizerFast", "TokenizersBackend")
     return PreTrainedTokenizerFast if generic and (folder / "tokenizer.json").is_file() else AutoTokenizer
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, said_by
 from reporter.models.limits import read_headers, refuse_claims
 from reporter.models.model_folder import CONFIG, WEIGHTS, weight_files
 from reporter.models.parts import PartName, measured_part
@@ -86,7 +86,7 @@ def build(
             )
             model = unpacked(model)
     except Exception as error:
-        raise ReporterError(f"its weights in {folder} cannot be loaded: {_one_line(error)}") from error
+        raise ReporterError(f"its weights in {folder} cannot be loaded: {said_by(error)}") from error
     model.eval().requires_grad_(False)
     _refuse_lies(model, info, folder, few_layers)
     if checkpoint.adapter is not None:
@@ -121,7 +121,7 @@ def _drawn(kind: Any, checkpoint: Checkpoint, config: Any, seed: int) -> Any:
                 trust_remote_code=checkpoint.trust_remote_code,
             )
     except Exception as error:
-        raise ReporterError(f"its weights cannot be initialised: {_one_line(error)}") from error
+        raise ReporterError(f"its weights cannot be initialised: {said_by(error)}") from error
     return model.eval().requires_grad_(False)
 
 
@@ -145,7 +145,7 @@ def read_config(checkpoint: Checkpoint, folder: Path) -> Any:
             raise ReporterError(
                 f"{folder} needs Python code of its own; write `trust_remote_code: true` for this model if you trust it"
             ) from error
-        raise ReporterError(f"its configuration in {folder} cannot be read: {_one_line(error)}") from error
+        raise ReporterError(f"its configuration in {folder} cannot be read: {said_by(error)}") from error
 
 
 def _kind(config: Any, part: str | None) -> Any:
@@ -229,7 +229,3 @@ def needed(run: Callable[[], torch.Tensor], missing: Mapping[str, nn.Parameter])
     names = sorted(name for name, gradient in zip(missing, gradients, strict=True) if gradient is not None)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

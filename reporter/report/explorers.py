@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from reporter.charts.chart import Read
 from reporter.charts.styles import Styles
+from reporter.errors import is_out_of_memory
 from reporter.metrics.base import Definition
 from reporter.report import vocabulary_page
 from reporter.report.assets import write
@@ -49,6 +50,8 @@ def read_explorers(read: Read, study: str, styles: Styles, catalogue: Mapping[st
         try:
             explorer = reader(read, study, styles)
         except Exception as error:  # one broken page must not take the others down
+            if is_out_of_memory(error):  # which says nothing of this page
+                raise
             explorer = Explorer(name, title, error=f"{type(error).__name__}: {error}")
         if explorer is not None:
             found.append(explorer)

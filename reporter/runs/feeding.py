@@ -97,7 +97,7 @@ class Feeding:
     ) -> None:
         self._of, self._wanted, self._model, self._chosen, self._how = of, wanted, model, chosen, how
         self._clock, texts, anatomy = how.progress.clock, of.texts, model.anatomy
-        with self._clock.within("loading"):
+        with self._clock.within("tokenising"):
             self._corpus = _tokenised(model, of, how)
             counted = count_types(self._corpus, anatomy.vocabulary_size, of.seed)
         self.tokens = int(counted.counts.sum() + counted.added.sum())

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reporter.errors import ReporterError, UsageError, describe
+from reporter.errors import ReporterError, UsageError, describe, is_out_of_memory
 from reporter.store.connection import is_torn, said_of
 from reporter.store.file import DatabaseFile
 from reporter.store.parquet import open_parquet
@@ -47,7 +47,13 @@ def main() -> None:
         out.write(kind + len(data).to_bytes(HEADER - 1, "little") + data)
         out.flush()
 
-    _limited()
+    try:
+        _limited()
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        answer(WRONG, b"memory does not suffice to begin a query; the same command goes on with more")
+        return
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         _seconds(asked["seconds"])

@@ -416,8 +416,8 @@ class Study(Row, table="studies"):
     finished: datetime | None = column("end of the last run, UTC; NULL while it runs or when it was killed")
     seconds: float = column("wall time of the last run")
     timings: dict[str, float] | None = column(
-        "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, store, "
-        "other); claims, findings and the report come after it"
+        "JSON object: where it went, in seconds (forward, observables, metrics, analyses, training, loading, "
+        "tokenising, store, other); claims, findings and the report come after it"
     )
     looked_at: int | None = column(
         "questions that its findings answer, those that nothing can be said to included; NULL where numbers changed "

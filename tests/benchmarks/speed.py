@@ -261,7 +261,7 @@ def plan(bench: Bench) -> None:
     peak = _peak(study, out) * 2**20
     whole = time.perf_counter() - began
     parts = json.loads(_asked(out, "SELECT timings FROM studies"))
-    passes = sum(parts.get(name, 0.0) for name in ("forward", "observables", "loading", "store"))
+    passes = sum(parts.get(name, 0.0) for name in ("forward", "observables", "loading", "tokenising", "store"))
     estimated = {part.name: part.seconds for part in said.parts}
     tokens = int(_asked(out, "SELECT max(tokens) FROM cells"))
     rows = [

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 import duckdb
@@ -33,6 +34,21 @@ run: {{precision: float32}}
 claims:
   turns: {{says: "It turns.", value: {{metric: motion.norm, model: enc, corpus: nested, layer: 1}}, above: 0}}
 """
+# What a run imports, if only on its way: half of what such a small one computes would be imports.
+BROUGHT = (
+    "reporter.cli",
+    "reporter.runs.runner",
+    "reporter.runs.work",
+    "reporter.findings",
+    "reporter.report",
+    "altair",
+    "pandas",
+    "scipy.optimize",
+    "scipy.spatial",
+    "torch._dynamo",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
+)
 # What a run that goes on says otherwise: when, how long, and how much was left to do.
 OF_THE_MOMENT = {"started", "finished", "seconds", "timings", "cells_run", "cells_cached", "why", "looked_at"}
 OF_THE_MOMENT |= {"forward_tokens", "forward_passes", "forward_seconds", "loaded", "trained_seconds"}
@@ -58,9 +74,8 @@ def write_study(folder: Path, name: str = "tiny", seed: int = 0) -> Path:
 def preload() -> None:
     """Import what a run needs, and compute nothing: a fork of a process that has threads of its own would hang."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    import reporter.cli
-    import reporter.runs.runner
-    import reporter.runs.work  # noqa: F401
+    for name in BROUGHT:
+        import_module(name)
 
 
 def no_report() -> None:

@@ -7,8 +7,8 @@ import pytest
 import torch
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
-from reporter.errors import ReporterError
-from reporter.forward.measure import OutOfMemoryError, Settings, is_out_of_memory, measure, tokenised
+from reporter.errors import ReporterError, is_out_of_memory
+from reporter.forward.measure import OutOfMemoryError, Settings, measure, tokenised
 from reporter.forward.places import Layout
 
 ERRORS = [

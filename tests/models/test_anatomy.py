@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from reporter.errors import ReporterError
 from reporter.models.anatomy import Examined, examine
 from reporter.models.capture import Capture
+from reporter.models.closing import Closing
 
 WIDTH, VOCABULARY = 8, 20
 
@@ -81,6 +82,15 @@ class Toy(nn.Module):
         return SimpleNamespace(
             last_hidden_state=self.close(x), hidden_states=self.own(states) if output_hidden_states else None
         )
+
+
+class Normed(Toy):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def close(self, x: Tensor) -> Tensor:
+        return self.norm(x)
 
 
 class ToyTokenizer:
@@ -176,14 +186,6 @@ def test_an_end_that_no_module_explains() -> None:
 
 
 def test_an_end_that_a_module_explains() -> None:
-    class Normed(Toy):
-        def __init__(self) -> None:
-            super().__init__()
-            self.norm = nn.LayerNorm(WIDTH)
-
-        def close(self, x: Tensor) -> Tensor:
-            return self.norm(x)
-
     assert look(Normed())[0].last_hidden_state == "final"
 
 
@@ -205,6 +207,17 @@ def test_an_end_that_cannot_be_repeated_for_other_states() -> None:
     assert "no chain of modules" in found.closing.problem
     with pytest.raises(ReporterError, match="no chain of modules"):
         found.closing(torch.zeros(2, WIDTH))
+
+
+def test_an_end_that_memory_does_not_suffice_for_is_not_taken_for_one_that_cannot_be_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def greedy(*_: Any) -> Tensor:
+        raise MemoryError
+
+    monkeypatch.setattr(Closing, "__call__", greedy)
+    with pytest.raises(MemoryError):
+        examined(Normed())
 
 
 def test_an_end_of_two_modules() -> None:

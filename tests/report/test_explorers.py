@@ -28,6 +28,19 @@ def test_a_broken_explorer_says_so_and_takes_nothing_down(broken: None, made_up:
     assert "motion.norm" in pages[1].read_text(encoding="utf-8")
 
 
+def test_a_page_that_memory_does_not_suffice_for_is_not_written_as_broken(
+    made_up: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reader(*_: Any) -> Explorer:
+        raise MemoryError
+
+    monkeypatch.setattr(explorers, "read_journeys", reader)
+    made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2])
+    with pytest.raises(MemoryError):
+        render(tmp_path / "results.duckdb", tmp_path)
+    assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
+
+
 def test_a_page_that_has_no_rows_any_more_goes(made_up: ModuleType, tmp_path: Path) -> None:
     made_up.fill(tmp_path / "results.duckdb", corpora=(), models=())
     stale = tmp_path / "made-up" / "journeys.html"

@@ -182,6 +182,20 @@ def test_a_broken_chart_leaves_the_page_alone(
     assert 'id="provenance"' in text
 
 
+def test_a_chart_that_memory_does_not_suffice_for_is_not_shown_as_broken(
+    made_up: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up.fill(tmp_path / "results.duckdb", corpora=("one",), metrics=("motion",), models=made_up.MODELS[1:2])
+
+    def greedy(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(free_charts, "profile", greedy)
+    with pytest.raises(MemoryError):
+        render(tmp_path / "results.duckdb", tmp_path)
+    assert not list(tmp_path.rglob("*.html")), "the next run would take it for up to date"
+
+
 def test_a_study_without_numbers_has_a_page(made_up: ModuleType, tmp_path: Path) -> None:
     made_up.fill(tmp_path / "results.duckdb", models=(), corpora=(), title=None, question=None)
     page = Page(render(tmp_path / "results.duckdb", tmp_path)[1])

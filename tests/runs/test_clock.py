@@ -71,7 +71,7 @@ def test_since_a_moment_before(now):
 def test_a_run_says_and_keeps_where_its_time_went(study, run, store):
     _, said = run(study())
     parts = json.loads(store.frame("SELECT timings FROM studies")["timings"][0])
-    assert {"forward", "observables", "metrics", "store", "loading"} <= set(parts)
+    assert {"forward", "observables", "metrics", "store", "loading", "tokenising"} <= set(parts)
     assert sum(parts.values()) == pytest.approx(store.frame("SELECT seconds FROM studies")["seconds"][0], abs=0.2)
     assert said.splitlines()[-1].startswith("where the time went, of ")
     assert " tokens in " in said

@@ -8,7 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
-from reporter.errors import UsageError, describe
+from reporter.errors import UsageError, describe, said_by
 from reporter.forward.places import Place
 from reporter.metrics import registry
 from reporter.metrics.base import Metric, Statistic, Value
@@ -312,6 +312,16 @@ def test_states_of_a_text_that_break_fail_the_cells_and_name_the_text(study, run
     assert (outcome.computed, outcome.failed) == (3, 3 + 1)  # and the comparison with that corpus
     error = store.frame("SELECT DISTINCT error FROM cells WHERE status = 'failed'")["error"]
     assert len(error) == 1 and "layer 1" in error[0] and "'inline'" in error[0]
+
+
+def test_describe_says_what_to_do_where_memory_does_not_suffice():
+    try:
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 67 bytes")
+    except RuntimeError as error:
+        said = describe(error)
+    assert said.startswith("memory does not suffice (test_runner.py:") and "`batch_tokens`" in said
+    assert said_by(RuntimeError("can't start new thread")).startswith("memory does not suffice (RuntimeError: can't")
+    assert said_by(RuntimeError("no such\nweight")) == "RuntimeError: no such weight"
 
 
 def test_describe_says_where_an_unexpected_error_came_from():

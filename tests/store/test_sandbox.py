@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 
 import duckdb
@@ -177,3 +179,14 @@ def test_no_code_of_the_current_folder_runs(filled, tmp_path, monkeypatch):
     sandbox._end()
     assert query(filled, "SELECT 1 AS one", "csv") == "one\r\n1"
     assert not (tmp_path / "ran").exists()
+
+
+def test_too_little_memory_to_begin_with_is_said_and_not_taken_for_a_greedy_query() -> None:
+    code = """
+from reporter.store import answering
+def refused(): raise ImportError("pandas/_libs/lib.so: failed to map segment from shared object")
+answering._limited = refused
+answering.main()
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, stdin=subprocess.DEVNULL)
+    assert b"memory does not suffice to begin a query" in found.stdout and not found.stderr
