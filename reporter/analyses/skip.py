@@ -66,7 +66,7 @@ STATISTICS = (
     Statistic(
         "loss",
         "loss of the whole model on the sample",
-        "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` texts",
+        "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
         (MEN,),
         per="model",
         unit="nats",

@@ -32,8 +32,8 @@ JACKKNIFE = (
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
 _TEXTS = (
-    "of the mean states of the view's tokens in each of the same texts (at most `texts`, drawn by a hash of the seed "
-    "and the text's place in the corpus)"
+    "of the mean states of the view's tokens in each of the same texts (at most `texts`, equal ones once, drawn by a "
+    "hash of the seed and the text's place in the corpus)"
 )
 
 STATISTICS = (
