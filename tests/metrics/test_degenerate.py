@@ -222,14 +222,14 @@ def test_giant_and_tiny_states(of):
 
 def test_a_dead_dimension_is_no_direction():
     """What underflow leaves of a dimension is no deviation: a sample in 16 bits does not hold it beside the others."""
-    states = np.random.default_rng(0).normal(0.3, 1, (300, 8)).astype(np.float32)
-    states[:, 1] += 2 * states[:, 0] ** 2
-    dead = np.concatenate([states, np.float32(1e-30) * states[:, 1:3] ** 2], axis=1)
-    read = [
-        reporter.measure(np.stack([x, x]), ["anisotropy"], texts=np.arange(300) // 10).layer_metrics
-        for x in (states, dead)
-    ]
+    states = np.random.default_rng(0).normal(0.3, 1, (2, 300, 8)).astype(np.float32)
+    states[..., 1] += 2 * states[..., 0] ** 2
+    dead = np.concatenate([states, np.float32(1e-30) * states[..., 1:3] ** 2], axis=2)
     alone, beside = (
-        found.query("statistic == 'mean_cosine_standardised' and layer == 1")["value"].item() for found in read
+        reporter.measure(x, ["anisotropy", "linearity"], texts=np.arange(300) // 10)
+        .layer_metrics.query("statistic in ('mean_cosine_standardised', 'cca')")
+        .set_index(["statistic", "layer"])["value"]
+        for x in (states, dead)
     )
-    assert beside == pytest.approx(alone, rel=1e-3)
+    assert len(alone) == 3
+    assert beside.to_dict() == pytest.approx(alone.to_dict(), rel=1e-3)
