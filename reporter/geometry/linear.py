@@ -20,7 +20,7 @@ ZERO = 1e-6
 """Eigenvalues of the correlation matrix of X up to it count as zero: products of float32 numbers end there. Such an
 axis holds no more than this share of any dimension's variance."""
 DEAD = 1e-6
-"""Of the root mean square of all deviations: a dimension up to it holds what underflow leaves, which is no direction."""
+"""Of the root mean square of all deviations: a dimension up to it holds what underflow leaves, no direction."""
 
 
 @dataclass(frozen=True)
