@@ -63,7 +63,7 @@ STATISTICS = (
         (HUH,),
         per="pair",
         interval=f"95 %, from the means of {GROUPS} groups of texts (Student's t); since it takes the texts that can "
-        "be neighbours as given, it covers about 90 % in simulation",
+        "be neighbours as given, it covers about 90 % in simulation, 79 to 88 % of 60 sentences of an encoder",
         floor=True,
         noise="chance",
         bounds=(0, 1),
