@@ -26,8 +26,12 @@ _FIT = (
     "map of X on {what}; directions whose share of the correlation matrix of X is below 1e-6 are left out, and so are "
     "dimensions whose deviation is at most 1e-6 of the root mean square of all deviations"
 )
-_INTERVAL = DELTA.format(scale="on the logit scale", covered="0.93 to 0.98 (0.71 to 0.93 with four tokens to a dimension)")
-_PLAIN = DELTA.format(scale="on its own scale", covered="0.90 to 1.00 (0.05 to 0.69 with two tokens of a half to a dimension)")
+_INTERVAL = DELTA.format(
+    scale="on the logit scale", covered="0.93 to 0.98 (0.71 to 0.93 with four tokens to a dimension)"
+)
+_PLAIN = DELTA.format(
+    scale="on its own scale", covered="0.90 to 1.00 (0.05 to 0.69 with two tokens of a half to a dimension)"
+)
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
     "mean over both directions; halves by a hash of the text; "
