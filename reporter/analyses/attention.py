@@ -79,7 +79,8 @@ class AttentionHead(OfModel, table="attention_heads", metric="attention"):
 
 _SAID = (
     "a_ij is what a head gives in row i (the token that looks) to token j, after the softmax, in plain attention; T "
-    "tokens a text, the tokenizer's own among them; 64 texts of 64 tokens unless the study says otherwise"
+    "tokens a text, the tokenizer's own among them: texts are cut to the first T, shorter ones left out, equal ones "
+    "read once; 64 texts of 64 tokens unless the study says otherwise"
 )
 _INTERVAL = f"95 %, mean ± 1.96 standard errors over texts; none for fewer than {FEWEST} texts"
 

@@ -54,7 +54,7 @@ STATISTICS = (
         "influence",
         "block influence",
         "1 − mean over tokens of cos(h_l, h_{l+1}), what block l + 1 turns, stored at layer l = 0…L−1; all tokens of a "
-        "text itself, but those with a zero state",
+        "text itself, but those with a zero state, over at most `texts` distinct texts",
         (MEN,),
         per="step",
         interval=BOOTSTRAP,
@@ -66,7 +66,7 @@ STATISTICS = (
     Statistic(
         "loss",
         "loss of the whole model on the sample",
-        "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` texts",
+        "mean of −log p(token) in nats, as `loss.lm` defines it, over at most `texts` distinct texts",
         (MEN,),
         per="model",
         unit="nats",

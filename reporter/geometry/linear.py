@@ -19,6 +19,8 @@ from reporter.geometry.spectra import EQUAL
 ZERO = 1e-6
 """Eigenvalues of the correlation matrix of X up to it count as zero: products of float32 numbers end there. Such an
 axis holds no more than this share of any dimension's variance."""
+DEAD = 1e-6
+"""Of the root mean square of all deviations: a dimension up to it holds what underflow leaves, no direction."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def directions(xx: Tensor, n: float) -> Directions:
         n: rows.
     """
     scale = xx.diagonal().clamp(min=0).sqrt()
-    inverse = torch.where(scale > 0, 1 / scale, 0.0)
+    inverse = torch.where(scale > DEAD * scale.square().mean().sqrt(), 1 / scale, 0.0)
     # Of correlations rather than covariances: else the small dimensions drown in the rounding of the large ones.
     values, vectors = torch.linalg.eigh(xx * inverse[:, None] * inverse)
     kept = values > ZERO

@@ -103,7 +103,8 @@ STATISTICS = (
         "mean_cosine_standardised",
         "mean cosine, standardised",
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
-        "sample of tokens; dimensions that do not vary are left out",
+        "sample of tokens; dimensions that do not vary are left out: their deviation is at most 1e-6 of their mean, or "
+        "of the root mean square of all deviations (what underflow leaves of a dead dimension)",
         (TIMKEY,),
         interval=described("fisher", "0.77 to 0.98") + _SAMPLE.format(most="0.0015"),
         floor=True,
@@ -164,7 +165,7 @@ def _cosine_of(seen: Observed, place: Place) -> Influenced:
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
     options=AnisotropyOptions,
-    version=5,
+    version=6,
     cost="a width × width product for each token and layer (about 1/12 of the forward pass); a bounded sample",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 12.0),
     between=Between(compare, of=("base",)),
@@ -293,7 +294,9 @@ def _sampled(
     deviation = torch.from_numpy(moments.squares).to(states.device).div_(max(moments.n, 1)).sqrt_()
     # What rounding leaves of states that equal the mean has no direction.
     scale = float((mean.square() + deviation.square()).sum().sqrt())
-    inverse = _reciprocal(deviation, deviation > 1e-6 * mean.abs())
+    # Samples hold no coordinate that is 2^28 times smaller than its state: a dead dimension would count as rounding.
+    least = 1e-6 * mean.abs().clamp(min=float(deviation.square().mean().sqrt()))
+    inverse = _reciprocal(deviation, deviation > least)
     centred = _cosines(states, squares, lengths.sqrt(), 1e-6 * scale, texts, seen.texts)
     norms = (squares @ inverse.square()).sqrt_()
     standardised = _cosines(states, squares, norms, 0.0, texts, seen.texts, inverse)

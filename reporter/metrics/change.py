@@ -334,7 +334,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 @metric(
     name="change",
     title="Change against the base",
-    version=3,
+    version=4,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
     "was made from, token by token and layer by layer.",
     statistics=STATISTICS,

@@ -93,7 +93,8 @@ STATISTICS = (
     Statistic(
         "similarity_frequent",
         "similarity of frequent tokens",
-        "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types that occur)",
+        "S(l) over tokens whose type occurs in the corpus more often than the median type (over the types "
+        "of own tokens; a token that the tokenizer added counts for its type, but not for the median)",
         (LEE,),
         interval=HALF_SAMPLED,
         bounds=(-1, 1),

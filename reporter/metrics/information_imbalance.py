@@ -29,7 +29,8 @@ _STILL = 1e-12  # share of the squares below which what varies is rounding
 
 _TOKENS = (
     "over the n distinct states of at most `sample` tokens drawn from the view, the same ones at every layer; "
-    "Euclidean distances, the mean rank of states that are equally far"
+    "Euclidean distances, the mean rank of states that are equally far; of states that are equal in the first layer "
+    "each has another of them, in random order, as its neighbour"
 )
 _JACKKNIFE = (
     f"95 %, from a jackknife that leaves out one of {GROUPS} groups of texts, neighbours and ranks being sought anew "

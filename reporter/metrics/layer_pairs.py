@@ -32,8 +32,8 @@ JACKKNIFE = (
 _EQUAL = "the mean states of all texts, or of all but one, are equal"
 
 _TEXTS = (
-    "of the mean states of the view's tokens in each of the same texts (at most `texts`, drawn by a hash of the seed "
-    "and the text's place in the corpus)"
+    "of the mean states of the view's tokens in each of the same texts (at most `texts`, equal ones once, drawn by a "
+    "hash of the seed and the text's place in the corpus)"
 )
 
 STATISTICS = (
@@ -63,7 +63,7 @@ STATISTICS = (
         (HUH,),
         per="pair",
         interval=f"95 %, from the means of {GROUPS} groups of texts (Student's t); since it takes the texts that can "
-        "be neighbours as given, it covers about 90 % in simulation",
+        "be neighbours as given, it covers about 90 % in simulation, 79 to 88 % of 60 sentences of an encoder",
         floor=True,
         noise="chance",
         bounds=(0, 1),

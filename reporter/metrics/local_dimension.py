@@ -56,7 +56,7 @@ STATISTICS = (
     Statistic(
         "spread",
         "spread of the local dimension",
-        f"standard deviation over states of their local dimension, {_LOCAL}",
+        f"standard deviation (n − 1) over states of their local dimension, {_LOCAL}",
         (RUPPIK,),
         interval=_JACKKNIFE,
         floor=True,

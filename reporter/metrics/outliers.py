@@ -102,7 +102,8 @@ STATISTICS = (
         "share of sinks among a text's own tokens, 0 where the view leaves sinks out. A sink is a token that at some "
         "block has a norm of more than twice the median norm of its text's tokens and one coordinate j that outweighs "
         "all others together, (x_j − m_j)² > Σ_{i≠j} x_i², j its largest |x_j| and m_j the median of coordinate j over "
-        "the text; `sinks:` in a study can ask for another rule. The table `sinks` lists them",
+        "the text; both medians are over all tokens of the text, those that the tokenizer added among them; `sinks:` "
+        "in a study can ask for another rule. The table `sinks` lists them",
         (SUN, QUEIPO),
         per="model",
         bounds=(0, 1),
@@ -113,7 +114,8 @@ STATISTICS = (
         "sink_norm_ratio",
         "norm of sinks over that of other tokens",
         "mean over the view's sinks of ‖x‖ over the median ‖x‖ of the tokens of the same text that are no sinks and "
-        "not at position 0, at every layer for all tokens that are sinks at some block",
+        "not at position 0 (those that the tokenizer added, a [SEP], among them), at every layer for all tokens that "
+        "are sinks at some block",
         (SUN, QUEIPO),
         interval=BOOTSTRAP,
         bounds=(0, None),
@@ -125,7 +127,8 @@ STATISTICS = (
         "first_norm_ratio",
         "norm of the first token over that of other tokens",
         "mean over texts of ‖x‖ at position 0 over the median ‖x‖ of the tokens of the same text that are no sinks and "
-        "not at position 0, where the token at position 0 is in the view",
+        "not at position 0 (those that the tokenizer added, a [SEP], among them), where the token at position 0 is in "
+        "the view",
         (QUEIPO,),
         interval=BOOTSTRAP,
         bounds=(0, None),

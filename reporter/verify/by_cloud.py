@@ -179,7 +179,7 @@ def _centred(x: Floats, sample: Floats, view: str, place: Place) -> Iterator[Fou
     length = np.linalg.norm(moved, axis=1).max(initial=0.0)
     zero = 1e-6 * max(float(np.sqrt((x * x).sum() / len(x))), length)
     yield Found("mean_cosine_centred", view, place, mean_cosine(moved, zero))
-    varies = spread > 1e-6 * np.abs(centre)
+    varies = spread > 1e-6 * np.maximum(np.abs(centre), np.sqrt((spread * spread).mean()))
     scaled = moved[:, varies] / spread[varies]
     zero = 1e-6 * np.linalg.norm(scaled, axis=1).max(initial=0.0)
     yield Found("mean_cosine_standardised", view, place, mean_cosine(scaled, zero))

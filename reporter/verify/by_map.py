@@ -54,7 +54,7 @@ class _Axes(NamedTuple):
 def _axes(x: Floats) -> _Axes:
     x = x - x.mean(axis=0)
     sizes = np.linalg.norm(x, axis=0)
-    scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 1e-6 * np.sqrt((sizes * sizes).mean()))
     u, s, v = np.linalg.svd(x * scale, full_matrices=False)
     kept = int(((s**2 > ZERO) & (np.arange(len(s)) < len(x) - 1)).sum())
     near = int(((s**2 > ZERO / 2) & (s**2 < 2 * ZERO)).sum())

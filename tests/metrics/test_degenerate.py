@@ -5,9 +5,12 @@ The fixture ``values`` asserts for every value that it is finite, or None with a
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from oracles.fake_model import WORDS, FakeModel, FakeTexts, made_up_texts
+
+import reporter
 
 VIEWS = ("words", "all", "no-sinks")
 IN_THE_MODELS_UNITS = {
@@ -215,3 +218,18 @@ def test_giant_and_tiny_states(of):
                 continue
             expected = plain[key].value
             assert value.value == (None if expected is None else pytest.approx(expected, rel=1e-3, abs=1e-6)), key
+
+
+def test_a_dead_dimension_is_no_direction():
+    """What underflow leaves of a dimension is no deviation: a sample in 16 bits does not hold it beside the others."""
+    states = np.random.default_rng(0).normal(0.3, 1, (2, 300, 8)).astype(np.float32)
+    states[..., 1] += 2 * states[..., 0] ** 2
+    dead = np.concatenate([states, np.float32(1e-30) * states[..., 1:3] ** 2], axis=2)
+    alone, beside = (
+        reporter.measure(x, ["anisotropy", "linearity"], texts=np.arange(300) // 10)
+        .layer_metrics.query("statistic in ('mean_cosine_standardised', 'cca')")
+        .set_index(["statistic", "layer"])["value"]
+        for x in (states, dead)
+    )
+    assert len(alone) == 3
+    assert beside.to_dict() == pytest.approx(alone.to_dict(), rel=1e-3)
