@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reporter.claims.common import among, quoted
+from reporter.claims.common import among
 from reporter.claims.judging import NO_SINKS
 from reporter.claims.numbers import PATH, Missing
 from reporter.claims.points import ROUNDING, Array, Estimates, Points
 from reporter.claims.profiles import Profile, Profiles, together
+from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers

@@ -100,8 +100,8 @@ class _Worker:
                 self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(found)})
             else:
                 self._model(model, found)
-        for cells in self.compared.values():
-            self._compare(cells)
+        for alike in self.compared.values():
+            self._compare(alike)
         for of in self.measured.values():
             self.passes.drop(of)
         self._relate()
