@@ -18,23 +18,26 @@ class Clock:
     def __init__(self) -> None:
         self._spent: dict[str, float] = {}
         self._within = [REST]
+        self._of = [""]
         self._since = time.perf_counter()
 
     @contextmanager
-    def within(self, what: str) -> Iterator[None]:
-        """Count what happens inside as ``what``."""
+    def within(self, what: str, of: str = "") -> Iterator[None]:
+        """Count what happens inside as ``what``; somebody who asks is told what it is done ``of``, too."""
         self._note()
         self._within.append(what)
+        self._of.append(of)
         try:
             yield
         finally:
             self._note()
             self._within.pop()
+            self._of.pop()
 
     @property
     def doing(self) -> str:
         """What the time goes into at this moment."""
-        return self._within[-1]
+        return f"{self._within[-1]} {self._of[-1]}".rstrip()
 
     def take(self, what: str, seconds: float) -> None:
         """Count some of the seconds since the innermost ``within`` began as ``what`` instead."""

@@ -180,7 +180,7 @@ class Worker:
         name = str(of) if of.checkpoint.states else _label(of.checkpoint)
         if self._loaded is None or self._loaded[0] != name:
             self._loaded = self._feeding = None
-            with self._progress.clock.within("loading"), importing():
+            with self._progress.clock.within("loading", name), importing():
                 if of.checkpoint.states:
                     self._loaded = name, load_states(of.checkpoint, of.texts.name, len(of.texts))
                 else:

@@ -226,7 +226,7 @@ class _Worker:
         return self._measured(of, checkpoint, cells, lambda: self._loaded(checkpoint))
 
     def _loaded(self, checkpoint: Checkpoint) -> LoadedModel:
-        with self.clock.within("loading"), importing():
+        with self.clock.within("loading", f"{checkpoint.model} {checkpoint.name}"), importing():
             return load(checkpoint, self.device, self.offline)
 
     def _measured(
@@ -254,7 +254,7 @@ class _Worker:
     def _compute(self, cell: MetricCell, sides: list[Measured], columns: Mapping[str, Any]) -> None:
         cell = replace(cell, passes=tuple(side.of for side in sides))  # in the precision that was settled
         try:
-            with self.clock.within("metrics"):
+            with self.clock.within("metrics", f"{cell.key.metric} of {cell.key.model}"):
                 done = compute(cell, sides)
             self._put_computed(cell, done, _warned(cell, sides, columns, self.study))
         except Exception as error:  # a metric that fails must not take the others down

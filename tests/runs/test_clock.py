@@ -58,6 +58,18 @@ def test_what_fails_is_counted_too(now):
     assert clock.spent() == {"metrics": 2, "other": 1}
 
 
+def test_somebody_who_asks_is_told_of_what(now):
+    clock = Clock()
+    with clock.within("loading", "bert final"):
+        assert clock.doing == "loading bert final"
+        with clock.within("store"):
+            now(1)
+            assert clock.doing == "store"
+        assert clock.doing == "loading bert final"
+    assert clock.doing == "other"
+    assert clock.spent() == {"store": 1}
+
+
 def test_since_a_moment_before(now):
     clock = Clock()
     with clock.within("metrics"):
