@@ -181,7 +181,7 @@ def _complaints(named: _Named, known: Known) -> Iterator[Complaint]:
             yield from _missing(value, at, known.models, "model", "models")
         case "models":
             yield from _missing(value, at, models, "model", "models")
-            if WITH_BASE in ([value] if isinstance(value, str) else value) and not known.based:
+            if WITH_BASE in (value if isinstance(value, list | tuple) else [value]) and not known.based:
                 yield Complaint(f"'{WITH_BASE}': no model of this study has a base; add `base: NAME` to one", at)
         case "corpus" if value is None:
             if len(places) > 1:

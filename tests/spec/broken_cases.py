@@ -423,4 +423,9 @@ BROKEN = [
     (MODEL + "run: {seed: »4294967296}\n", ["run.seed: must be at most 4294967295, got 4294967296"]),
     (MODEL + 'title: »"\\ud800"\n', ["title: text contains half of a character (a lone surrogate)"]),
     (MODEL + "title: »[[no]]\n", ["title: expected text, got a list"]),
+    (
+        METRICS + "metrics: [anisotropy]\nclaims:\n  d:\n    says: x\n"
+        "    differ: {metric: anisotropy.mean_cosine, is: above, a: {corpus: c}, b: {models: »false}}\n",
+        ["claims.d.differ.b.models: expected a name or a list of names, got false"],
+    ),
 ]

@@ -1,0 +1,291 @@
+"""Names, texts, tokens and notes that are code, in every page a study has and behind every control: nothing runs.
+
+The results are made up, and then each text in each of their tables is a payload, apart from the words that reporter
+itself puts there. A page passes if nothing ran, nothing was asked for, no element carries code, no browser complained
+(a policy that has to stop something is a gap, too), and the payloads are there to be read.
+
+The largest pages and every picture take minutes: they are looked at where ``REPORTER_ALL_PAGES`` is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
+
+import duckdb
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from reporter.cli import app
+from reporter.export import Wanted, export
+from reporter.report import render
+from reporter.report.publish import publish
+from reporter.report.single_file import write_single_file
+from reporter.table import ALL_GROUPS, WEIGHTS
+
+pytestmark = pytest.mark.browser
+
+AWAY = "https://away.invalid/"
+PAYLOADS = (
+    f'javascript:hit(1)//"><img src={AWAY}1 onerror=hit(2)></title></style></textarea></script><script>hit(3)</script>',
+    "' onmouseover='hit(4)' autofocus onfocus='hit(5)<svg onload=hit(6)><iframe src=\"javascript:parent.hit(7)\">"
+    f'</iframe><base href={AWAY}><meta http-equiv=refresh content="0;url={AWAY}2"><link rel=stylesheet href={AWAY}3>',
+    "`${hit(8)}\\']);hit(9);//\\\"]);hit(10);//\u2028{{ 7 * 7 }}{% raw %}"
+    f"url({AWAY}4)]]><script>hit(11)</script><!--<script>",
+)
+# Columns and keys of words that reporter itself puts there, and that queries and pages compare with words.
+OURS = set(
+    re.findall(
+        r"\w+",
+        """alone among analysis attention baseline bos by chart checkpoint checkpoint_a checkpoint_b class content_hash
+        device end_of_scale errors fact feature fingerprint inputs kind last_hidden_state measure method metric metrics
+        norm_placement options own_states part pooling positions precision projection revision role rule script
+        site sort sorted_by spec spec_hash sql statistic status study timings verdict versions view views weights which
+        why""",
+    )
+)
+STRUCTURED = {"detail", "labels", "reasons", "scores"}  # JSON
+PAGES = {
+    "whole": ("index",),
+    "explored": ("index", "journeys"),
+    "exhibited": ("index", "vocabulary", "sentences"),
+}
+
+LONG = pytest.mark.skipif("REPORTER_ALL_PAGES" not in os.environ, reason="takes minutes: set REPORTER_ALL_PAGES")
+
+PATIENCE = 300  # seconds, of a script that uses some hundred controls on a machine that does other work
+WATCH = """
+window.hits = [];
+window.hit = n => hits.push(n);
+for (const name of ["alert", "confirm", "prompt", "open"]) window[name] = () => hits.push(name);
+window.print = Element.prototype.requestFullscreen = async () => {};  // buttons of the page ask for these
+"""
+SCROLL = """
+for (const lid of document.querySelectorAll("details")) lid.open = true;
+scrollTo({top: arguments[0], behavior: "instant"});
+return document.documentElement.scrollHeight;
+"""
+# Each control, and the first marks of each group; what leads elsewhere or saves is looked at, not followed.
+USE = """
+const all = selector => [...document.querySelectorAll(selector)];
+const fire = (one, ...types) => { for (const type of types) one.dispatchEvent(new Event(type, {bubbles: true})); };
+const near = one => { const box = one.getBoundingClientRect();
+  return one.checkVisibility() && box.bottom > -400 && box.top < innerHeight + 400; };
+let used = 0;
+const controls = "button, select, input, textarea, [role=button], [tabindex], th";
+for (const one of all(`${controls}, svg.marks path[aria-label]:nth-child(-n+3)`)) {
+  if (one.dataset.used || !near(one)) continue;
+  one.dataset.used = "yes";
+  used += 1;
+  const box = one.getBoundingClientRect();
+  for (const type of ["pointerover", "pointermove", "mouseover", "mousemove"])
+    one.dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: box.x + 2, clientY: box.y + 2}));
+  one.focus?.();
+  if (one.tagName === "SELECT") {
+    const before = one.value;
+    for (const choice of [...one.options].slice(0, 4)) { one.value = choice.value; fire(one, "input", "change"); }
+    one.value = before; fire(one, "input", "change");
+  } else if (["search", "text"].includes(one.type) || one.tagName === "TEXTAREA") {
+    one.value = arguments[0]; fire(one, "input", "change"); one.value = ""; fire(one, "input", "change");
+  } else if (one.type === "range") {
+    for (const value of [one.min, one.max]) { one.value = value; fire(one, "input", "change"); }
+  } else one.dispatchEvent(new MouseEvent("click", {bubbles: true}));
+}
+return used;
+"""
+CODE = """
+const found = [];
+for (const one of document.querySelectorAll("*")) {
+  for (const {name, value} of one.attributes) {
+    const own = one.matches("head > script[src^='assets/'], body > script[src^='assets/']");  // says that it is missing
+    if (/^on/i.test(name) && !own) found.push(`${one.tagName} ${name}`);
+    const leads = /^(.*:)?(href|src|action|formaction|data|srcdoc|poster)$/i.test(name);
+    if (leads && (/^\\s*javascript:/i.test(value) || value.startsWith(arguments[0]))) found.push(`${name}=${value}`);
+  }
+  if (/^(iframe|object|embed|base|frame|foreignobject)$/i.test(one.tagName)) found.push(one.tagName);
+  if (one.tagName === "META" && one.httpEquiv.toLowerCase() === "refresh") found.push("refresh");
+}
+return found;
+"""
+
+
+def poisoned(text: str) -> str:
+    """A text with a payload before it, always the same of the same text; a name is one name in all tables."""
+    ours = not text or text in (WEIGHTS, ALL_GROUPS)
+    return text if ours else PAYLOADS[zlib.crc32(text.encode()) % len(PAYLOADS)] + text
+
+
+def poison(found: Any) -> Any:
+    """What a column holds, poisoned: a text, or what was written as JSON."""
+    if isinstance(found, dict):
+        return {key: value if key in OURS else poison(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [poison(one) for one in found]
+    if isinstance(found, str):
+        return poisoned(found)
+    return found
+
+
+def written(text: str, column: str) -> str:
+    """What stands in a column after it was poisoned."""
+    return json.dumps(poison(json.loads(text))) if column in STRUCTURED else poisoned(text)
+
+
+def poison_all(database: Path) -> int:
+    """Poison each text of each table; return in how many columns."""
+    columns = 0
+    with duckdb.connect(str(database)) as connection:
+        held = connection.execute(
+            "SELECT table_name, column_name FROM duckdb_columns() JOIN duckdb_tables() USING (table_name) "
+            "WHERE data_type = 'VARCHAR' AND NOT duckdb_columns.internal"
+        ).fetchall()
+        for table, column in held:
+            if column in OURS or table == "schema_version":
+                continue
+            texts = connection.execute(f'SELECT DISTINCT "{column}" FROM "{table}" WHERE "{column}" <> \'\'').fetchall()
+            if not texts:
+                continue
+            columns += 1
+            pairs = [(text, written(text, column)) for (text,) in texts]
+            frame = pd.DataFrame(pairs, columns=["before", "after"])
+            connection.register("frame", frame)
+            connection.execute(f'UPDATE "{table}" SET "{column}" = after FROM frame WHERE "{column}" = before')
+            connection.unregister("frame")
+    return columns
+
+
+@pytest.fixture(scope="module")
+def hostile(made_up: ModuleType, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """A results folder whose studies have payloads for names, texts, tokens, labels, claims, findings and notes."""
+
+    def make(folder: Path) -> None:
+        database = folder / "results.duckdb"
+        metrics = (
+            "anisotropy",
+            "convergence",
+            "intrinsic_dimension",
+            "outliers",
+            "layer_pairs",
+            "spectrum",
+            "variance",
+        )
+        store = made_up.fill_whole(database, types=12, ranks=12, corpora=("nested",), metrics=metrics)
+        made_up.fail(store, "whole", "the weights are gone")
+        made_up.fill_claims(store, "whole")
+        text = {"study": "whole", "corpus": "nested", "drawn": False, "characters": 9, "label": "weather"}
+        texts = [text | {"number": n, "text": f"text {n}"} for n in (1, 2, 3)]
+        with duckdb.connect(str(database)) as connection:
+            connection.append("corpus_texts", pd.DataFrame(texts), by_name=True)
+        made_up.fill_explored(database)
+        made_up.fill_exhibited(database)
+        assert poison_all(database) > 40
+        render(database, folder)
+
+    return once("results-of-payloads", make)
+
+
+def look_at_all(tab: Any, page: Path, query: str = "") -> None:
+    """Open a page, draw all of it, use each control, and find that nothing of its texts has acted."""
+    watch = tab.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})["identifier"]
+    tab.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "deny"})
+    tab.browser.set_script_timeout(PATIENCE)
+    try:
+        tab.open(page, height=2400, query=query)
+        top, used = 0, 0
+        while top < tab.run(SCROLL, top):
+            tab.browser.execute_async_script("const done = arguments[0]; requestIdleCallback(done, {timeout: 3000})")
+            used += tab.run(USE, PAYLOADS[0])
+            top += 2000
+        tab.browser.execute_async_script("setTimeout(arguments[0], 300)")
+        assert tab.run("return hits") == []
+        assert tab.run(CODE, AWAY) == []
+        assert tab.complaints() == []
+        assert tab.requests() == []
+        assert tab.run("return document.documentElement.textContent.includes('hit(')"), "the payloads can be read"
+        assert used or page.suffix == ".svg"
+    finally:
+        tab.browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": watch})
+
+
+def test_a_page_that_lets_a_payload_act_is_noticed(tab: Any, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for payload in (payload.replace("http-equiv=refresh", "") for payload in PAYLOADS):  # it would lead away
+        page.write_text(f"<!doctype html><meta charset=utf-8><button>hit(0)</button><p title='{payload}'></p>{payload}")
+        with pytest.raises(AssertionError):
+            look_at_all(tab, page)
+        tab.complaints(), tab.requests()
+
+
+@pytest.mark.parametrize(
+    ("study", "name"),
+    [
+        pytest.param(study, name, marks=LONG if study == "whole" else ())
+        for study, names in PAGES.items()
+        for name in names
+    ],
+)
+def test_nothing_acts_on_a_page(tab: Any, hostile: Path, study: str, name: str) -> None:
+    look_at_all(tab, hostile / study / f"{name}.html")
+
+
+def test_these_are_all_pages(hostile: Path) -> None:
+    assert {study: {page.stem for page in (hostile / study).glob("*.html")} for study in PAGES} == {
+        study: set(names) for study, names in PAGES.items()
+    }
+
+
+@pytest.mark.parametrize("study", [pytest.param("whole", marks=LONG), "explored", "exhibited"])
+def test_nothing_acts_in_one_file(tab: Any, hostile: Path, study: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    write_single_file(hostile / "results.duckdb", study, file)
+    for name in PAGES[study]:
+        look_at_all(tab, file, "" if name == "index" else f"?page={name}")
+
+
+def test_nothing_acts_in_a_published_folder(tab: Any, hostile: Path, tmp_path: Path) -> None:
+    publish(hostile / "results.duckdb", tmp_path / "site")
+    for page in ("index.html", "exhibited/index.html"):
+        look_at_all(tab, tmp_path / "site" / page)
+
+
+def test_nothing_acts_on_the_page_of_a_difference(tab: Any, hostile: Path, tmp_path: Path) -> None:
+    shutil.copy(hostile / "results.duckdb", tmp_path)
+    with duckdb.connect(str(tmp_path / "results.duckdb")) as connection:
+        connection.execute("UPDATE layer_metrics SET value = 3 * value WHERE layer = 2")
+        connection.execute("UPDATE claims SET verdict = 'refuted', says = says || says")
+    sides = [f"{hostile}:whole", f"{tmp_path}:whole"]
+    result = CliRunner().invoke(app, ["diff", *sides, "--format", "html"])
+    assert result.exit_code == 0 and "<polyline" in result.stdout
+    (tmp_path / "difference.html").write_text(result.stdout, "utf-8")
+    look_at_all(tab, tmp_path / "difference.html")
+
+
+@LONG
+def test_nothing_acts_in_a_picture_that_is_opened_by_itself(tab: Any, hostile: Path, tmp_path: Path) -> None:
+    publish(hostile / "results.duckdb", tmp_path / "site")  # a picture of each figure for whom no script draws it
+    pictures = sorted((tmp_path / "site").rglob("*.svg"))
+    export("whole", hostile, tmp_path, Wanted(("headlines",), ("svg",)))
+    pictures += sorted((tmp_path / "figures").glob("*.svg"))
+    assert len(pictures) > 30
+    kinds: dict[str, Path] = {}
+    for picture in pictures:  # one of each kind that carries a payload, and all of them for what is not text
+        written = picture.read_text("utf-8")
+        for element in ElementTree.fromstring(written).iter():
+            assert element.tag.rpartition("}")[2].lower() not in ("script", "image", "foreignobject", "use"), picture
+            for name, value in element.attrib.items():
+                assert not name.lower().startswith("on"), picture
+                assert not name.endswith("href") or value.startswith("#"), picture
+        if "hit(" in written:
+            kinds.setdefault(re.sub(r".*[.]", "", picture.stem), picture)
+    assert len(kinds) > 3
+    for picture in kinds.values():
+        look_at_all(tab, picture)
