@@ -143,15 +143,15 @@ def test_who_touches_its_lease_is_not_taken_over(tmp_path, monkeypatch):
         assert locks.is_live(tmp_path / "lock")
 
 
-@pytest.mark.parametrize("left", ["unfinished-1.lock", "unfinished-1"])
+@pytest.mark.parametrize("left", ["unfinished-left.lock", "unfinished-left"])
 def test_what_a_killed_process_was_making_goes_with_its_lock(tmp_path, left):
-    left_by(tmp_path / "unfinished-1.lock", machine="another")
+    left_by(tmp_path / "unfinished-left.lock", machine="another")
     an_hour_ago = time.time() - 3600
-    os.utime(tmp_path / "unfinished-1.lock", (an_hour_ago, an_hour_ago))
-    if left == "unfinished-1":
+    os.utime(tmp_path / "unfinished-left.lock", (an_hour_ago, an_hour_ago))
+    if left == "unfinished-left":
         (tmp_path / left).mkdir()
     with locks.workplace(tmp_path):
-        assert not list(tmp_path.glob("unfinished-1*"))
+        assert not list(tmp_path.glob("unfinished-left*"))
 
 
 def test_who_was_taken_over_takes_nothing_from_the_other(tmp_path):
