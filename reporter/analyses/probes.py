@@ -44,7 +44,7 @@ from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
-from reporter.table import Comparable, OfModel, Row, at_place, column, of_cell
+from reporter.table import OfModel, Row, at_place, column, of_cell
 from reporter.threads import spread
 
 if TYPE_CHECKING:
@@ -217,8 +217,6 @@ _SAME = "all texts have the same vector here"
 
 class ProbeText(OfModel, table="probe_texts", metric="probes"):
     """A text or word that was held out, at one layer: whether its class was told rightly."""
-
-    compared = (Comparable(("linear", "hidden"), "probe", of="'text ' || text"),)
 
     probe = of_cell("name of the probe in the study", part="corpus")
     text: int = column(

@@ -10,10 +10,16 @@ from reporter.answers.decision import Answer, Box
 def markdown(answers: Sequence[Answer]) -> str:
     """Return answers as Markdown: a heading for each question, what is said, and one line for what is missing.
 
+    Questions without any answer are listed at the end, each with what it needs.
+
     Args:
         answers: of one study.
     """
-    return "\n".join(line for answer in answers for line in _lines(answer)).strip()
+    lines = [line for answer in answers if answer.boxes for line in _lines(answer)]
+    if open_ones := [answer for answer in answers if not answer.boxes]:
+        lines += ["## Not answered by this study", ""]
+        lines += [f"- **{one.decision.title}** {' '.join(one.lacks)}" for one in open_ones]
+    return "\n".join(lines).strip()
 
 
 def _lines(answer: Answer) -> Iterator[str]:
