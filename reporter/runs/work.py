@@ -266,7 +266,13 @@ class _Worker:
             ways = {cell.key: self._ways(cell) for cell in cells}
             asked = [fingerprint for of_cell in ways.values() for fingerprint in of_cell]
             found = self.store.find(*asked) if asked else {}
-            return [cell for cell in cells if not self._copied(cell, ways[cell.key], found, checkpoint)]
+            copies = {cell.key: copy for cell in cells if (copy := self._copy(cell, ways[cell.key], found))}
+            there = self.store.copy_cells(list(copies.values()), {"step": checkpoint.step}) if copies else []
+            copied = {key: source for (key, (source, _)), yes in zip(copies.items(), there, strict=True) if yes}
+            for source in sorted({tuple(source[:3]) for source in copied.values()}):
+                self.store.copy_row("models", source, model_row(self.plan, checkpoint))
+            self.computed += len(copied)
+            return [cell for cell in cells if cell.key not in copied]
 
     def _ways(self, cell: MetricCell | AnalysisCell) -> dict[str, MetricCell | AnalysisCell]:
         """Return a cell in every precision that would do, by fingerprint; none where it has to be computed."""
@@ -276,27 +282,22 @@ class _Worker:
         ways = [cell, *(cell.as_in({"precision": precision}) for precision in PRECISIONS)]
         return {way.fingerprint: way for way in ways}
 
-    def _copied(
+    def _copy(
         self,
         cell: MetricCell | AnalysisCell,
         ways: Mapping[str, MetricCell | AnalysisCell],
         found: Mapping[str, CellKey],
-        checkpoint: Checkpoint,
-    ) -> bool:
-        """Copy a cell's numbers from another study that has them; tell whether there was one."""
+    ) -> tuple[CellKey, dict[str, Any]] | None:
+        """Return the cell of another study that has a cell's numbers, and what its copy is; None without one."""
         here = (self.study.study, *cell.key)
         for fingerprint, settled in ways.items():
             source = found.get(fingerprint)
-            if source is None or tuple(source) == here:
-                continue
-            row = cell_row(settled, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0)
-            row["why"] = f"{cell.why}; taken over from study {source.study}"
-            if not self.store.copy_cell(source, row | {"step": checkpoint.step}):
-                continue
-            self.store.copy_row("models", tuple(source[:3]), model_row(self.plan, checkpoint))
-            self.computed += 1
-            return True
-        return False
+            if source is not None and tuple(source) != here:
+                row = cell_row(
+                    settled, self.study.study, "done", forward_tokens=0, forward_passes=0, forward_seconds=0.0
+                )
+                return source, row | {"why": f"{cell.why}; taken over from study {source.study}"}
+        return None
 
     @contextmanager
     def _together(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.store.connection import WAIT_SECONDS
 from reporter.store.file import DatabaseFile
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, part_in_sql
-from reporter.store.rows import as_frame, as_records, clean_row, key_of, named, numbers_of
+from reporter.store.rows import as_frame, as_records, clean_row, key_of, numbers_of
 from reporter.store.schema import Cell, find_table, number_tables
 from reporter.table import Table
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _WAIT = 2.0  # seconds of work that may wait to be written
 _LONG = 10_000  # rows from which on it pays to look for texts that come again
-# Columns of a number that its cell does not have.
-_NUMBERS_ONLY = ("step", "role")
 
 Numbers = Mapping[str, Sequence[dict[str, Any]]]  # cleaned rows by table
 
@@ -278,47 +276,41 @@ class Store:
         )
         return {row[0]: CellKey(*row[1:]) for row in rows}
 
-    def copy_cell(self, source: tuple[str, str, str, str, str], to: Mapping[str, Any]) -> bool:
-        """Gives the numbers of one cell to another one, which replaces what was known of that other cell.
-
-        Args:
-            source: (study, model, checkpoint, corpus, metric) of the cell to copy.
-            to: The new cell's name, and further columns of ``cells`` (such as ``why`` or ``finished``) or of
-                ``layer_metrics`` (``step``, ``role``) whose values shall differ from the source's.
+    def copy_cells(
+        self, copies: Sequence[tuple[Sequence[str], Mapping[str, Any]]], numbers: Mapping[str, Any] | None = None
+    ) -> list[bool]:
+        """Gives the numbers of cells to others, in place of what was known of those, in one transaction.
 
         Numbers that compare two sides are not copied: a cell that has such is computed again.
 
+        Args:
+            copies: (study, model, checkpoint, corpus, metric) of each cell to copy, and the new cell's name with
+                further columns of ``cells`` (such as ``why`` or ``finished``) that shall differ from the source's.
+            numbers: Columns of the numbers that are no part of a cell (``step``, ``role``) and shall differ.
+
         Returns:
-            Whether it was copied; False when the source has gone meanwhile.
+            For each whether it was copied; False where the source has gone meanwhile.
 
         Raises:
             ValueError: An unknown column, or a cell copied to itself.
             ReporterError: The file cannot be written.
         """
-        origin = CellKey(*source)
-        own = clean_row(Cell.table, {k: v for k, v in to.items() if k not in _NUMBERS_ONLY})
-        key = key_of(own)
-        if key == origin:
-            raise ValueError(f"cell {tuple(key)} cannot be copied to itself")
-        of_numbers = {k: v for k, v in to.items() if k in _NUMBERS_ONLY}
+        own = [clean_row(Cell.table, to) for _, to in copies]
+        moves = [(CellKey(*source), key_of(row)) for (source, _), row in zip(copies, own, strict=True)]
+        for origin, key in moves:
+            if key == origin:
+                raise ValueError(f"cell {tuple(key)} cannot be copied to itself")
         if not self._file.exists():
-            return False
+            return [False] * len(copies)
         with self._file.writing() as connection:
-            row = _row(connection, "cells", origin)
-            if row is None or row["status"] != "done":
-                return False
-            _delete_cell(connection, key)
-            _insert(connection, "cells", row | own)
-            for table in number_tables().values():
-                if any(len(table.holding(part)) > 1 for part in CellName._fields):
-                    continue
-                changed = named(table, key) | {k: v for k, v in of_numbers.items() if table.holding(k)}
-                replaced = ", ".join(f'? AS "{column}"' for column in changed)
-                connection.execute(
-                    f"INSERT INTO {table.name} SELECT * REPLACE ({replaced}) FROM {table.name} WHERE {_of_cell(table)}",
-                    [*changed.values(), *origin],
-                )
-        return True
+            rows = [_row(connection, "cells", origin) for origin, _ in moves]
+            done = [row is not None and row["status"] == "done" for row in rows]
+            for (_, key), row, changed, there in zip(moves, rows, own, done, strict=True):
+                if row is not None and there:
+                    _delete_cell(connection, key)
+                    _insert(connection, "cells", row | changed)
+            _copy_numbers(connection, [move for move, there in zip(moves, done, strict=True) if there], numbers or {})
+        return done
 
     def copy_row(self, name: str, source: Sequence[str], to: Mapping[str, Any]) -> bool:
         """Gives one row's values to another key of the same table, in place of the row that is there.
@@ -448,6 +440,37 @@ def _delete_cell(connection: duckdb.DuckDBPyConnection, key: CellKey) -> None:
         return
     for table in (Cell.table, *number_tables().values()):
         connection.execute(f"DELETE FROM {table.name} WHERE {_of_cell(table)}", list(key))
+
+
+def _copy_numbers(
+    connection: duckdb.DuckDBPyConnection, moves: Sequence[tuple[CellKey, CellKey]], changed: Mapping[str, Any]
+) -> None:
+    """Give the numbers of cells to others that have none; a statement for each table, whatever the number of cells.
+
+    Args:
+        connection: may write.
+        moves: whose, and to whom.
+        changed: columns that tables without them ignore.
+    """
+    if not moves:
+        return
+    parts = [f"{end}_{part}" for end in ("source", "target") for part in CellKey._fields]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE moves ({', '.join(f'{part} VARCHAR' for part in parts)})")
+    connection.executemany(f"INSERT INTO moves VALUES ({', '.join('?' * len(parts))})", [[*a, *b] for a, b in moves])
+    for table in number_tables().values():
+        holding = {part: table.holding(part) for part in CellKey._fields}
+        if any(len(columns) > 1 for columns in holding.values()):
+            continue
+        replaced = [f'target_{part} AS "{column}"' for part, columns in holding.items() for column in columns]
+        given = {column: value for column, value in changed.items() if column in table.types}
+        replaced += [f'? AS "{column}"' for column in given]
+        whose = " AND ".join(f"{part_in_sql(table, part)} = source_{part}" for part in CellKey._fields)
+        connection.execute(
+            f"INSERT INTO {table.name} SELECT {table.name}.* REPLACE ({', '.join(replaced)}) "
+            f"FROM {table.name} JOIN moves ON {whose}",
+            list(given.values()),
+        )
+    connection.execute("DROP TABLE moves")
 
 
 def _of_cell(table: Table) -> str:

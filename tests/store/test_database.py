@@ -200,7 +200,9 @@ def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
     stale = {"study": "t", "model": "b", "corpus": "w"}
     store.commit_cell(cell(**stale, fingerprint="old"), numbers(layers=9))
     target = {"study": "t", "model": "b", "checkpoint": "final", "corpus": "w", "metric": "motion"}
-    assert store.copy_cell(CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied", "step": 3})
+    gone = (CellKey("gone", "bert", "final", "wiki", "motion"), target | {"model": "gone"})
+    copies = [gone, (CellKey("s", "bert", "final", "wiki", "motion"), target | {"why": "copied"})]
+    assert store.copy_cells(copies, {"step": 3}) == [False, True]
     columns = "view, metric, statistic, site, layer, depth, value, n"
     of = f"SELECT {columns} FROM layer_metrics WHERE study = "
     assert store.frame(f"{of} 's' EXCEPT ALL {of} 't'").empty
@@ -212,12 +214,12 @@ def test_copy_gives_the_same_numbers_another_name(store, cell, numbers):
 
 def test_copy_of_a_cell_that_has_gone_changes_nothing(store, cell, numbers):
     source, target = ("gone", "bert", "final", "wiki", "motion"), cell()
-    assert store.copy_cell(source, target) is False
+    assert store.copy_cells([(source, target)]) == [False]
     store.commit_cell(target, numbers())
-    assert store.copy_cell(source, target) is False
+    assert store.copy_cells([(source, target)]) == [False]
     assert store.frame("SELECT count(*) FROM layer_metrics").iloc[0, 0] == 5
     with pytest.raises(ValueError, match="itself"):
-        store.copy_cell(("s", "bert", "final", "wiki", "motion"), target)
+        store.copy_cells([(("s", "bert", "final", "wiki", "motion"), target)])
 
 
 def test_a_row_is_copied_under_another_key(store):
