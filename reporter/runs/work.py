@@ -356,5 +356,5 @@ def pick_device(asked: str) -> str:
     kind, _, number = asked.partition(":")
     there = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}[kind]
     if int(number or 0) >= there:
-        raise ReporterError(f"run.device is {asked!r}, which this machine does not have; write `device: auto`")
+        raise ReporterError(f"this machine has no device {asked!r}; write `run: {{device: auto}}`")
     return asked
