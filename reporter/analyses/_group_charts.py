@@ -75,7 +75,7 @@ ORDER BY model, checkpoint, site, layer, part, point
     chapter=CHAPTER,
     options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
     by_layer=True,
-    mind="two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
+    mind="Two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",
     half=True,
 )

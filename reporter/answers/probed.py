@@ -152,9 +152,9 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[Record]) -> Box:
     more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
-    said = [f"{word} at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
-    says = f"The {kind} probe {quoted(probe)} reads " + (
-        " and ".join(said) + f" than in {base}." if said else f"no more and no less than in {base}, at any layer."
+    said = [f"{word} accurate at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
+    says = f"The {kind} probe {quoted(probe)} is " + (
+        " and ".join(said) + f" than on {base}." if said else f"neither more nor less accurate than on {base} at any layer, as far as can be told."
     )
     return Box(
         about=f"{model} against {base}",

@@ -114,8 +114,8 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(0, 1),
-        trap="v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static vector is "
-        "a bad one.",
+        trap="The axis v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static "
+        "vector is a bad one.",
         published="`TruncatedSVD(n_components=100).explained_variance_ratio_[0]` of scikit-learn, whose "
         "variances are about the mean: the first version of the paper's code, with whose numbers, stored beside it, it "
         "compares (0.002 to 0.013 for 'one' in BERT).",

@@ -160,7 +160,7 @@ STATISTICS = (
         (LEE,),
         per="model",
         interval=BOOTSTRAP,
-        trap="f never decreases with l by its definition, so this is never positive.",
+        trap="The curve f never decreases with l by its definition, so this is never positive.",
         smallest=0.001,
     ),
 )
