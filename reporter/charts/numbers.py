@@ -68,9 +68,16 @@ def digits_of(values: Sequence[float]) -> int:
     return MOST_DIGITS
 
 
-def near(value: float, digits: int, size: float) -> str:
-    """Write a number beside others of which the largest has a ``size``: what is 0 but for rounding is ``≈ 0``."""
-    return "≈ 0" if 0 < abs(value) <= ROUNDING * size else short(value, digits)
+def near(value: float, digits: int, size: float, nothing: float = ROUNDING) -> str:
+    """Write a number beside others of which the largest has a ``size``: what is nothing beside it is ``≈ 0``.
+
+    Args:
+        value: the number.
+        digits: significant digits.
+        size: of the largest.
+        nothing: the share of it that is nothing; what rounding leaves if not said otherwise.
+    """
+    return "≈ 0" if 0 < abs(value) <= nothing * size else short(value, digits)
 
 
 def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:

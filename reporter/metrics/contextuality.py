@@ -70,6 +70,7 @@ STATISTICS = (
         interval=f"{_OVER_TYPES}; {_LESS_COSINE}",
         bounds=(-2, 2),
         headline=True,
+        plainly="How alike one token's states are in different contexts, beyond what any two tokens are.",
         grows=per_doubling("+1 to +13 %", "2.9 to 3.8", MORE_TYPES),
         smallest=0.01,
     ),
