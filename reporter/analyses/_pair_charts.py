@@ -111,8 +111,8 @@ ORDER BY model, checkpoint, pairs, site, layer, concept_a, concept_b
     picks=lambda frame, scene: [choices(frame, "pairs", "Pairs")],
     legend="cosine",
     by_layer=True,
-    mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none may "
-    "reach the stricter level, whatever they do.",
+    mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
+    "may reach the stricter level, whatever they do.",
     half=True,
 )
 

@@ -154,7 +154,9 @@ def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[R
     more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
     said = [f"{word} accurate at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
     says = f"The {kind} probe {quoted(probe)} is " + (
-        " and ".join(said) + f" than on {base}." if said else f"neither more nor less accurate than on {base} at any layer, as far as can be told."
+        " and ".join(said) + f" than on {base}."
+        if said
+        else f"neither more nor less accurate than on {base} at any layer, as far as can be told."
     )
     return Box(
         about=f"{model} against {base}",

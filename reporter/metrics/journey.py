@@ -33,7 +33,7 @@ def _rank(kind: str, words: str) -> Statistic:
         bounds=(0, None),
         trap=f"A mean of ranks is ruled by the few largest. {_WHOLE}.",
         headline=True,
-        plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 still itself.",
+        plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
         fixed=(("first", 0.0),),
         within_role=True,  # ranks among the rows of a vocabulary, and encoders have others than decoders
     )

@@ -18,7 +18,9 @@ def number(metric, statistic, item, place, value, view="words"):
     """A row of the table of numbers."""
     of = {"metric": metric, "statistic": statistic, "item": item, "view": view, "site": place[0], "layer": place[1]}
     chance = 0.5 if metric == "probes" else None
-    return MODEL | of | {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": chance, "n": 300}
+    return (
+        MODEL | of | {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": chance, "n": 300}
+    )
 
 
 @pytest.fixture

@@ -87,8 +87,8 @@ def test_every_kind_of_probe_and_checkpoint_is_compared_on_its_own():
     }
     assert found == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
     says = [box.says for box in answer.boxes if box.says.startswith("The")]
-    assert says == [f"The {kind} probe `class` is neither more nor less accurate than on base at any layer, as far as can be told."
-                    for kind in ("linear", "one-hidden-layer")]  # fmt: skip
+    neither = "is neither more nor less accurate than on base at any layer, as far as can be told."
+    assert says == [f"The {kind} probe `class` {neither}" for kind in ("linear", "one-hidden-layer")]
 
 
 def test_texts_that_only_one_side_has_do_not_count():
