@@ -32,7 +32,7 @@ def of_groups(column: str) -> Any:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["text_group"]))
-        x = parts.layers(frame)
+        x = parts.layers()
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, column))
         color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         dash = alt.StrokeDash(

@@ -27,7 +27,7 @@ def directions(column: str) -> Any:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["concept"]))
-        x = parts.layers(frame)
+        x = parts.layers()
         ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, *ends))
         color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)

@@ -63,14 +63,15 @@ SELECT model, checkpoint, pairs AS item, pooling, site, layer,
 FROM pair_texts WHERE study = $study AND {_SITES} GROUP BY ALL
 """
 _NUMBERS = f"""
-SELECT own.* EXCLUDE (corpus), own.corpus AS item, chance.value AS chance
-FROM layer_metrics own LEFT JOIN layer_metrics chance ON chance.statistic = own.statistic || '_floor'
-    AND (chance.study, chance.model, chance.checkpoint, chance.corpus, chance.view, chance.metric, chance.site,
-         chance.layer)
-      = (own.study, own.model, own.checkpoint, own.corpus, own.view, own.metric, own.site, own.layer)
-    AND own.metric = 'probes'
-WHERE own.study = $study AND own.{_SITES} AND own.value IS NOT NULL
-AND own.metric || '.' || own.statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
+WITH chances AS (
+  SELECT model, checkpoint, metric, corpus, view, site, layer, statistic AS floor, value AS chance
+  FROM layer_metrics WHERE study = $study AND metric = 'probes' AND ends_with(statistic, '_floor')
+)
+SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n
+FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
+LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
+WHERE {_SITES} AND value IS NOT NULL
+AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
 ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
 

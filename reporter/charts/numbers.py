@@ -18,9 +18,9 @@ def is_null(value: Any) -> bool:
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Write a number with three significant digits, or as many as asked for.
+    """Write a number with three significant digits, or as many as asked for; what is less than 1 is not rounded up to it.
 
-    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``; NULL is ``–``.
+    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``, ``0.9998``; NULL is ``–``.
     """
     if is_null(value):
         return "–"
@@ -30,6 +30,8 @@ def short(value: Any, digits: int = 3) -> str:
     size = abs(number)
     if size == 0:
         return "0"
+    while size < 1 <= float(f"{size:.{digits}g}") and digits < MOST_DIGITS + 1:
+        digits += 1
     text = f"{number:,.0f}" if size >= 99.5 else f"{number:.{digits}g}"
     if "e" in text:
         front, power = text.split("e")

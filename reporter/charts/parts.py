@@ -205,11 +205,11 @@ def tips(*columns: str) -> list[Any]:
     ]
 
 
-def layers(frame: pd.DataFrame) -> Any:
-    """The axis of a model's own layers."""
-    last = max(1, int(frame["layer"].max()))
-    axis = alt.Axis(tickMinStep=1, format="d", tickCount=min(last, 12), grid=False)
-    return alt.X("layer:Q", title="layer", scale=alt.Scale(domain=[0, last], nice=False), axis=axis)
+@cache
+def layers() -> Any:
+    """The axis of a model's own layers, as long as that model is deep: beside a deeper one it is not squeezed."""
+    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False)
+    return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False), axis=axis)
 
 
 def same_reach(frame: pd.DataFrame, *columns: str) -> Any:
@@ -267,7 +267,7 @@ def by_kind(
     colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
     color = alt.Color(f"{of}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
     kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
-    base = alt.Chart().encode(x=layers(frame), color=color, detail=alt.Detail("kind:N"))
+    base = alt.Chart().encode(x=layers(), color=color, detail=alt.Detail("kind:N"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None))
     points = base.mark_point(filled=True, size=40, opacity=0.9).encode(y=y, tooltip=tooltip)
     drawn = alt.layer(here(), *(make(base) for make in below), line, points, data=frame)
