@@ -183,7 +183,8 @@ def _of_layers(rows: Sequence[Record]) -> Box:
         )
     return Box(
         about=", ".join(dict.fromkeys(line[0] for line in lines)),
-        says="No two layers of a model are told apart by these probes. " * (not any(row["apart"] for row in rows))
+        says="No two layers of a model are told apart by these probes. "
+        * (not any(row["apart"] for row in rows))
         + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
         columns=(

@@ -18,7 +18,7 @@ def is_null(value: Any) -> bool:
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Write a number with three significant digits, or as many as asked for; what is less than 1 is not rounded up to it.
+    """Write a number with three significant digits, or as asked for; less than 1 is never written as 1.
 
     ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``, ``0.9998``; NULL is ``–``.
     """

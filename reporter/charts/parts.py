@@ -146,10 +146,11 @@ def is_statistic(name: str) -> str:
 
 @cache
 def floor_note() -> Any:
-    """A line above the top right corner that says where the floor is when it lies off the axis."""
+    """A line above the top right corner that says where the floor is off the axis; two in a narrow panel."""
+    said = alt.ExprRef("width < 210 ? split(replace(note, 'isotropic ', ''), ', ') : note")
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=said)
         .encode(x=alt.XValue("width"), y=alt.YValue(-4))
     )
 

@@ -101,7 +101,10 @@ def test_a_second_hill_is_said() -> None:
     """The plateau of the higher hill is too broad for a peak, and the hill is one of the tokens that are sinks."""
     row = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, {"a": "decoder"})["extremes"]
     assert row["view"] == "words"
-    assert re.search(r"In a, the share has two hills over the layers, sinks included\. The higher one reaches 0\.9\d? at", row["says"])
+    assert re.search(
+        r"In a, the share has two hills over the layers, sinks included\. The higher one reaches 0\.9\d? at",
+        row["says"],
+    )
     assert re.search(r"A second, smaller peak is at layer [2-4]: 0\.5\d?, with 0\.\d+ at layer 6 b", row["says"])
     assert 2 <= row["layer_first"] <= row["layer_last"] <= 4
     assert row["ci_low"] < 0.32 < row["ci_high"] and row["p_adjusted"] <= 0.05
