@@ -17,6 +17,7 @@ function powered(size, digits) {
 export function short(value, digits = 3) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
+  while (size < 1 && Number(size.toPrecision(digits)) >= 1 && digits < 5) digits += 1; // 0.9996 is not 1
   const text = size === 0 ? "0" : size >= 99.5 ? Math.round(size).toLocaleString("en") : size < 1e-4 ? powered(size, digits) : String(Number(size.toPrecision(digits)));
   return value < 0 ? `−${text}` : text;
 }

@@ -32,7 +32,7 @@ def of_groups(column: str) -> Any:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["text_group"]))
-        x = parts.layers(frame)
+        x = parts.layers()
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, column))
         color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
         dash = alt.StrokeDash(
@@ -75,7 +75,7 @@ ORDER BY model, checkpoint, site, layer, part, point
     chapter=CHAPTER,
     options={"colour": ["text_group"], "order": True, "tell": ["text_group"], "axisNames": AXES, "height": 400},
     by_layer=True,
-    mind="two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
+    mind="Two components may hide what others show, and their signs mean nothing: a picture may flip from layer to "
     "layer.",
     half=True,
 )

@@ -27,7 +27,7 @@ def directions(column: str) -> Any:
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
         names = list(dict.fromkeys(frame["concept"]))
-        x = parts.layers(frame)
+        x = parts.layers()
         ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, *ends))
         color = alt.Color("concept:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)
@@ -111,8 +111,8 @@ ORDER BY model, checkpoint, pairs, site, layer, concept_a, concept_b
     picks=lambda frame, scene: [choices(frame, "pairs", "Pairs")],
     legend="cosine",
     by_layer=True,
-    mind="p comes from random turns, so it cannot be smaller than one over their number: of many concepts none may "
-    "reach the stricter level, whatever they do.",
+    mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
+    "may reach the stricter level, whatever they do.",
     half=True,
 )
 

@@ -36,17 +36,21 @@ PROBES = Chart(
     Query(
         "probes",
         """
-SELECT model, checkpoint, corpus, split_part(statistic, '_', 1) AS classifier,
+SELECT model, checkpoint, corpus,
+  CASE split_part(statistic, '_', 1) WHEN 'linear' THEN 'linear probe' WHEN 'hidden' THEN 'one-hidden-layer probe'
+    ELSE 'neighbours of the same class' END AS classifier,
   if(ends_with(statistic, '_control'), 'control', if(ends_with(statistic, '_floor'), 'floor', 'accuracy')) AS kind,
   layer, depth, value, ci_low, ci_high, n
 FROM layer_metrics
 WHERE study = $study AND metric = 'probes' AND site IN ('embedding', 'block')
   AND NOT regexp_matches(statistic, '_(selectivity|memorised)')
-ORDER BY model, checkpoint, corpus, classifier DESC, kind, layer
+ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-layer probe'], classifier) NULLS LAST,
+  kind, layer
 """,
     ),
     probes,
-    lead="Solid: cross-validated accuracy. Dashed: the same classifier on classes drawn at random; dotted: the floor.",
+    lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
+    "on classes drawn at random; dotted: chance.",
     mind="A band is of one layer alone. Layers, and a model and its base, are compared on the same texts in the table "
     "probe_differences; which are told apart stands under 'What do probes tell apart?'.",
     table="layer_metrics",

@@ -274,7 +274,7 @@ ORDER BY p.model, p.checkpoint, p.projection LIKE '% of %', p.projection, p.part
             "values": {name: f"{name} of token" for name in ("pca", "tsne", "umap")},
         },
     },
-    mind="at most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
+    mind="At most 2,000 vectors of a kind are drawn, at random. t-SNE and UMAP keep neighbours together; distances "
     "across their pictures, and the sizes of clumps, mean nothing.",
 )
 
@@ -410,7 +410,7 @@ ORDER BY own.model, own.checkpoint, position_a, position_b
     chapter=POSITIONS_CHAPTER,
     legend="cosine",
     square=True,
-    mind="at most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
+    mind="At most 64 positions each way, spread evenly, are drawn: what repeats within their spacing looks longer than "
     "it is.",
     half=True,
 )

@@ -108,7 +108,7 @@ def _box(rows: Sequence[Record]) -> Box:
     elif all(row["ci_low"] is not None for row in rows):
         said.append("No set of blocks that was tried goes for free.")
     order = first["least"].split(", ")
-    shown = ", ".join(order[:8]) + (", …" if len(order) > 8 else "")
+    shown = ", ".join(order[:8]) + (f" and {len(order) - 8} more" if len(order) > 8 else "")
     return Box(
         about=f"{first['model']}, {first['item']}",
         says=" ".join(said) + f" In the order of their influence, the least first: {shown}.",

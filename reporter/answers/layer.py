@@ -63,9 +63,14 @@ SELECT model, checkpoint, pairs AS item, pooling, site, layer,
 FROM pair_texts WHERE study = $study AND {_SITES} GROUP BY ALL
 """
 _NUMBERS = f"""
-SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, n
-FROM layer_metrics
-WHERE study = $study AND {_SITES} AND value IS NOT NULL
+WITH chances AS (
+  SELECT model, checkpoint, metric, corpus, view, site, layer, statistic AS floor, value AS chance
+  FROM layer_metrics WHERE study = $study AND metric = 'probes' AND ends_with(statistic, '_floor')
+)
+SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n
+FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
+LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
+WHERE {_SITES} AND value IS NOT NULL
 AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
 ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
@@ -102,6 +107,7 @@ class LayerAnswer(Row, table="layer_answers"):
     value: float = column("the number")
     ci_low: float | None = column("lower end of its own interval")
     ci_high: float | None = column("upper end")
+    chance: float | None = column("what the number of a probe would be by chance; NULL for other numbers")
     n: int = column("texts, pairs or tokens that it rests on", "BIGINT")
     best: bool = column("whether it is the best one seen")
     loss: float = column("by how much it is worse than the best one seen")
@@ -263,6 +269,7 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             value=number["value"],
             ci_low=number["ci_low"],
             ci_high=number["ci_high"],
+            chance=number["chance"],
             n=number["n"],
             best=place == criterion.best,
             loss=loss,
@@ -346,25 +353,25 @@ def _said(rows: Sequence[Record]) -> tuple[str, Record]:
     name = _criterion(best)
     reads = f"{_number(best)} at {_place(best)}"
     if best["loss_low"] is None:
-        return f"{_sentence(name)} reads most, {reads}; how far that is chance is not known.", best
+        return f"{_sentence(name)} is highest, {reads}; how much of its lead is chance is not known.", best
     alike = [row for row in rows if row["loss_low"] == 0]
     last = last if last is not None and last["loss_low"] is not None else None
     if last is not None and len(alike) == len([row for row in rows if row["loss_low"] is not None]):
-        said = f"No layer is told apart from another: {name} reads {reads}, its best"
+        said = f"No layer is told apart from another: {name} is {reads}, its best"
         return f"{said}, and what lies between layers is within chance.", last
     if last is None:
-        return f"Take {_place(best)}: {name} reads {reads}. {_alike(best, alike)}", best
+        return f"Take {_place(best)}: {name} is {reads}. {_alike(best, alike)}", best
     loses = f"{short(last['loss'], 2)} ({short(last['loss_low'], 2)} to {short(last['loss_high'], 2)})"
     if last["best"]:
-        return f"Keep the last hidden state: {name} reads most there, {_number(best)}. {_alike(best, alike)}", last
+        return f"Keep the last hidden state: {name} is highest there, {_number(best)}. {_alike(best, alike)}", last
     if last["loss_low"] == 0:
         return (
-            f"Keep the last hidden state: {name} reads {reads}, its best, and the last hidden state is not told apart "
+            f"Keep the last hidden state: {name} is {reads}, its best, and the last hidden state is not told apart "
             f"from it (it loses {loses}).",
             last,
         )
     return (
-        f"Take {_place(best)}: {name} reads {reads}; the last hidden state loses {loses}. {_alike(best, alike)}",
+        f"Take {_place(best)}: {name} is {reads}; the last hidden state loses {loses}. {_alike(best, alike)}",
         best,
     )
 
@@ -447,7 +454,11 @@ def _criterion(row: Record) -> str:
         return f"the {LABEL_FREE[row['criterion']][1]} (`{row['item']}`)"
     if row["kind"] == "groups":
         return "the silhouette of the groups"
-    named = {"labels": "linear probe", "pairs": "consistency of the pairs", "neighbours": "neighbours of one class in"}
+    named = {
+        "labels": "accuracy of the linear probe",
+        "pairs": "consistency of the pairs",
+        "neighbours": "share of neighbours of the same class in",
+    }
     return f"the {named[row['kind']]} `{row['item']}`"
 
 
@@ -456,14 +467,15 @@ def _sentence(text: str) -> str:
 
 
 def _number(row: Record) -> str:
-    return _range(row["value"], row["ci_low"], row["ci_high"])
+    chance = "" if row["chance"] is None else f"chance {short(row['chance'], 2)}"
+    return _range(row["value"], row["ci_low"], row["ci_high"], chance)
 
 
-def _range(value: float, low: float | None, high: float | None) -> str:
+def _range(value: float, low: float | None, high: float | None, beside: str = "") -> str:
     if low is None or (low, high) == (value, value):
-        return short(value, 2)
+        return short(value, 2) + f" ({beside})" * bool(beside)
     digits = next((n for n in range(2, 5) if short(low, n) != short(high, n)), 5)  # as many as tell the ends apart
-    return f"{short(value, digits)} ({short(low, digits)} to {short(high, digits)})"
+    return f"{short(value, digits)} ({short(low, digits)} to {short(high, digits)}{f'; {beside}' * bool(beside)})"
 
 
 def _place(row: Record) -> str:

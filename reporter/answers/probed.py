@@ -152,9 +152,11 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 
 def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[Record]) -> Box:
     more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
-    said = [f"{word} at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
-    says = f"The {kind} probe {quoted(probe)} reads " + (
-        " and ".join(said) + f" than in {base}." if said else f"no more and no less than in {base}, at any layer."
+    said = [f"{word} accurate at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
+    says = f"The {kind} probe {quoted(probe)} is " + (
+        " and ".join(said) + f" than on {base}."
+        if said
+        else f"neither more nor less accurate than on {base} at any layer, as far as can be told."
     )
     return Box(
         about=f"{model} against {base}",
@@ -181,7 +183,9 @@ def _of_layers(rows: Sequence[Record]) -> Box:
         )
     return Box(
         about=", ".join(dict.fromkeys(line[0] for line in lines)),
-        says="Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
+        says="No two layers of a model are told apart by these probes. "
+        * (not any(row["apart"] for row in rows))
+        + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
         columns=(
             ("model", False),

@@ -79,7 +79,7 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
             key=lambda value: (place.get(str(rows[value]["corpus"]), len(place)), rows[value]["role"] != "encoder")
         )
     if facet == "corpus" and set(values) <= set(scene.corpora):
-        values = list(scene.corpora)
+        values = [name for name in scene.corpora if name in values]
     return [Panel(value, "all groups" if value == ALL_GROUPS else value) for value in values]
 
 

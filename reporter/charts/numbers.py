@@ -18,9 +18,9 @@ def is_null(value: Any) -> bool:
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Write a number with three significant digits, or as many as asked for.
+    """Write a number with three significant digits, or as asked for; less than 1 is never written as 1.
 
-    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``; NULL is ``–``.
+    ``0.0412``, ``12.3``, ``4,096``, ``1.2 × 10⁻⁵``, ``0.9998``; NULL is ``–``.
     """
     if is_null(value):
         return "–"
@@ -30,6 +30,8 @@ def short(value: Any, digits: int = 3) -> str:
     size = abs(number)
     if size == 0:
         return "0"
+    while size < 1 <= float(f"{size:.{digits}g}") and digits < MOST_DIGITS + 1:
+        digits += 1
     text = f"{number:,.0f}" if size >= 99.5 else f"{number:.{digits}g}"
     if "e" in text:
         front, power = text.split("e")
@@ -68,9 +70,16 @@ def digits_of(values: Sequence[float]) -> int:
     return MOST_DIGITS
 
 
-def near(value: float, digits: int, size: float) -> str:
-    """Write a number beside others of which the largest has a ``size``: what is 0 but for rounding is ``≈ 0``."""
-    return "≈ 0" if 0 < abs(value) <= ROUNDING * size else short(value, digits)
+def near(value: float, digits: int, size: float, nothing: float = ROUNDING) -> str:
+    """Write a number beside others of which the largest has a ``size``: what is nothing beside it is ``≈ 0``.
+
+    Args:
+        value: the number.
+        digits: significant digits.
+        size: of the largest.
+        nothing: the share of it that is nothing; what rounding leaves if not said otherwise.
+    """
+    return "≈ 0" if 0 < abs(value) <= nothing * size else short(value, digits)
 
 
 def span(values: Sequence[float], digits: int = 0, size: float = 0.0) -> str:

@@ -146,10 +146,11 @@ def is_statistic(name: str) -> str:
 
 @cache
 def floor_note() -> Any:
-    """A line above the top right corner that says where the floor is when it lies off the axis."""
+    """A line above the top right corner that says where the floor is off the axis; two in a narrow panel."""
+    said = alt.ExprRef("width < 210 ? split(replace(note, 'isotropic ', ''), ', ') : note")
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=alt.ExprRef("note"))
+        .mark_text(align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY, text=said)
         .encode(x=alt.XValue("width"), y=alt.YValue(-4))
     )
 
@@ -205,11 +206,11 @@ def tips(*columns: str) -> list[Any]:
     ]
 
 
-def layers(frame: pd.DataFrame) -> Any:
-    """The axis of a model's own layers."""
-    last = max(1, int(frame["layer"].max()))
-    axis = alt.Axis(tickMinStep=1, format="d", tickCount=min(last, 12), grid=False)
-    return alt.X("layer:Q", title="layer", scale=alt.Scale(domain=[0, last], nice=False), axis=axis)
+@cache
+def layers() -> Any:
+    """The axis of a model's own layers, as long as that model is deep: beside a deeper one it is not squeezed."""
+    axis = alt.Axis(tickMinStep=1, format="d", tickCount=12, grid=False)
+    return alt.X("layer:Q", title="layer", scale=alt.Scale(zero=True, nice=False), axis=axis)
 
 
 def same_reach(frame: pd.DataFrame, *columns: str) -> Any:
@@ -267,7 +268,7 @@ def by_kind(
     colors = [color for color, _ in zip(cycle(CATEGORIES), named, strict=False)]
     color = alt.Color(f"{of}:N", scale=alt.Scale(domain=named, range=colors), legend=None)
     kinds = alt.Scale(domain=list(dashes), range=list(dashes.values()))
-    base = alt.Chart().encode(x=layers(frame), color=color, detail=alt.Detail("kind:N"))
+    base = alt.Chart().encode(x=layers(), color=color, detail=alt.Detail("kind:N"))
     line = base.mark_line(strokeWidth=1.9).encode(y=y, strokeDash=alt.StrokeDash("kind:N", scale=kinds, legend=None))
     points = base.mark_point(filled=True, size=40, opacity=0.9).encode(y=y, tooltip=tooltip)
     drawn = alt.layer(here(), *(make(base) for make in below), line, points, data=frame)

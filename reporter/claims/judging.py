@@ -20,7 +20,7 @@ from reporter.claims.kind import kind_of
 from reporter.claims.numbers import Missing, Numbers
 from reporter.claims.power import power
 from reporter.errors import ReporterError, describe
-from reporter.spec.claim_references import statistics_of
+from reporter.spec.claim_references import queries_of, statistics_of
 from reporter.store.schema import ModelVerdict, Verdict, Word
 
 if TYPE_CHECKING:
@@ -101,7 +101,16 @@ def judge(store: Store, study: Study, statistics: Mapping[str, Statistic] | None
         )
     )
     verdicts = [
-        _verdict(number, name, claim, reading, finding, adjusted.get(name) if reading.place == 1 else None, len(family))
+        _verdict(
+            number,
+            name,
+            claim,
+            reading,
+            finding,
+            adjusted.get(name) if reading.place == 1 else None,
+            len(family),
+            _about(numbers, claim),
+        )
         for number, name, claim, reading, finding in found
     ]
     verdicts = _with_models(verdicts, [finding for *_, finding in found])
@@ -200,6 +209,15 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
     return found
 
 
+def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
+    """Return which statistics a claim is about and, where it asks by SQL, which tables."""
+    names, tables = statistics_of(claim), []
+    for query in queries_of(claim):
+        named, read = numbers.asked(query)
+        names, tables = [*names, *named], [*tables, *read]
+    return {"metrics": list(dict.fromkeys(names))} | ({"tables": list(dict.fromkeys(tables))} if tables else {})
+
+
 def _verdict(
     number: int,
     name: str,
@@ -208,6 +226,7 @@ def _verdict(
     finding: Finding | str,
     adjusted: float | None,
     tested: int,
+    about: Mapping[str, Sequence[str]],
 ) -> Verdict:
     said: dict[str, Any] = {
         "claim": name,
@@ -221,7 +240,7 @@ def _verdict(
         "paper": claim.paper,
     }
     if isinstance(finding, str):
-        return Verdict(**said, verdict="failed", detail={"reason": finding, "metrics": list(statistics_of(claim))})
+        return Verdict(**said, verdict="failed", detail={"reason": finding, **about})
     p = finding.p
     final = p if adjusted is None else adjusted
     word, alone = finding.word(final), finding.word(p)
@@ -233,7 +252,7 @@ def _verdict(
     shown = finding.shown(word)
     wanted = shown.wanted
     detail |= {key: text for key, text in (("statistic", shown.statistic), ("bound", wanted.text)) if text}
-    detail |= {"metrics": list(statistics_of(claim))}
+    detail |= about
     detail["reason"] = _reason(finding, word, alone, final, tested)
     if word == "inconclusive":
         needed = (power(finding, 1 if adjusted is None else tested), finding.instead)

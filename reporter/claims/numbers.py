@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,10 @@ ANALYSIS_VIEW = "words"
 
 PATH = ("embedding", "block")
 """The sites that a profile over depth passes where a claim names none."""
+
+_TEXT = re.compile(r"'((?:[^']|'')*)'")
+_READ = re.compile(r"\b(?:from|join)\s+(?:main\s*\.\s*)?\"?(\w+)", re.IGNORECASE)
+"""A text in a query, and a table that it reads."""
 
 
 class Missing(Exception):
@@ -112,11 +117,30 @@ class Numbers:
 
     def statistic(self, full_name: str) -> Statistic | None:
         """Return what is known of a statistic (of a floor, what is known of its statistic); None if nothing is."""
+        known = self._known()
+        return known.get(full_name) or known.get(full_name.removesuffix("_floor"))
+
+    def _known(self) -> Mapping[str, Statistic]:
         if self._statistics is None:
             from reporter.metrics.registry import catalogue
 
             self._statistics = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics}
-        return self._statistics.get(full_name) or self._statistics.get(full_name.removesuffix("_floor"))
+        return self._statistics
+
+    def asked(self, query: str) -> tuple[list[str], list[str]]:
+        """Return the statistics that a query names, by full name, and the tables that it reads.
+
+        A statistic is named where its name stands in quotes, and so does its metric's, or that of no metric.
+        """
+        from reporter.store.schema import tables
+
+        quoted, bare = set(_TEXT.findall(query)), _TEXT.sub("''", query)
+        full_names = [name.partition(".") for name in self._known()]
+        metrics = quoted & {metric for metric, *_ in full_names}
+        measured = metrics or {choice.name for choice in self.study.metrics}
+        named = [f"{metric}.{name}" for metric, _, name in full_names if metric in measured and name in quoted]
+        read = dict.fromkeys(name.lower() for name in _READ.findall(bare))
+        return named, [name for name in read if name in tables()]
 
     def role_of(self, model: str) -> str | None:
         """Return the role that was measured of a model."""

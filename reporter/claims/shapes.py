@@ -333,7 +333,8 @@ class Valley:
         size, points = len(self.points.x), self.points
 
         def name(index: int) -> str:
-            return f"valley at {points.what} {points.place(index % size)}, below {points.place(index // size)}"
+            bottom, top = (points.place(place) for place in (index % size, index // size))
+            return f"depth of the valley at {points.what} {bottom}, below {top}"
 
         return _chosen(self.over, row * size + at, name, self.tolerance, less=True, fails=fails, scale=scale)
 

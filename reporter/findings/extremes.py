@@ -254,8 +254,8 @@ def _second(subject: Subject, view: str, level: float) -> Answer | None:
     (low,), (high,) = found.depth.interval()
     value, dip = float(profile.values[found.low]), float(profile.values[found.dip])
     title, (at, between) = subject.statistic.title, (profile.labels[i] for i in (found.low, found.dip))
-    including = "" if view == subject.view else " with sinks"
-    says = f"{subject.named} has two hills{including}{subject.on}. The higher one reaches "
+    including = "" if view == subject.view else ", sinks included"
+    says = f"{subject.named} has two hills over the layers{subject.on}{including}. The higher one reaches "
     says += f"{number(profile.values[found.high])} at layer {profile.labels[found.high]} of "
     says += f"{subject.study.depth(subject)}. {_named(profile, found)}"
     return Answer(

@@ -90,6 +90,7 @@ def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: in
     first, last = answer.layers or (None, None)
     detail = {
         "what": answer.what,
+        "plainly": subjects.statistics[answer.full_name].plainly,
         "test": answer.test,
         "curves": [_curve(curve) for curve in answer.curves],
         "mark": answer.mark,

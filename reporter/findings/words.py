@@ -7,6 +7,7 @@ from math import floor, log10
 
 NOTHING = 0.002
 """Of a number, what is too small beside it to be written out."""
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, beside: float = 0.0) -> str:
@@ -23,7 +24,12 @@ def number(value: float, beside: float = 0.0) -> str:
         return f"{value:,.0f}".replace("-", "−", 1)
     digits = 3 if size >= 0.95 else 2
     decimals = max(0, digits - 1 - floor(log10(size)))
-    text = f"{size:.{decimals}f}" if decimals < 5 else f"{size:.{digits - 1}e}"
+    while decimals < 4 and size < 1 <= float(f"{size:.{decimals}f}"):
+        decimals += 1  # 0.9996 is not 1
+    text = f"{size:.{decimals}f}"
+    if decimals >= 5:
+        front, _, power = f"{size:.{digits - 1}e}".partition("e")
+        text = f"{front} × 10{str(int(power)).translate(_RAISED)}"
     return f"−{text}" if value < 0 else text
 
 

@@ -17,5 +17,5 @@ def per_doubling(change: str, deviations: str, why: str) -> str:
     """
     return (
         f"{change} with each doubling of the texts ({deviations} standard deviations at 100 texts), {why}; "
-        "measured on 50 to 400 short texts with an encoder of six layers (tests/intervals/study.py)"
+        "measured on 50 to 400 short texts with an encoder of six layers"
     )

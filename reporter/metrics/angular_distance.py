@@ -37,6 +37,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         headline=True,
+        plainly="How far the blocks between two layers turn a token's state; ½ is an unrelated direction.",
         trap=f"{_CHANCE} A small angle says that the run of blocks turns states little, not that nothing is lost "
         "without it: what it adds may be what the next block reads. Lengths do not count.",
     ),

@@ -48,6 +48,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         headline=True,
+        plainly="How much of what varies among the states lies along one direction.",
         trap="A single sink token in 64 can move it from 0.003 to 0.995: a bell over the depth of a decoder may be "
         "nothing else. Compare the view 'no-sinks'.",
         published="What the code of the same authors computes (LLM-Microscope: `calculate_anisotropy_torch`), over "
@@ -82,6 +83,7 @@ STATISTICS = (
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
+        plainly="How alike in direction the states of any two tokens are.",
         trap="A common mean vector or a few giant dimensions are enough for a value near 1; see the centred and "
         "standardised forms.",
         published="The code of Ethayarajh draws 1,000 pairs with replacement from 1,000 tokens, one for each sentence; "

@@ -102,6 +102,7 @@ class Statistic:
         trap: what a reader must know not to be misled; shown beside the chart.
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report.
+        plainly: what a headline number says, in a sentence without formulas, for readers who do not know it by name.
         fixed: ends of a profile over depth that have a certain value by definition, as (end, value): S(L) = 1 says
             nothing of a model. Where the number stored there is that value, claims leave it out of a shape.
         smallest: the smallest difference worth a word, in the statistic's unit; claims take it where they state none.
@@ -124,6 +125,7 @@ class Statistic:
     trap: str = ""
     bounds: tuple[float | None, float | None] = (None, None)
     headline: bool = False
+    plainly: str = ""
     fixed: tuple[tuple[Literal["first", "last"], float], ...] = ()
     smallest: float | None = None
     grows: str = ""

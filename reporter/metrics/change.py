@@ -81,6 +81,7 @@ STATISTICS = (
         bounds=(0, None),
         smallest=0.001,
         headline=True,
+        plainly="How far a token's state lies from the base's, in lengths of the base's state.",
     ),
     *_sides(
         "moved",

@@ -70,6 +70,7 @@ STATISTICS = (
         interval=f"{_OVER_TYPES}; {_LESS_COSINE}",
         bounds=(-2, 2),
         headline=True,
+        plainly="How alike one token's states are in different contexts, beyond what any two tokens are.",
         grows=per_doubling("+1 to +13 %", "2.9 to 3.8", MORE_TYPES),
         smallest=0.01,
     ),
@@ -114,8 +115,8 @@ STATISTICS = (
         interval=_OVER_TYPES,
         floor=True,
         bounds=(0, 1),
-        trap="v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static vector is "
-        "a bad one.",
+        trap="The axis v1 points along the mean, so this is the variance of the lengths: 0 does not say that a static "
+        "vector is a bad one.",
         published="`TruncatedSVD(n_components=100).explained_variance_ratio_[0]` of scikit-learn, whose "
         "variances are about the mean: the first version of the paper's code, with whose numbers, stored beside it, it "
         "compares (0.002 to 0.013 for 'one' in BERT).",

@@ -40,6 +40,7 @@ STATISTICS = (
         bounds=(0, None),
         smallest=0.01,
         headline=True,
+        plainly="How large what attention adds is beside the state that it is added to.",
         trap="A mean of ratios, not a ratio of means. Where the stream grows from block to block the same addition "
         "counts for less and less; a sink, whose stream is huge, counts next to nothing: see 'no-sinks'.",
         published=_PUBLISHED,
@@ -68,6 +69,7 @@ STATISTICS = (
         bounds=(0, None),
         smallest=0.01,
         headline=True,
+        plainly="How large what the feed-forward adds is beside the state that it is added to.",
         trap="A mean of ratios, not a ratio of means. One block may write a sink with hundreds of times the stream's "
         "length: look at 'no-sinks'.",
         published=_PUBLISHED,

@@ -32,6 +32,7 @@ STATISTICS = (
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
+        plainly="How nearly a token's state points where it points after the last block; 1 there.",
         trap="S(L) is 1 by definition. In a decoder the first token's giant norm rules the average direction: compare "
         "the view 'no-sinks'.",
         fixed=(("last", 1.0),),
@@ -160,7 +161,7 @@ STATISTICS = (
         (LEE,),
         per="model",
         interval=BOOTSTRAP,
-        trap="f never decreases with l by its definition, so this is never positive.",
+        trap="The curve f never decreases with l by its definition, so this is never positive.",
         smallest=0.001,
     ),
 )

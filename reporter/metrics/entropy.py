@@ -62,6 +62,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         headline=True,
+        plainly="How evenly a text's states spread over directions: near 1 evenly, near 0 along one.",
         trap="Isotropic states do not reach 1 in a finite text: see the floor.",
         published="Skean et al. divide by log(min(n, d)), which n centred states cannot reach: see prompt_unit.",
     ),

@@ -45,7 +45,7 @@ _TRAP = (
 _CHANCE = "Floor: 1, exactly, if neighbours have nothing to do with each other."
 
 
-def _of_layer(name: str, title: str, arrow: str, headline: bool = False) -> Statistic:
+def _of_layer(name: str, title: str, arrow: str, plainly: str = "") -> Statistic:
     return Statistic(
         name,
         title,
@@ -57,7 +57,8 @@ def _of_layer(name: str, title: str, arrow: str, headline: bool = False) -> Stat
         noise="chance",
         bounds=(0, 2),
         smallest=0.01,
-        headline=headline,
+        headline=bool(plainly),
+        plainly=plainly,
         trap=_TRAP,
     )
 
@@ -74,14 +75,20 @@ STATISTICS = (
         bounds=(0, 2),
         smallest=0.01,
         headline=True,
+        plainly="How badly neighbours in one layer tell who are neighbours in the other; 0 they tell all, 1 nothing.",
         trap=_TRAP,
         published="DADApy computes the same number (`return_inf_imb_two_selected_coords`); of states that are equally "
         "near it takes the one that sorting leaves first.",
     ),
-    _of_layer("to_last", "what a layer knows of the last one", "l → L", headline=True),
-    _of_layer("from_last", "what the last layer knows of this one", "L → l"),
-    _of_layer("to_first", "what a layer knows of the first one", "l → 0"),
-    _of_layer("from_first", "what the first layer knows of this one", "0 → l"),
+    _of_layer(
+        "to_last",
+        "information imbalance towards the last layer",
+        "l → L",
+        "How badly neighbours in a layer tell who are neighbours in the last one; 0 they tell all, 1 nothing.",
+    ),
+    _of_layer("from_last", "information imbalance from the last layer", "L → l"),
+    _of_layer("to_first", "information imbalance towards the first layer", "l → 0"),
+    _of_layer("from_first", "information imbalance from the first layer", "0 → l"),
 )
 _ENDS = {"to_last": (None, -1), "from_last": (-1, None), "to_first": (None, 0), "from_first": (0, None)}
 

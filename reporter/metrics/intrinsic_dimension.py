@@ -116,6 +116,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         headline=True,
+        plainly="How many coordinates it takes to tell neighbouring states apart.",
         trap=_RELATIVE,
         published="Facco et al. leave out the largest tenth of μ, as is the default here; scikit-dimension and DADApy "
         "do the same and agree to rounding. The lineage of Razzhigaev et al. keeps the lowest fifth: "

@@ -22,7 +22,7 @@ _CONTENT = "content words: tokens that are whole words of letters and no English
 _WHOLE = "A word that the tokenizer splits counts as neither, so a small vocabulary knows frequent words alone"
 
 
-def _rank(kind: str, words: str, headline: bool) -> Statistic:
+def _rank(kind: str, words: str) -> Statistic:
     return Statistic(
         f"rank_{kind}",
         f"rank of {kind} words",
@@ -32,7 +32,8 @@ def _rank(kind: str, words: str, headline: bool) -> Statistic:
         interval=BOOTSTRAP,
         bounds=(0, None),
         trap=f"A mean of ranks is ruled by the few largest. {_WHOLE}.",
-        headline=headline,
+        headline=True,
+        plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
         fixed=(("first", 0.0),),
         within_role=True,  # ranks among the rows of a vocabulary, and encoders have others than decoders
     )
@@ -53,8 +54,8 @@ def _cosine(kind: str, words: str) -> Statistic:
 
 
 STATISTICS = (
-    _rank("function", _FUNCTION, headline=True),
-    _rank("content", _CONTENT, headline=True),
+    _rank("function", _FUNCTION),
+    _rank("content", _CONTENT),
     _cosine("function", _FUNCTION),
     _cosine("content", _CONTENT),
 )

@@ -50,6 +50,7 @@ STATISTICS = (
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
+        plainly="How alike two layers arrange the texts, however their axes are turned; 1 alike, 0 unrelated.",
         trap="The biased estimate reads 0.86 for independent data at 128 texts and 768 dimensions; this one reads 0. A "
         "few directions of giant variance decide it. Its floor permutes the texts of the second layer once, seeded.",
         published="Kornblith et al. define the biased estimate, tr(KHLH). The code of Huh et al. has both: `cka` is "

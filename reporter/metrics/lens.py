@@ -38,6 +38,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(0, None),
         headline=True,
+        plainly="How far a prediction read off this layer is from the one that the model makes; 0 the same.",
         trap="A head was trained for the last layer alone; a tuned lens would read earlier layers better.",
         fixed=(("last", 0.0),),
         smallest=0.01,

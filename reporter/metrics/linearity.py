@@ -78,6 +78,7 @@ STATISTICS = (
         LINEAR,
         "stored at layer l = 0…L−1",
         headline=True,
+        plainly="How well one linear map makes the states of the next layer from those of this one; 1 exactly.",
         trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
         "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
         published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "

@@ -47,6 +47,7 @@ STATISTICS = (
         floor=True,
         bounds=(0, None),
         headline=True,
+        plainly="How many coordinates it takes to place a state among its neighbours.",
         trap="A neighbourhood is not small: k states of a sample of n reach as far as the sample is thin. Compare "
         "models and checkpoints at the same n and k, and with the floor. A few neighbours of the same text or token "
         "type make a neighbourhood look flat.",

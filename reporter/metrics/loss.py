@@ -26,6 +26,7 @@ STATISTICS = (
         interval=BOOTSTRAP,
         bounds=(0, None),
         headline=True,
+        plainly="How badly the model predicts tokens; lower is better.",
         trap="Depends on the tokenizer: a loss per token of one vocabulary does not compare with that of another, and "
         "an encoder's never with a decoder's.",
         smallest=0.01,

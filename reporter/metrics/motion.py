@@ -41,6 +41,7 @@ STATISTICS = (
         bounds=(-1, 1),
         smallest=0.01,
         headline=True,
+        plainly="How little a block turns a token's state; 1 not at all.",
         trap="Near 1 in a residual stream whose common mean is large, whatever the block does.",
     ),
     Statistic(

@@ -86,13 +86,14 @@ STATISTICS = (
     ),
     Statistic(
         "top3_cosine_share",
-        "share of the mean cosine from three dimensions",
+        "share of three dimensions in the mean cosine",
         "the three largest c_j over Σ c_j, with c_j = ((Σu)_j² − Σu_j²)/(n(n − 1)), u = x/‖x‖, the part of dimension j "
         "in the mean cosine over all pairs of different tokens; exact, no pairs are sampled",
         (TIMKEY,),
         interval=described("log", "0.97 to 0.98"),
         bounds=(0, None),
         headline=True,
+        plainly="How much of what makes any two tokens alike comes from the three strongest dimensions.",
         trap="Some c_j may be negative, so three dimensions can hold more than all. Without a mean cosine that differs "
         "from zero there is nothing to share.",
     ),

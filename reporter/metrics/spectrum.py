@@ -59,6 +59,7 @@ STATISTICS = (
         floor=True,
         bounds=(1, None),
         headline=True,
+        plainly="Over how many directions the variance is spread.",
         trap="The most forgiving of the three ranks of eigenvalues: many faint axes count for much. Eigenvalues are "
         "squared singular values: RankMe and the rank of Roy & Vetterli read far higher on the same states. And it is "
         f"not settled where n is a few times d: {_PAGE}",

@@ -50,6 +50,7 @@ STATISTICS = (
         bounds=(0, None),
         smallest=0.01,
         headline=True,
+        plainly="How far the leading directions turn from one layer to the next.",
         trap="The floor, random subspaces, is the upper end: what lies far below is near. Sinks own the first axis in "
         f"the middle of a decoder: compare 'no-sinks'. {_SWINGS}",
         published=_PUBLISHED,

@@ -25,7 +25,7 @@ _NO_TRIPLE = "no text has three neighbouring tokens that differ from each other 
 STATISTICS = (
     Statistic(
         "curvature",
-        "turn between steps from token to token",
+        "turning angle from token to token",
         "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
         "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
         "view leaves out cuts the path and is not stepped over",
@@ -36,6 +36,7 @@ STATISTICS = (
         bounds=(0, pi),
         smallest=0.01,
         headline=True,
+        plainly="How sharply the path from token to token turns within a text.",
         trap="Independent tokens read 2π/3 ≈ 2.09 (120°), not π/2: consecutive steps share a state. Over tokens, "
         "within a layer; motion.curvature is over layers, of one token. A decoder's sink, far from all others, makes "
         "steps there and back: look at no-sinks, too.",

@@ -84,6 +84,7 @@ STATISTICS = (
         bounds=(0, 1),
         smallest=0.01,
         headline=True,
+        plainly="How much of the variance is among occurrences of one and the same token, not between tokens.",
         trap=_BIAS,
         grows=per_doubling("−1 to −3 %", "0.4 to 1.3", MORE_TYPES),
         fixed=(("first", 0.0),),

@@ -96,12 +96,12 @@ def _warning(checkpoint: Checkpoint, loss: float, record: TrainingRecord) -> str
     warnings = []
     if recipe is not None and checkpoint.step == recipe.steps > 0 and loss > PLATEAU * entropy:
         warnings.append(
-            f"stayed on the unigram plateau: its loss after training is {loss:.2f}, and knowing only how often each "
-            f"token occurs gives {entropy:.2f}; its states say little. Give it more steps, or more texts"
+            f"stayed on the unigram plateau: the loss after training is {loss:.2f}, and knowing only how often each "
+            f"token occurs gives {entropy:.2f}; the states say little. More steps, or more texts, would help"
         )
     if unknown > UNKNOWN:
         warnings.append(
-            f"{100 * unknown:.0f} % of the tokens that it was trained on are unknown to its tokenizer, which is that "
-            "of the model it continues; train on texts with the same words"
+            f"{100 * unknown:.0f} % of the tokens of the training texts are unknown to the tokenizer, which is that of "
+            "the model that is continued; train on texts with the same words"
         )
     return "; ".join(warnings)

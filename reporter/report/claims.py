@@ -86,6 +86,11 @@ class Claim:
         """The corpora that it was tested on."""
         return self._named("corpora") or self._of_evidence("corpus")
 
+    @property
+    def tables(self) -> list[str]:
+        """The tables that it asks by SQL."""
+        return self._named("tables")
+
     def _named(self, key: str) -> list[str]:
         found = self.own.detail.get(key)
         return [str(name) for name in found] if isinstance(found, list) else []

@@ -19,7 +19,7 @@ _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
 _ORDER = ["name", "model", "corpus", "statistic", "value", "interval", "claimed", "verdict"]
-_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "models", "corpora"}
+_ELSEWHERE = {*_TEXTS, *_TABLES, "notes", "tested", "holds", "views", "metrics", "tables", "models", "corpora"}
 
 
 @dataclass(frozen=True)

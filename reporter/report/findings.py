@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reporter.charts.chart import Query
-from reporter.charts.numbers import short
+from reporter.charts.numbers import near
 from reporter.charts.styles import FLOOR_GREY, MUTED
 from reporter.report.tables import parsed
 
@@ -21,6 +21,8 @@ FEW = 3
 """Lines that are named where they are drawn; more are models, which the legend names."""
 APART = 20
 """How far such names must lie from each other."""
+UNSEEN = 0.5 / (HEIGHT - 2 * MARGIN)
+"""Of a picture's height, what cannot be seen on it, and so is written as approximately 0."""
 
 FINDINGS = Query(
     "findings",
@@ -157,6 +159,9 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
     def across(x: float) -> float:
         return round(MARGIN + x * (WIDTH - 2 * MARGIN), 1)
 
+    def told(value: float) -> str:
+        return near(value, 3, max(abs(low), abs(high)), UNSEEN)
+
     known = {style.model: style for style in styles.models}
     along = "training" if str(row["chart"]).endswith(".training") else "depth"
     lines = []
@@ -168,15 +173,15 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
         light, dark = (style.light, style.dark) if style else (FLOOR_GREY, MUTED[FLOOR_GREY])
         at = (across(place), HEIGHT - MARGIN - (said - low) * scale)
         # what a model read in the middle of its training is nothing that the sentence says
-        value = "" if along == "training" else short(said)
+        value = "" if along == "training" else told(said)
         lines.append(Line(str(curve["label"]), points, light, dark, bool(style), value, at))
     mark = detail.get("mark")
     begin, end = (across(mark[0]), across(mark[1])) if mark else (0.0, 0.0)
     return Picture(
         lines=tuple(lines),
         mark=(round(begin - 3, 1), round(end - begin + 6, 1)) if mark else None,
-        top=short(high),
-        bottom=short(low),
+        top=told(high),
+        bottom=told(low),
         along=along,
         several=row["model"] is None,
     )

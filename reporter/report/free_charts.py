@@ -37,6 +37,7 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         keys=(*([] if of_model else ["site"]), "view", "moment", "baselines"),
         picks=partial(which_axis, name=statistic.name, bounds=statistic.bounds),
         tall=not of_model,
+        lead=statistic.plainly,
         definition=statistic.definition,
         sources=_citations([statistic]),
         mind=statistic.trap,

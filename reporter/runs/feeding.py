@@ -274,7 +274,7 @@ def unknown_warning(model: LoadedModel | SavedStates, corpus: str, counted: Type
     lost, own = int(counted.counts[unknown]), int(counted.counts.sum())
     if lost <= UNKNOWN * own:
         return ""
-    return f"{lost / own:.0%} of the tokens of corpus '{corpus}' are unknown to its tokenizer"
+    return f"{100 * lost / own:.0f} % of the tokens of corpus '{corpus}' are unknown to the tokenizer"
 
 
 SAVE_EVERY = 20.0  # seconds of work are worth saving

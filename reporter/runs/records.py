@@ -168,9 +168,9 @@ def _warning(checkpoint: Checkpoint, part: str | None) -> str | None:
     """Return what is to be known before the numbers of a loaded checkpoint are believed; None mostly."""
     said = [checkpoint.warning]
     if part == "encoder" and checkpoint.part is None:
-        said.append("only its encoder was measured; its decoder is a model of its own, with `part: decoder`")
+        said.append("only the encoder was measured; the decoder is a model of its own, with `part: decoder`")
     if part == "decoder":
-        said.append("its tokens attend to earlier ones alone, but its encoder has read the whole text")
+        said.append("tokens attend to earlier ones alone, but the encoder has read the whole text")
     return warnings(*said)
 
 

@@ -125,6 +125,11 @@ def statistics_of(claim: Claim) -> list[str]:
     return [value for value in measured if value not in TYPE_COLUMNS and not value.startswith("scores.")]
 
 
+def queries_of(claim: Claim) -> list[str]:
+    """Return the queries that a claim asks, of its number and of its bounds."""
+    return [named.value for named in _named(type(claim), claim) if named.how.to == "query"]
+
+
 @dataclass(frozen=True)
 class _Named:
     """What stands in a field that names parts of the study, and the statistic that stands beside it."""

@@ -17,7 +17,10 @@ PLACES = [("embedding", 0), *(("block", layer) for layer in range(1, 5)), ("fina
 def number(metric, statistic, item, place, value, view="words"):
     """A row of the table of numbers."""
     of = {"metric": metric, "statistic": statistic, "item": item, "view": view, "site": place[0], "layer": place[1]}
-    return MODEL | of | {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "n": 300}
+    chance = 0.5 if metric == "probes" else None
+    return (
+        MODEL | of | {"value": float(value), "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": chance, "n": 300}
+    )
 
 
 @pytest.fixture
@@ -63,9 +66,8 @@ def test_labels_planted_at_one_layer_are_found_there(layers):
     last = rows[-1]
     assert last["usual"] and last["normed"] and 0.3 < last["loss_low"] < last["loss"] < last["loss_high"] < 0.7
     (box,) = answer.boxes
-    assert (
-        box.says.startswith("Take block 2: the linear probe `mood` reads") and "every other layer" in box.says.lower()
-    )
+    assert box.says.startswith("Take block 2: the accuracy of the linear probe `mood` is 0.")
+    assert "; chance 0.5) at block 2" in box.says and "every other layer" in box.says.lower()
     assert "the last hidden state loses 0." in box.says
     assert "hidden_states[2]" in box.code and "own tokens" in box.code
     assert any("not normed" in note for note in box.notes)

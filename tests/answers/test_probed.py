@@ -59,7 +59,7 @@ def test_a_known_difference_is_found_at_its_layer_alone():
     layers = {(row["model"], row["layer"], row["layer_b"]): row["apart"] for row in rows if row["kind"] == "layers"}
     assert layers["base", 0, 1] and layers["base", 0, 2] and not layers["base", 1, 2] and layers["tuned", 1, 2]
     first, second = answer.boxes
-    assert first.says == "The linear probe `class` reads more at layer 2 than in base."
+    assert first.says == "The linear probe `class` is more accurate at layer 2 than on base."
     assert second.rows == (
         ("base", "class", "linear", "2 of 3", "0–1"),
         ("tuned", "class", "linear", "3 of 3", "0–1, 1–2"),
@@ -86,9 +86,9 @@ def test_every_kind_of_probe_and_checkpoint_is_compared_on_its_own():
         if row["kind"] == "base"
     }
     assert found == {("final", True, "linear"): 0, ("final", True, "hidden"): 0, ("step-1", False, "linear"): -0.6}
-    says = [box.says for box in answer.boxes if "reads" in box.says]
-    assert says == [f"The {kind} probe `class` reads no more and no less than in base, at any layer."
-                    for kind in ("linear", "one-hidden-layer")]  # fmt: skip
+    says = [box.says for box in answer.boxes if box.says.startswith("The")]
+    neither = "is neither more nor less accurate than on base at any layer, as far as can be told."
+    assert says == [f"The {kind} probe `class` {neither}" for kind in ("linear", "one-hidden-layer")]
 
 
 def test_texts_that_only_one_side_has_do_not_count():

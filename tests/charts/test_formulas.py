@@ -69,3 +69,19 @@ def test_nothing_but_letters_that_stand_alone_is_a_variable() -> None:
     for text in SAID:
         for letter in re.findall("<var>(.*?)</var>", as_html(text)):
             assert len(letter.rstrip("\u0304")) == 1 or letter in {"UU", "XX", "YY"}, (letter, text)
+
+
+def test_what_stands_behind_a_word_and_a_colon_begins_like_a_sentence() -> None:
+    """The page writes "Caution:" before it; a formula or a name in code may begin as it is written."""
+    declared = (*catalogue().values(), *analyses().values())
+    cautions = [statistic.trap for one in declared for statistic in one.statistics]
+    cautions += [chart.mind for one in declared for chart in one.charts]
+    assert len(list(filter(None, cautions))) > 100
+    assert not [said for said in cautions if said and said[0].islower()]
+
+
+def test_what_a_page_says_names_no_file_that_its_reader_has_not() -> None:
+    kinds = ("definition", "trap", "published", "interval", "grows")
+    statistics = [statistic for one in (*catalogue().values(), *analyses().values()) for statistic in one.statistics]
+    said = [getattr(statistic, kind) for statistic in statistics for kind in kinds]
+    assert not [text for text in said if "tests/" in text or ".py" in text]

@@ -82,6 +82,8 @@ def test_points_and_training() -> None:
         (None, "–"),
         (math.nan, "–"),
         (1.23e-5, "1.23 × 10⁻⁵"),
+        (-0.99987, "−0.9999"),
+        (0.9999999, "1"),
     ],
 )
 def test_numbers_are_short(value: float | None, text: str) -> None:

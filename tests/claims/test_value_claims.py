@@ -199,6 +199,26 @@ def test_what_cannot_be_tested_says_why(world):
         assert found.detail["reason"].startswith(reason), found.detail
 
 
+def test_a_query_says_which_statistics_and_tables_it_is_about(world):
+    world.put("bert", "convergence.rate", 0.0841, 0.0015)
+    joined = "SELECT max(value) FROM layer_metrics JOIN main.models USING (model) WHERE"
+    found = world.judge(
+        f"""full: value: {{sql: "{joined} metric = 'convergence' AND statistic IN ('rate', 'start')"}}, above: 0
+        bare: value: {{sql: "SELECT max(value) FROM layer_metrics WHERE statistic = 'rate'"}}, above: 0
+        none: value: {{sql: "SELECT count(*) AS value FROM models WHERE model <> 'from cells'"}}, above: 0
+        broken: value: {{sql: "SELECT max(valu) FROM layer_metrics WHERE statistic = 'rate'"}}, above: 0
+        bound: {RATE}, above: {{sql: "SELECT min(value) FROM over_models WHERE statistic = 'start'"}}"""
+    )
+    assert {name: (verdict.detail["metrics"], verdict.detail["tables"]) for name, verdict in found.items()} == {
+        "full": (["convergence.rate", "convergence.start"], ["layer_metrics", "models"]),
+        "bare": (["convergence.rate"], ["layer_metrics"]),
+        "none": ([], ["models"]),
+        "broken": (["convergence.rate"], ["layer_metrics"]),
+        "bound": (["convergence.rate", "convergence.start"], ["over_models"]),
+    }
+    assert found["broken"].verdict == "failed"
+
+
 def test_sql_of_a_claim_leaves_the_results_as_little_as_any_other(world, tmp_path):
     world.put("bert", "convergence.rate", 0.1)
     (tmp_path / "secret.csv").write_text("password\nhunter2\n")

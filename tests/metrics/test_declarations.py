@@ -31,6 +31,14 @@ def found(observe, values, layers):
     return result
 
 
+def test_a_headline_says_in_plain_words_what_it_is():
+    for of_metric in catalogue().values():
+        for statistic in of_metric.statistics:
+            said = statistic.plainly
+            assert bool(said) is statistic.headline, statistic.name
+            assert not said or (said.endswith(".") and len(said) < 110 and not set(said) & set("‖Σ√λ∑^_{}")), said
+
+
 def in_layers(of_metric):
     """Return the statistics of one model in ``layer_metrics``; test_layer_pairs and test_change have the others."""
     alone = () if of_metric.compares_only else of_metric.statistics

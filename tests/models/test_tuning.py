@@ -158,7 +158,7 @@ def test_a_base_that_diverges_is_named(study: Study, monkeypatch: pytest.MonkeyP
 def test_words_that_the_tokenizer_does_not_know(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TEXTS, "second", ("a zebra barks .", "one two three four") * 20)
     (m,) = prepare(study(m=tuned())["m"], Watched())
-    assert "62 % of the tokens that it was trained on are unknown to its tokenizer" in m.warning
+    assert "62 % of the tokens of the training texts are unknown to the tokenizer" in m.warning
     (again,) = study(m=tuned())["m"]
     assert again.warning == m.warning
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import html as escapes
+import json
 import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from reporter.charts.styles import style_models
 from reporter.report import render
+from reporter.report.findings import read_findings
 
 HOSTILE = "<script>alert(1)</script>"
 ROW: dict[str, Any] = {
@@ -99,6 +103,17 @@ def test_the_picture_leads_to_the_figure_and_is_told_in_words(folder: Path) -> N
     ys = [[float(point.split(",")[1]) for point in points.split()] for points, _ in lines]
     assert ys[1][1] < ys[1][2] < ys[1][0] == ys[0][0]  # the peak is highest, where y is smallest
     assert "figure-nowhere" not in second and "<svg" not in second
+
+
+def test_what_cannot_be_seen_on_a_picture_is_approximately_zero(folder: Path) -> None:
+    curves = [{"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True} for low in (-5.32e-5, -0.0532)]
+    details = [ROW["detail"] | {"curves": [curve], "mark": [0, 0]} for curve in curves]
+    rows = [ROW | {"rank": rank, "detail": json.dumps(detail)} for rank, detail in enumerate(details, 1)]
+    drawn = read_findings(pd.DataFrame(rows), rows, 90, "", style_models({"minilm": "encoder"}))
+    pictures = [one.picture for one in drawn.all if one.picture]
+    assert [(picture.bottom, picture.top, picture.lines[0].said) for picture in pictures] == [
+        ("≈ 0", "0.949", "≈ 0"), ("−0.0532", "0.949", "−0.0532")
+    ]  # fmt: skip
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(folder: Path) -> None:

@@ -28,7 +28,7 @@ def warned(unknown: int, of: int = 100) -> str:
 
 def test_unknown_tokens_are_said_above_a_twentieth() -> None:
     assert warned(5) == ""
-    assert warned(6) == "6% of the tokens of corpus 'wiki' are unknown to its tokenizer"
+    assert warned(6) == "6 % of the tokens of corpus 'wiki' are unknown to the tokenizer"
 
 
 def test_states_at_the_end_of_float16() -> None:

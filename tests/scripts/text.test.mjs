@@ -20,7 +20,7 @@ test("a long token is cut between signs, not within them", () => {
 });
 
 test("numbers are written with three digits and a true minus", () => {
-  assert.deepEqual([0, -0.5, 0.12345, 12345.6, 0.0000123, null].map(value => short(value)), ["0", "−0.5", "0.123", "12,346", "1.23 × 10⁻⁵", "–"]);
+  assert.deepEqual([0, -0.5, 0.12345, 12345.6, 0.0000123, -0.9999, 0.9999999, null].map(value => short(value)), ["0", "−0.5", "0.123", "12,346", "1.23 × 10⁻⁵", "−0.9999", "1", "–"]);
   assert.deepEqual([0, 12345, null].map(whole), ["0", "12,345", "–"]);
 });
 

@@ -309,7 +309,7 @@ def _finding(claim: Relation, related: Sequence[_Related], fixed: bool = False) 
         estimates = Estimates(estimates.value, error, estimates.df)
     chance = related[0].chance if len(related) == 1 else (0.0, 0.0)
     strength = SMALL if claim.at_least is None else claim.at_least
-    name = f"{claim.method} correlation of {claim.x} and {claim.y} over {claim.over}"
+    name = f"{claim.method.capitalize()} correlation of {claim.x} and {claim.y} over {claim.over}"
     needs, breaks = _decide(estimates, claim.is_, max(atanh(strength), ROUNDING), name)
     holds, fails = float(np.max([one.p for one in needs])), float(np.min([one.p for one in breaks]))
     if claim.is_ == "none":
