@@ -137,7 +137,8 @@ def _measured(model: SavedStates, asked: _Asked, folder: Path) -> Measured:
         done = compute(cell, [result])
         why = {(one["statistic"], layer): one["reason"] for one in done.reasons for layer in one["layers"]}
         for row in done.tables.get("layer_metrics", ()):
-            row["reason"] = None if row["value"] is not None else why.get((row["statistic"], row["layer"]))
+            known = None not in (row["value"], row["ci_low"])
+            row["reason"] = None if known else why.get((row["statistic"], row["layer"]))
         for table, found in done.tables.items():
             rows.setdefault(table, []).extend(found)
     return Measured({table: _frame(found) for table, found in rows.items()})

@@ -53,8 +53,10 @@ def find(store: Store, study: Study) -> Findings:
         store: the database.
         study: the study.
     """
-    headlines = {f"{m.name}.{s.name}": s for m in catalogue().values() for s in m.statistics if s.headline}
-    return look(Subjects(Numbers(store, study, headlines), headlines))
+    known = {f"{m.name}.{s.name}": (m, s) for m in catalogue().values() for s in m.statistics if s.headline}
+    headlines = {name: statistic for name, (_, statistic) in known.items()}
+    against_base = frozenset(name for name, (metric, _) in known.items() if metric.compares_only)
+    return look(Subjects(Numbers(store, study, headlines), headlines, against_base))
 
 
 def look(subjects: Subjects) -> Findings:

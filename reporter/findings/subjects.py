@@ -5,6 +5,10 @@ highest at the embedding. They are there beyond any interval over texts and say 
 model is a subject only where its weights are not those of an initialisation, which the gains of its norms tell
 (``models.initialised``); and where the study has a random-init baseline, whatever is found of a model must differ from
 that baseline, too.
+
+**Nor has a copy, of what its base has.** A rounded, pruned or tuned model has its base's peaks, sinks and cosines,
+damaged or not; told of it they would read as its own. What changed is an answer (:mod:`reporter.answers.changed`). So a
+model with a trained base is a subject of what compares it with its base, and of its own training.
 """
 
 from __future__ import annotations
@@ -124,10 +128,17 @@ class FirstTokens:
 
 @dataclass(frozen=True)
 class Subjects:
-    """Everything in a study that findings may be about."""
+    """Everything in a study that findings may be about.
+
+    Args:
+        numbers: of the study.
+        statistics: the headlines, by full name.
+        against_base: full names of those that say how far a model lies from its base.
+    """
 
     numbers: Numbers
     statistics: dict[str, Statistic]
+    against_base: frozenset[str] = frozenset()
 
     @cached_property
     def models(self) -> list[str]:
@@ -191,17 +202,21 @@ class Subjects:
         rows = self.numbers.rows(subject.full_name, subject.view)
         return max(row.layer or 0 for row in rows if row.model == subject.model)
 
-    def each(self, *per: str) -> Iterator[Subject]:
+    def each(self, *per: str, copies: bool = False) -> Iterator[Subject]:
         """Yield each headline statistic of each model on each corpus that has numbers of it.
 
         Args:
             per: what the statistic is a number of (:attr:`~reporter.metrics.base.Statistic.per`).
+            copies: also of models with a base what they may have from it.
         """
+        specs = self.numbers.study.models
         for full_name, statistic in self.statistics.items():
             if statistic.per not in per:
                 continue
             there = {(row.model, row.corpus) for row in self.numbers.rows(full_name, self.view(full_name))}
             for model in self.models:
+                if specs[model].base in self.models and not (copies or full_name in self.against_base):
+                    continue
                 for corpus in self.corpora:
                     if (model, corpus) in there:
                         yield Subject(self, full_name, statistic, model, corpus)

@@ -26,7 +26,7 @@ MEAN = ", mean over layers"
 
 def ask(subjects: Subjects) -> Iterator[Question]:
     """Ask of each statistic of a model with checkpoints where it turns, and between which two it passes half-way."""
-    for subject in subjects.each("layer", "step", "model"):
+    for subject in subjects.each("layer", "step", "model", copies=True):
         try:
             profile = Profiles(subjects.numbers, subject.full_name, subject.view).over_training(
                 subject.model, subject.corpus

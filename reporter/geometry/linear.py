@@ -8,7 +8,7 @@ the angle that no rotation takes away, CKA, the mean squared canonical correlati
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -192,8 +192,27 @@ def explained(by: Map, of: Joint) -> float:
     return float(1 - left / (of.spread + of.n * dy @ dy))
 
 
-def pull(by: Map, along: Directions, fitted: tuple[Tensor, Tensor], tried: tuple[Tensor, Tensor]) -> Tensor:
-    """Return by how much each row that a map was fitted to moves what it explains of others, to first order, (n,).
+def push(by: Map, along: Directions, of: Joint, x: Tensor, y: Tensor) -> Tensor:
+    """Return what each row adds to the share that a map explains of the rows that it was fitted to, (m,).
+
+    The map is the best one there, so to first order a row changes the share by its own residual alone: by r², which a
+    map with few rows to a dimension has drawn near zero, over 1 − leverage, as leaving the row out does.
+
+    Args:
+        by: the map.
+        along: the directions of X.
+        of: the moments of all rows.
+        x: some of the rows, (m, d).
+        y: the same on the other side, (m, e).
+    """
+    left = by.residuals(x, y).square().sum(dim=1) / _free(along.coordinates(x - by.mean_x), of.n)
+    whole = (y - by.mean_y).square().sum(dim=1)
+    found: Tensor = ((1 - explained(by, of)) * whole - left) / (of.spread / of.n)
+    return found
+
+
+def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, x: Tensor, y: Tensor) -> Tensor:
+    """Return by how much each row that a map was fitted to moves what it explains of others, to first order, (m,).
 
     A residual of row i moves the mean by r_i/n and the map by S⁺x_i r_iᵀ; residuals are divided by 1 − leverage, as a
     jackknife would have them (MacKinnon & White 1985).
@@ -201,19 +220,53 @@ def pull(by: Map, along: Directions, fitted: tuple[Tensor, Tensor], tried: tuple
     Args:
         by: the map.
         along: the directions of the X that it was fitted to.
-        fitted: X and Y of those rows, (n, d) and (n, e).
-        tried: X and Y of the others.
+        fitted: the moments of the rows that it was fitted to.
+        tried: those of the others.
+        x: some of the rows that it was fitted to, (m, d).
+        y: the same on the other side, (m, e).
     """
-    x, y = fitted[0] - by.mean_x, fitted[1] - by.mean_y
-    there, n = tried[1] - by.mean_y, len(x)
-    left = by.residuals(*tried)
-    spread = float(there.square().sum())
-    rows = along.coordinates(x)
-    own = by.residuals(*fitted) / (1 - 1 / n - rows.square().sum(dim=1)).clamp(min=0.1)[:, None]
-    slopes = along.coordinates(tried[0] - by.mean_x).T @ left
-    found: Tensor = ((rows @ slopes + left.sum(dim=0) / n) * own).sum(dim=1)
-    found -= float(left.square().sum()) / spread * (y @ there.sum(dim=0)) / n
+    dx, dy = tried.mean_x - by.mean_x, tried.mean_y - by.mean_y
+    spread = tried.spread + tried.n * float(dy @ dy)
+    # Σ (x − mean) leftᵀ over the rows that it is tried on, with the map's own means.
+    turned = tried.xy + tried.n * torch.outer(dx, dy) - (tried.xx + tried.n * torch.outer(dx, dx)) @ by.a
+    rows = along.coordinates(x - by.mean_x)
+    own = by.residuals(x, y) / _free(rows, fitted.n)[:, None]
+    found: Tensor = ((rows @ along.coordinates(turned.T).T + tried.n / fitted.n * (dy - dx @ by.a)) * own).sum(dim=1)
+    found -= (1 - explained(by, tried)) * tried.n / fitted.n * ((y - by.mean_y) @ dy)
     return 2 * found / spread
+
+
+def _free(rows: Tensor, n: float) -> Tensor:
+    """Return 1 − leverage of rows by their coordinates, (m,); no less than a tenth."""
+    return (1 - 1 / n - rows.square().sum(dim=1)).clamp(min=0.1)
+
+
+def held_out(
+    joints: Sequence[Joint], along: Sequence[Directions], x: Tensor, y: Tensor, half: Tensor
+) -> tuple[float, Tensor]:
+    """Return what the map of each half of the rows explains of the other, mean of both, and what each row adds, (m,).
+
+    A row counts twice: for what is left of it, and for how it pulls the map that is tried on the other half.
+
+    Args:
+        joints: the moments of both halves.
+        along: the directions of X in them.
+        x: some of the rows, (m, d).
+        y: the same on the other side, (m, e).
+        half: which half each is of, 0 or 1, (m,).
+    """
+    n = sum(joint.n for joint in joints)
+    shares, influence = [], torch.zeros(len(x), dtype=x.dtype, device=x.device)
+    for one, on in enumerate(joints):
+        of, axes, rows, others = joints[1 - one], along[1 - one], half == one, half != one
+        by = fit(of, axes)
+        shares.append(explained(by, on))
+        dy = on.mean_y - by.mean_y
+        left = by.residuals(x[rows], y[rows]).square().sum(dim=1)
+        whole = (y[rows] - by.mean_y).square().sum(dim=1)
+        influence[rows] += ((1 - shares[-1]) * whole - left) * n / 2 / (on.spread + on.n * float(dy @ dy))
+        influence[others] += n / 2 * pull(by, axes, of, on, x[others], y[others])
+    return sum(shares) / 2, influence
 
 
 @dataclass(frozen=True)

@@ -130,3 +130,18 @@ def overlaps(a: torch.Tensor, b: torch.Tensor, groups: Sequence[slice]) -> Float
 
     counts = [marked(a[:, g]) @ marked(b[:, g]).T / (k * (g.stop - g.start)) for g in groups]
     return np.asarray(torch.stack(counts).double().cpu().numpy())
+
+
+def influence_on_mean_cosine(x: torch.Tensor, unit_sum: Floats, n: int) -> Floats:
+    """Return the influence of states on ‖mean of u‖², which the mean cosine of n states is but for n/(n − 1), (m,).
+
+    Args:
+        x: some of the states, (m, d).
+        unit_sum: Σu over all that are not zero, (d,).
+        n: how many they are.
+    """
+    mean = torch.from_numpy(unit_sum / n).to(x.device)
+    norms = x.norm(dim=1)
+    along = (x @ mean) * torch.where(norms > 0, 1 / norms, 0.0)
+    found: Floats = (2 * (along - mean @ mean)).cpu().numpy()
+    return found

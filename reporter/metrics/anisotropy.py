@@ -153,10 +153,12 @@ def _share_of(seen: Observed, place: Place) -> Influenced:
 
 
 def _cosine_of(seen: Observed, place: Place) -> Influenced:
+    from reporter.geometry.similarity import influence_on_mean_cosine
+
     moments, sample = seen.moments(place), sampled(seen)
     if moments.units < 2:
         return Influenced(None, moments.n, np.zeros(0), sample)
-    influence = _influence_on_cosine(wide(sample.states(place)), moments)
+    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, moments.units)
     return Influenced(mean_cosine_of(moments.unit_sum, moments.units), moments.n, influence, sample)
 
 
@@ -307,19 +309,12 @@ def _sampled(
 
 def _error_of_all(x: Tensor, texts: NDArray[np.int64], moments: LayerMoments, distinct: int) -> Error | None:
     """Return the error of the mean cosine over all tokens from the states of some."""
+    from reporter.geometry.similarity import influence_on_mean_cosine
+
     if moments.units < 2:
         return None
-    return error_over_texts(_influence_on_cosine(x, moments), texts, moments.n, distinct)
-
-
-def _influence_on_cosine(x: Tensor, moments: LayerMoments) -> Floats:
-    """Return the influence of tokens on ‖mean of u‖², which the mean cosine is but for n/(n − 1), (m,)."""
-    import torch
-
-    mean = torch.from_numpy(moments.unit_sum / moments.units).to(x.device)
-    norms = x.norm(dim=1)
-    found: Floats = (2 * ((x @ mean) * _reciprocal(norms, norms > 0) - mean @ mean)).cpu().numpy()
-    return found
+    influence = influence_on_mean_cosine(x, moments.unit_sum, moments.units)
+    return error_over_texts(influence, texts, moments.n, distinct)
 
 
 def _cosines(

@@ -300,7 +300,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     """Yield how much of x a linear map of y makes on texts that it was not fitted to."""
     import torch
 
-    from reporter.geometry.linear import directions, explained, fit, joint_of, pull
+    from reporter.geometry.linear import directions, held_out, joint_of
     from reporter.observables.cross import half_of
 
     n = len(x)
@@ -314,20 +314,9 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
     if not all(joint.vary for joint in joints):
         yield Value(name, place, None, n, reason="all states of a half of the texts are equal")
         return
-    along = [directions(joint.xx, joint.n) for joint in joints]
-    maps = [fit(joint, axes) for joint, axes in zip(joints, along, strict=True)]
-    shares = [explained(maps[1 - one], joints[one]) for one in (0, 1)]
-    influence = torch.zeros(n, dtype=torch.float64, device=x.device)
-    for one, (on, share) in enumerate(zip(joints, shares, strict=True)):
-        by, rows, others = maps[1 - one], half == one, half != one
-        dx = on.mean_y - by.mean_y
-        left = by.residuals(y[rows], x[rows]).square().sum(dim=1)
-        whole = (x[rows] - by.mean_y).square().sum(dim=1)
-        influence[rows] += ((1 - share) * whole - left) / (on.spread / on.n + float(dx @ dx)) * (n / (2 * on.n))
-        # What the half that the map is from has by chance is in the number, too.
-        influence[others] += n / 2 * pull(by, along[1 - one], (y[others], x[others]), (y[rows], x[rows]))
+    share, influence = held_out(joints, [directions(joint.xx, joint.n) for joint in joints], y, x, half)
     influence -= influence.mean()
-    value = min(sum(shares) / 2, 1.0)
+    value = min(share, 1.0)
     error = error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
     yield Value(name, place, value, n, *interval(value, error, "plain", (-inf, 1.0)))
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 KINDS = ("function", "content")
 _FUNCTION = "function words: tokens that are whole words and among scikit-learn's English stop words"
 _CONTENT = "content words: tokens that are whole words of letters and no English stop words"
-_WHOLE = "A word that the tokenizer splits counts as neither, so a small vocabulary knows frequent words alone"
+_WHOLE = (
+    "A word that the tokenizer splits counts as neither, so a small vocabulary knows frequent words alone; nor does a "
+    "single letter other than 'a' and 'I', so that a tokenizer without capitals has no 'i'"
+)
 
 
 def _rank(kind: str, words: str) -> Statistic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import acos, inf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from reporter.effort import decomposing, little
 from reporter.geometry import noise
 from reporter.geometry.intervals import Error, Interval, error_over_texts, interval
-from reporter.metrics._intervals import DELTA, sampled, texts_of
+from reporter.metrics._intervals import described, sampled, texts_of
 from reporter.metrics._sources import DIN, KORNBLITH, LINEAR, RAGHU, WILLIAMS
 from reporter.metrics.base import Options, Source, Statistic, Value
 from reporter.metrics.registry import metric
@@ -18,7 +18,7 @@ from reporter.metrics.registry import metric
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from reporter.geometry.linear import Alike, Directions, Joint, Map
+    from reporter.geometry.linear import Alike, Directions, Joint
     from reporter.observables.observed import Observed, Place
 
 _FIT = (
@@ -26,12 +26,11 @@ _FIT = (
     "map of X on {what}; directions whose share of the correlation matrix of X is below 1e-6 are left out, and so are "
     "dimensions whose deviation is at most 1e-6 of the root mean square of all deviations"
 )
-_INTERVAL = DELTA.format(
-    scale="on the logit scale", covered="0.93 to 0.98 (0.71 to 0.93 with four tokens to a dimension)"
-)
-_PLAIN = DELTA.format(
-    scale="on its own scale", covered="0.90 to 1.00 (0.05 to 0.69 with two tokens of a half to a dimension)"
-)
+FEWEST = 8
+"""Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
+_ENOUGH = f", or for fewer than {FEWEST} tokens to a dimension"
+_INTERVAL = described("logit", "0.92 to 0.98") + _ENOUGH
+_PLAIN = described("plain", "0.90 to 1.00") + f"{_ENOUGH} in either half"
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
     "mean over both directions; halves by a hash of the text; "
@@ -157,7 +156,7 @@ class LinearityOptions(Options):
     "makes of the states, and how far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
-    version=3,
+    version=4,
     options=LinearityOptions,
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 8.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
@@ -259,42 +258,29 @@ class _Pair:
 
 
 def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions) -> Iterator[Value]:
-    from reporter.geometry.linear import explained, fit
+    from reporter.geometry.linear import explained, fit, held_out, push
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
-    best = fit(of.joint, here.of(of.joint.xx, of.joint.n))
-    value = min(max(explained(best, of.joint), 0.0), 1.0)
-    error = _error(seen, of, [(best, of.joint, value)] * 2)
-    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)), spread=error)
+    along = here.of(of.joint.xx, of.joint.n)
+    best = fit(of.joint, along)
+    value, few = min(max(explained(best, of.joint), 0.0), 1.0), _few(n, d)
+    error = None if few else _over_texts(seen, push(best, along, of.joint, of.x, of.y), of)
+    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)), few, spread=error)
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
         return
-    first, second = (fit(part, here.of(part.xx, part.n, half)) for half, part in enumerate(of.halves))
-    tried = [(by, on, explained(by, on)) for by, on in zip((second, first), of.halves, strict=True)]
-    value = sum(share for _, _, share in tried) / 2
-    yield Value(f"{name}_heldout", place, value, n, *interval(value, _error(seen, of, tried), "plain", (-inf, 1.0)))
+    few = _few(int(min(part.n for part in of.halves)), d, "a half of the texts has ")
+    share, influence = held_out(
+        of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
+    )
+    error = None if few else _over_texts(seen, influence, of)
+    yield Value(f"{name}_heldout", place, share, n, *interval(share, error, "plain", (-inf, 1.0)), few)
 
 
-def _error(seen: Observed, of: _Pair, tried: Sequence[tuple[Map, Joint, float]]) -> Error | None:
-    """Return the error of 1 − Σ‖r‖²/Σ‖y‖²: with the best map r changes it alone, the map to second order only.
-
-    Args:
-        seen: what the metric sees.
-        of: the pair.
-        tried: for each half of the texts the map that is tried on it, the moments of the tokens on which it explains a
-            share, and that share.
-    """
-    import torch
-
-    influence = torch.zeros(len(of.x), dtype=torch.float64, device=of.x.device)
-    for half, (by, on, share) in enumerate(tried):
-        rows = of.half == half
-        dy = on.mean_y - by.mean_y
-        left = by.residuals(of.x[rows], of.y[rows]).square().sum(dim=1)
-        whole = (of.y[rows] - by.mean_y).square().sum(dim=1)
-        influence[rows] = ((1 - share) * whole - left) / (on.spread / on.n + float(dy @ dy))
-    return _over_texts(seen, influence, of)
+def _few(n: int, d: int, who: str = "") -> str:
+    """Return why there is no interval of what so many tokens say of a map; empty where there is one."""
+    return f"no interval: {who}{n:,} tokens for {d:,} dimensions; it takes {FEWEST} times as many" * (n < FEWEST * d)
 
 
 def _over_texts(seen: Observed, influence: Tensor, of: _Pair) -> Error | None:
@@ -307,16 +293,20 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
 
+    few = _few(n, d)
+
     def ends(alike: Alike) -> Interval:
+        if few:
+            return None, None
         influence = alike.influence(of.x - of.joint.mean_x, of.y - of.joint.mean_y)
         return interval(alike.value, _over_texts(seen, influence, of), "logit", (0.0, 1.0))
 
     angle = procrustes(of.joint)
     low, high = ends(angle)
     turned = (None, None) if low is None or high is None else (acos(high), acos(low))
-    yield Value("procrustes", place, acos(angle.value), n, *turned)
+    yield Value("procrustes", place, acos(angle.value), n, *turned, few)
     same = token_cka(of.joint)
-    yield Value("cka", place, same.value, n, *ends(same))
+    yield Value("cka", place, same.value, n, *ends(same), few)
     both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
     yield Value("cca", place, canonical(of.joint, *both), n)
     yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)

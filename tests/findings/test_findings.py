@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from oracles.finding_calibration import (
     KINDS,
+    NAME,
     NULLS,
     TEXTS,
     TRUTHS,
@@ -153,6 +154,25 @@ def test_a_peak_that_random_weights_have_too_is_none() -> None:
     assert "extremes" not in same and "references" not in same
     assert "extremes" in other
     assert "one draw of random weights" in " ".join(other["extremes"]["detail"]["notes"])
+
+
+def test_what_a_copy_has_from_its_base_is_said_of_the_base_alone() -> None:
+    """Its distance from the base is its own, and so is its training; and all is, where the base is untrained."""
+    both, of_base = {"base": "decoder", "copy": "decoder"}, {"copy": "base"}
+    peak = around(lambda model, **at: bell() * (1.2 if model == "copy" else 1))
+
+    def about(**more: Any) -> set[tuple[str, str]]:
+        against = more.pop("against_base", ())
+        return {
+            (row["kind"], row["model"]) for row in made(MadeUp(peak, 0.01, both, bases=of_base, **more), against).rows
+        }
+
+    assert {model for _, model in about()} == {"base"}
+    assert ("extremes", "copy") in about(against_base=[NAME])
+    assert ("extremes", "copy") in about(untrained=("base",))
+    learnt = around(lambda model, step, **at: 0.2 if step < 100 else 0.8 + 0.1 * (model == "copy"))
+    rows = made(MadeUp(learnt, 0.01, both, (0, 10, 100, 1000), bases=of_base)).rows
+    assert ("training", "copy") in {(row["kind"], row["model"]) for row in rows}
 
 
 def test_what_vanishes_without_sinks_is_found_first() -> None:

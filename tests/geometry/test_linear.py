@@ -16,6 +16,7 @@ from reporter.geometry.linear import (
     merged,
     procrustes,
     pull,
+    push,
     token_cka,
 )
 
@@ -118,13 +119,27 @@ def test_fewer_rows_than_dimensions_are_explained_whole() -> None:
     assert explained(fit(of), of) == pytest.approx(1)
 
 
+def test_what_a_row_does_to_its_own_map_is_what_leaving_it_out_does(pair):
+    """Also where a map has few rows to a dimension, and has drawn its residuals near zero."""
+    x, y = (torch.from_numpy(side[:24]) for side in pair)
+    of = joint_of(x, y)
+    axes = directions(of.xx, of.n)
+    found = push(fit(of, axes), axes, of, x, y).numpy() / len(x)
+    whole = explained(fit(of), of)
+    kept = [[j for j in range(len(x)) if j != i] for i in range(len(x))]
+    parts = [joint_of(x[rows], y[rows]) for rows in kept]
+    left_out = np.array([whole - explained(fit(part), part) for part in parts])
+    assert np.corrcoef(found, left_out)[0, 1] > 0.98
+    assert found.std() == pytest.approx(left_out.std(), rel=0.1)
+
+
 def test_what_a_row_does_to_the_map_is_what_leaving_it_out_does(pair):
     x, y = (torch.from_numpy(side) for side in pair)
     half, others = slice(0, 100), slice(100, None)
     tried = joint_of(x[others], y[others])
     fitted = joint_of(x[half], y[half])
     axes = directions(fitted.xx, fitted.n)
-    found = pull(fit(fitted, axes), axes, (x[half], y[half]), (x[others], y[others])).numpy()
+    found = pull(fit(fitted, axes), axes, fitted, tried, x[half], y[half]).numpy()
     whole = explained(fit(fitted), tried)
     kept = [[j for j in range(100) if j != i] for i in range(100)]
     left_out = np.array([whole - explained(fit(joint_of(x[rows], y[rows])), tried) for rows in kept])

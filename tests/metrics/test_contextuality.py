@@ -6,6 +6,7 @@ import torch
 from oracles import contextuality as oracle
 from oracles.fake_model import FakeModel, FakeTexts, made_up_texts
 
+import reporter
 from reporter.geometry import noise
 from reporter.geometry.explained import explained_by_first, likeness
 from reporter.geometry.explained import floors as gaussian
@@ -164,7 +165,9 @@ def test_smaller_options_read_the_beginning_of_a_larger_sample(observe, values):
     found = []
     for sample in (9 * 12, 100_000):
         observables, _ = observe(FakeModel(), texts, sample=sample)
-        found.append(values(FakeModel(), observables, 150, "words", ["contextuality"], **options))
+        of_types = values(FakeModel(), observables, 150, "words", ["contextuality"], **options)
+        of_types = {key: value for key, value in of_types.items() if not key[0].startswith("contextuality.intra_text")}
+        found.append(of_types)
     assert found[0] == found[1]
     assert found[0]["contextuality.self_similarity", 1].n == 9
     assert ContextualityOptions(**options["contextuality"]).sample_size() == 9 * 12
@@ -187,3 +190,24 @@ def test_isotropic_states_stay_at_the_floors(observe, values):
         assert found["contextuality.explained_by_first", layer].value == pytest.approx(floor, rel=0.1)
         floor = found["contextuality.intra_text_floor", layer].value
         assert found["contextuality.intra_text", layer].value == pytest.approx(floor, rel=0.05)
+
+
+def test_the_adjusted_similarity_within_texts_varies_as_both_of_its_parts_do():
+    """Against a bootstrap of whole texts: what texts do to the mean cosine is counted, and what they do to both."""
+    rng = np.random.default_rng(0)
+    texts, each = 60, 10
+    states = rng.normal(size=(texts, each, 12)) + 1.5 * rng.normal(size=(texts, 1, 12)) + 1
+    units = states / np.linalg.norm(states, axis=2, keepdims=True)
+    whole = states.sum(axis=1)
+    within = np.einsum("tid,td->t", units, whole / np.linalg.norm(whole, axis=1, keepdims=True)) / each
+    drawn = rng.multinomial(texts, np.full(texts, 1 / texts), 4000) / texts
+    apart = drawn @ within - np.square(drawn @ units.mean(axis=1)).sum(axis=1)
+    found = reporter.measure(
+        np.stack([states.reshape(-1, 12)] * 2).astype(np.float32),
+        ["contextuality"],
+        texts=np.arange(texts * each) // each,
+    )
+    row = found.layer_metrics.query("statistic == 'intra_text_adjusted' and layer == 0").iloc[0]
+    assert (row.ci_high - row.ci_low) / 2 == pytest.approx(1.96 * apart.std(), rel=0.15)
+    assert row.ci_low < row.value < row.ci_high
+    assert 1.96 * (drawn @ within).std() < 0.7 * 1.96 * apart.std()  # which was all that counted

@@ -233,3 +233,16 @@ def test_a_dead_dimension_is_no_direction():
     )
     assert len(alone) == 3
     assert beside.to_dict() == pytest.approx(alone.to_dict(), rel=1e-3)
+
+
+@pytest.mark.parametrize(("texts", "known"), [(5, set()), (12, {"in sample"}), (40, {"in sample", "held out"})])
+def test_a_map_of_few_tokens_has_no_interval_and_says_why(texts, known):
+    """Ten tokens a text in eight dimensions: intervals take eight tokens to a dimension, held out in either half."""
+    states = np.random.default_rng(0).normal(size=(2, 10 * texts, 8)).astype(np.float32)
+    found = reporter.measure(states, ["linearity"], texts=np.arange(10 * texts) // 10)
+    numbers = found.layer_metrics.query("statistic in ('linearity', 'linearity_heldout', 'procrustes', 'cka')")
+    assert len(numbers) == 4 and numbers["value"].notna().all()
+    for row in numbers.itertuples():
+        expected = ("held out" if row.statistic.endswith("heldout") else "in sample") in known
+        assert np.isfinite([row.ci_low, row.ci_high]).all() == expected
+        assert ("8 dimensions; it takes 8 times as many" in str(row.reason)) != expected

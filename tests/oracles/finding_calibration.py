@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -64,6 +64,8 @@ class MadeUp(Numbers):
         untrained: models whose weights are those of an initialisation.
         whole: whether they are numbers of the whole model.
         names: the statistics.
+        sinks: rows of the table.
+        bases: the base of each model that has one.
     """
 
     def __init__(
@@ -77,12 +79,13 @@ class MadeUp(Numbers):
         whole: bool = False,
         names: Sequence[str] = (NAME,),
         sinks: Sequence[tuple[int, int, int, int]] = (),
+        bases: Mapping[str, str] | None = None,
     ) -> None:
         study = SimpleNamespace(
             study="s",
             views=("words", "no-sinks"),
             texts="sampled",
-            models=dict.fromkeys(roles, SimpleNamespace(base=None)),
+            models={name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles},
             corpora={"c": None},
             sections={},
         )
@@ -148,9 +151,10 @@ class MadeUp(Numbers):
         ]
 
 
-def made(numbers: MadeUp, **more: Any) -> Findings:
+def made(numbers: MadeUp, against_base: Sequence[str] = (), **more: Any) -> Findings:
     """Return what is found in made-up numbers."""
-    return look(Subjects(numbers, {name: statistic(**more) for name in numbers.names}))
+    statistics = {name: statistic(**more) for name in numbers.names}
+    return look(Subjects(numbers, statistics, frozenset(against_base)))
 
 
 NULLS: dict[str, dict[str, Any]] = {
