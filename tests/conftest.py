@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,26 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.twonn import twonn``
+
+
+if "COVERAGE_PROCESS_CONFIG" in os.environ:
+
+    @pytest.fixture(scope="session", autouse=True)
+    def queries_are_counted():
+        """Let the process that runs queries end by itself where branches are counted: a killed one counts nothing."""
+        from subprocess import TimeoutExpired
+
+        from reporter.store.sandbox import _Process
+
+        killed = _Process.end
+
+        def end(process):
+            with suppress(OSError, TimeoutExpired):
+                process._in.close()
+                process._popen.wait(3)
+            killed(process)
+
+        _Process.end = end
 
 
 @pytest.fixture(scope="session")
