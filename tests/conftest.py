@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 
@@ -21,22 +22,17 @@ sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.
 
 if "COVERAGE_PROCESS_CONFIG" in os.environ:
 
-    @pytest.fixture(scope="session", autouse=True)
+    @pytest.fixture(autouse=True)
     def queries_are_counted():
         """Let the process that runs queries end by itself where branches are counted: a killed one counts nothing."""
-        from subprocess import TimeoutExpired
+        from reporter.store import sandbox
 
-        from reporter.store.sandbox import _Process
-
-        killed = _Process.end
-
-        def end(process):
+        yield
+        if process := sandbox._running.get(os.getpid()):
             with suppress(OSError, TimeoutExpired):
                 process._in.close()
-                process._popen.wait(3)
-            killed(process)
-
-        _Process.end = end
+                process._popen.wait(10)
+            sandbox._end()
 
 
 @pytest.fixture(scope="session")
