@@ -161,7 +161,7 @@ def test_put_refuses_what_does_not_fit(store, table, row, message):
 
 
 def test_flags_and_whole_numbers_of_numpy_are_stored_as_such(store):
-    row = {"claim": "c", "reading": "", "holds_outside": np.bool_(True), "number": np.int64(3)}
+    row = {"claim": "c", "holds_outside": np.bool_(True), "number": np.int64(3)}
     store.replace("claims", "s", [row])
     assert store.records("SELECT holds_outside, number FROM claims") == [{"holds_outside": True, "number": 3}]
     assert store.frame("SELECT holds_outside FROM claims").iloc[0, 0] is np.True_
