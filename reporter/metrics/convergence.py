@@ -193,13 +193,12 @@ def compare(a: Observed, b: Observed, options: ConvergenceOptions) -> Iterator[D
     first, second = approach(a, options.target, options.mean), approach(b, options.target, options.mean)
     texts = min(a.texts, b.texts)
     for statistic, place, x in first:
-        y = second.numbers.get((statistic, place))
         if place is not None and a.layers != b.layers:
             if statistic == "similarity":
                 yield Difference(statistic, place, None, texts, reason="the two models differ in depth")
             continue
-        if y is None or x.reason or y.reason:
-            reason = x.reason or (y.reason if y else "only one side has it")
+        y = second.numbers[statistic, place]
+        if reason := x.reason or y.reason:
             yield Difference(statistic, place, None, texts, reason=reason)
             continue
         if statistic in _GROWING and a.corpus != b.corpus and (why := _unequal(a, b)):

@@ -109,6 +109,16 @@ def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):
     found = world.judge(f"one: {relation} a}}\nall: {relation} all}}", models=MODELS)
     assert (found["one"].verdict, found["all"].verdict) == ("inconclusive", "supported")
     assert "the layers of one model hang together" in " ".join(found["one"].detail["notes"])
+    for measure in ("convergence.similarity", "anisotropy.mean_cosine"):
+        world.put("a", measure, x, corpus="tweets")
+    both = world.judge(
+        f"two: {relation} [a, b], every: false, corpus: wiki}}\nwiki: {relation} a, corpus: [wiki, tweets]}}",
+        models=MODELS,
+        corpora="wiki, tweets",
+    )
+    notes = {name: verdict.detail["notes"] for name, verdict in both.items()}
+    assert "the interval is over layers: it speaks of these models, not of others like them" in notes["two"]
+    assert "it must hold on each of 2 corpora: wiki, tweets" in notes["wiki"]
 
 
 @pytest.mark.parametrize(

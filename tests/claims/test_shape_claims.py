@@ -196,6 +196,16 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
     expected = {"layer": "supported", "mean": "supported", "last": "supported", "falls": "refuted", "peak": "supported"}
     assert words == expected
     assert found["peak"].value == 200
+    for step in (3000, 4000):
+        world.put("d", "anisotropy.mean_cosine", [1.0, 0.5, 0.5], 0.005, step=step)
+    (apart,) = world.judge(f"c: {claim.replace('a, b, c', 'a, d')} flat, every: false}}", models="a, d").values()
+    assert apart.detail["reason"] == "a, d have 0 training steps in common"
+
+
+def test_an_interval_without_width_proves_no_point(world, one):
+    world.put("bert", "anisotropy.mean_cosine", BELL, 0.0)
+    found = one(f"shape: {{{MEASURE}, models: bert, is: bell}}")
+    assert found.p is None and "the intervals of anisotropy.mean_cosine have no width" in found.detail["notes"]
 
 
 def test_views_and_baselines_are_read_beside_the_claim_and_not_counted(world):

@@ -1,6 +1,6 @@
 """Wrong metrics made on purpose: one operation of the code is another, and the tests of its numbers have to notice.
 
-    python tests/faults/mutants.py motion      (or convergence, dimension)
+    python tests/faults/mutants.py motion      (or convergence, _approach, dimension, ratios)
 
 A mutant has one comparison, sum, product, condition or constant changed; nothing is written, since each is a fork of
 this process in which the module's functions have other code. What a metric declares of itself in words and bounds is
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 import torch
@@ -24,6 +25,20 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 FUTURE = annotations.compiler_flag
 LONGEST = 100  # seconds of the processor, so that other work is not taken for a mutant that hangs, which is noticed
+CONVERGENCE = (
+    "tests/metrics/test_convergence.py::test_the_gap_is_tested_over_distinct_texts",
+    "tests/metrics/test_convergence.py::test_a_gap_that_does_not_vary_is_not_tested",
+    "tests/metrics/test_convergence.py::test_a_model_without_a_closing_norm_converges_to_its_last_block",
+    "tests/metrics/test_convergence.py::test_a_base_of_another_depth_compares_as_a_whole_only",
+    "tests/metrics/test_convergence.py::test_the_final_state_of_another_width_is_no_target",
+    "tests/metrics/test_convergence.py::test_one_block_has_neither_a_published_rate_nor_a_slope",
+    "tests/metrics/test_convergence.py::test_replicates_are_numbers_of_the_replicates_of_similarity",
+    "tests/metrics/test_convergence.py::test_frequent_and_rare_have_the_intervals_of_half_samples",
+    "tests/metrics/test_convergence.py::test_targets_and_means[final-token-no-sinks]",
+    "tests/metrics/test_convergence.py::test_targets_and_means[block-text-words]",
+    "tests/metrics/test_convergence.py::test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only",
+    "tests/metrics/test_convergence.py::test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired",
+)
 TESTED = {  # the cheap tests that pin numbers, the cheapest first
     "reporter.geometry.dimension": (
         "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
@@ -35,24 +50,27 @@ TESTED = {  # the cheap tests that pin numbers, the cheapest first
         "tests/geometry/test_gride.py::test_scale_1_is_the_first_ratio_alone",
         "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
     ),
-    "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
-    "reporter.metrics.convergence": (
-        "tests/metrics/test_convergence.py::test_the_gap_is_tested_over_distinct_texts",
-        "tests/metrics/test_convergence.py::test_a_gap_that_does_not_vary_is_not_tested",
-        "tests/metrics/test_convergence.py::test_a_model_without_a_closing_norm_converges_to_its_last_block",
-        "tests/metrics/test_convergence.py::test_a_base_of_another_depth_compares_as_a_whole_only",
-        "tests/metrics/test_convergence.py::test_the_final_state_of_another_width_is_no_target",
-        "tests/metrics/test_convergence.py::test_targets_and_means[final-token-no-sinks]",
-        "tests/metrics/test_convergence.py::test_targets_and_means[block-text-words]",
-        "tests/metrics/test_convergence.py::test_what_moves_with_the_size_of_a_corpus_is_compared_at_equal_size_only",
-        "tests/metrics/test_convergence.py::test_two_corpora_are_independent_and_a_corpus_with_itself_is_paired",
+    "reporter.geometry.ratios": (
+        "tests/metrics/test_intrinsic_dimension.py::test_a_half_sample_is_measured_as_if_it_were_alone",
+        "tests/metrics/test_intrinsic_dimension.py::test_half_samples_are_read_at_the_same_distance",
+        "tests/metrics/test_intrinsic_dimension.py::test_equal_rows_are_dropped_before_n_is_taken",
+        "tests/geometry/test_gride.py::test_hard_ratios",
+        "tests/geometry/test_gride.py::test_scipy_finds_the_same_maximum",
+        "tests/geometry/test_gride.py::test_a_scale_needs_its_neighbours",
+        "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
+        "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
+        "tests/metrics/test_intrinsic_dimension.py::test_noise_of_several_sizes_reads_what_each_reads_alone",
     ),
+    "reporter.metrics.motion": ("tests/metrics/test_motion.py",),
+    "reporter.metrics.convergence": CONVERGENCE,
+    "reporter.metrics._approach": CONVERGENCE,
 }  # fmt: skip
 OTHER = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,), ast.In: (ast.NotIn,),
     ast.NotIn: (ast.In,), ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,),
     ast.Pow: (ast.Mult,), ast.FloorDiv: (ast.Mult,), ast.And: (ast.Or,), ast.Or: (ast.And,),
+    ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,), ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,),
 }  # fmt: skip
 CALLED = {"min": "max", "max": "min", "all": "any", "any": "all"}
 
@@ -85,6 +103,8 @@ def mutants(source: str) -> Iterator[tuple[int, str, ast.Module]]:
     ]
     declared += [part for part in tree.body if isinstance(part, ast.If)]  # imports of types
     declared += [part for one in tree.body if isinstance(one, ast.FunctionDef) for part in one.decorator_list]
+    for node in ast.walk(tree):
+        declared += [said for name in ("annotation", "returns") if (said := getattr(node, name, None))]
     left = {id(node) for part in declared for node in ast.walk(part)}
     for node in ast.walk(tree):
         if id(node) in left:
@@ -115,10 +135,11 @@ class Mutants:
         kept = sys.modules[self.name].__dict__
         for part in tree.body:  # functions are in registries, so that they get other code and stay what they are
             if isinstance(part, ast.FunctionDef):
-                part.decorator_list = []
-                made = dict(kept)
-                exec(compile(ast.Module([part], []), str(self.file), "exec", FUTURE), made)
-                kept[part.name].__code__ = made[part.name].__code__
+                self.change(kept[part.name], part)
+            elif isinstance(part, ast.ClassDef):
+                for method in part.body:
+                    if isinstance(method, ast.FunctionDef):
+                        self.change(getattr(kept[part.name], method.name), method)
             elif isinstance(part, ast.Assign):
                 before = {name: kept[name] for name in map(ast.unparse, part.targets)}
                 exec(compile(ast.Module([part], []), str(self.file), "exec", FUTURE), kept)
@@ -128,6 +149,14 @@ class Mutants:
                             setattr(other, name, kept[name])
         self.test(session)
         os._exit(bool(session.testsfailed))
+
+    def change(self, function: FunctionType, into: ast.FunctionDef) -> None:
+        """Give a function the code and the defaults of another one."""
+        into.decorator_list = []
+        made = dict(function.__globals__)
+        exec(compile(ast.Module([into], []), str(self.file), "exec", FUTURE), made)
+        for what in ("__code__", "__defaults__", "__kwdefaults__"):
+            setattr(function, what, getattr(made[into.name], what))
 
     def test(self, session: pytest.Session) -> None:
         """Run the tests up to the first failure."""

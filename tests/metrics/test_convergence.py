@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles.convergence import convergence, frequency
+from oracles.convergence import convergence, frequency, of_similarity
 from oracles.fake_model import FakeModel, made_up_texts
 from oracles.tokens import all_tokens
 from scipy.stats import ttest_1samp
 
 from reporter.forward.places import Place
+from reporter.geometry.intervals import half_sample_interval, percentile_interval
 from reporter.metrics.base import Difference
 from reporter.metrics.convergence import paired_test
 from reporter.metrics.registry import catalogue
+from reporter.observables.frequency_split import FrequencySplit
 from reporter.observables.observed import Observed
 from reporter.observables.per_text import TextAverage
 from reporter.texts.duplicates import originals
@@ -92,6 +94,55 @@ def test_a_gap_that_does_not_vary_is_not_tested(values, said):
     found = paired(values)
     assert found.value is None and said in found.reason
     assert paired([-1e-6, 1e-6]).value == pytest.approx(1), "this is more than rounding"
+
+
+@pytest.mark.parametrize("mean", ["token", "text"])
+def test_replicates_are_numbers_of_the_replicates_of_similarity(observe, values, mean):
+    texts = made_up_texts(TEXTS)
+    observables, _ = observe(FakeModel(), texts, names=READ)
+    found = values(FakeModel(), observables, TEXTS, "words", ["convergence"], convergence={"mean": mean})
+    spreads = {(name.partition(".")[2], layer): value.spread for (name, layer), value in found.items()}
+    similarity = np.stack([spreads["similarity", layer] for layer in range(4)])
+    assert np.ptp(similarity[:-1], axis=1).all()
+    names = {"gradient", "bound", "rate", "rate_published", "area", "start", "decay"}
+    for at in range(0, similarity.shape[1], 50):
+        for (name, layer), expected in of_similarity(similarity[:, at]).items():
+            if name in names:
+                assert spreads[name, layer][at] == pytest.approx(expected, rel=1e-9, abs=1e-12), (name, layer)
+    for (name, layer), spread in spreads.items():
+        value = found[f"convergence.{name}", layer]
+        if spread is not None:
+            assert (value.ci_low, value.ci_high) == percentile_interval(spread, TEXTS), name
+
+
+def test_frequent_and_rare_have_the_intervals_of_half_samples(observe, values):
+    observables, _ = observe(FakeModel(), made_up_texts(TEXTS), names=READ)
+    found = values(FakeModel(), observables, TEXTS, "words", ["convergence"])
+    seen, place = side(observables, "one"), Place("block", 1)
+    rare, often = (seen.get(FrequencySplit).average(f"cosine_{kind}", place, "words") for kind in ("rare", "frequent"))
+    for name, value, halves in (
+        ("similarity_rare", rare.value, rare.replicates),
+        ("similarity_frequent", often.value, often.replicates),
+        ("frequency_gap", rare.value - often.value, rare.replicates - often.replicates),
+    ):
+        interval = found[f"convergence.{name}", 1].ci_low, found[f"convergence.{name}", 1].ci_high
+        assert interval == pytest.approx(half_sample_interval(value, halves, TEXTS), rel=1e-12), name
+    assert compared(replace(seen, corpus="two"), seen)["frequency_gap", 1].ci_high == pytest.approx(
+        half_sample_interval(0, np.roll(gap := rare.replicates - often.replicates, 1) - gap, TEXTS)[1], rel=1e-12
+    ), "another corpus' half-samples are independent"
+
+
+def test_one_block_has_neither_a_published_rate_nor_a_slope(observe, values):
+    observables, _ = observe(FakeModel(layers=1), made_up_texts(30), names=READ)
+    found = values(FakeModel(layers=1), observables, 30, "words", ["convergence"])
+    assert found["convergence.rate_published", None].reason == "a model of one block divides by zero"
+    assert found["convergence.decay", None].reason == "a single point"
+    assert found["convergence.rate", None].value == pytest.approx(found["convergence.gradient", 0].value, rel=1e-12)
+    deep, _ = observe(FakeModel(), made_up_texts(30), names=READ)
+    sides = side(observables, "one", 30), side(deep, "one", 30)
+    for a, b in (sides, sides[::-1]):
+        found = compared(a, b)
+        assert found["decay", None].reason == "a single point" and found["rate", None].value is not None
 
 
 def test_the_final_state_of_another_width_is_no_target(observe, values):

@@ -21,13 +21,21 @@ def convergence(states, target=None, texts=None):
         similarity = [c.mean() for c in cosines]
     else:
         similarity = [np.mean([c[texts == text].mean() for text in np.unique(texts)]) for c in cosines]
+    found = of_similarity(similarity)
+    for layer in range(last):
+        found["violations", layer] = np.mean(cosines[layer] > cosines[layer + 1])
+    return found
+
+
+def of_similarity(similarity):
+    """Return {(statistic, layer): value} of what follows from similarity at each layer."""
+    last = len(similarity) - 1
     found = {("similarity", layer): value for layer, value in enumerate(similarity)}
     gradient = [similarity[layer + 1] - similarity[layer] for layer in range(last)]
     bound = [min(gradient[layer:]) for layer in range(last)]
     for layer in range(last):
         found["gradient", layer] = gradient[layer]
         found["bound", layer] = bound[layer]
-        found["violations", layer] = np.mean(cosines[layer] > cosines[layer + 1])
     found["rate", None] = (similarity[last] - similarity[0]) / last
     found["area", None] = sum(bound) / last
     found["start", None] = bound[0]

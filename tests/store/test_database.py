@@ -102,6 +102,7 @@ def test_nan_in_a_frame_is_refused_but_missing_is_null(store, cell, numbers):
         ({"vaule": 1.0}, "no column vaule"),
         ({"value": "high"}, "layer_metrics.value"),
         ({"n": 2.5}, "layer_metrics.n = 2.5: not a whole number"),
+        ({"n": float("inf")}, "layer_metrics.n = inf: not a whole number"),
         ({"view": 3}, "layer_metrics.view = 3: not a text"),
         ({"model": "gpt2"}, "was given for cell"),
     ],
@@ -149,12 +150,28 @@ def test_put_inserts_then_updates_and_keeps_what_is_not_given(store):
         ("studies", {"study": "s", "name": "x"}, "no column name"),
         ("studies", {"title": "x"}, "needs study"),
         ("studies", {"study": "s", "started": "today"}, "not a datetime"),
+        ("claims", {"study": "s", "holds_outside": 1}, "neither true nor false"),
+        ("claims", {"study": "s", "claim": 1}, "not a text"),
         ("studies", {"study": "s", "versions": {"x": float("nan")}}, "studies.versions"),
     ],
 )
 def test_put_refuses_what_does_not_fit(store, table, row, message):
     with pytest.raises(ValueError, match=message):
         store.put(table, ["study"], row)
+
+
+def test_flags_and_whole_numbers_of_numpy_are_stored_as_such(store):
+    row = {"claim": "c", "holds_outside": np.bool_(True), "number": np.int64(3)}
+    store.replace("claims", "s", [row])
+    assert store.records("SELECT holds_outside, number FROM claims") == [{"holds_outside": True, "number": 3}]
+    assert store.frame("SELECT holds_outside FROM claims").iloc[0, 0] is np.True_
+
+
+def test_rows_that_a_study_no_longer_has_go_and_those_of_others_stay(store):
+    for study in ("s", "t"):
+        store.replace("correlations", study, [{"corpus": "wiki", "feature": "rate", "n": 3}])
+    store.replace("correlations", "s", [])
+    assert store.records("SELECT study FROM correlations") == [{"study": "t"}]
 
 
 def test_times_are_stored_in_utc(store):
@@ -325,6 +342,14 @@ def test_a_long_result_is_the_same_with_each_text_kept_once(store, cell, numbers
     once = store.frame(sql)
     pd.testing.assert_frame_equal(once, plain)
     assert len({id(name) for name in once["model"]}) == 1 < len({id(name) for name in plain["model"]})
+
+
+def test_an_interrupted_query_is_an_interruption_and_another_bug_stays_one(store, cell):
+    store.commit_cell(cell())
+    with pytest.raises(KeyboardInterrupt), connection.opened(store.path, read_only=True):
+        raise RuntimeError("Query interrupted")  # what DuckDB raises after Ctrl-C
+    with pytest.raises(RuntimeError, match="of our own"), connection.opened(store.path, read_only=True):
+        raise RuntimeError("of our own")
 
 
 def test_too_little_memory_is_one_sentence_with_the_file(store, cell):

@@ -183,14 +183,34 @@ def test_an_older_file_is_read_and_left_as_it_is(folder, tmp_path):
     assert (one / DATABASE).read_bytes() == before
 
 
+def test_a_table_that_a_folder_lacks_is_taken_from_the_other(folder, tmp_path):
+    one, two = folder("one", "bert", "gpt2"), folder("two", "gpt2", finished=LATER)
+    with duckdb.connect(str(one / DATABASE)) as connection:
+        connection.execute("DROP TABLE layer_metrics; DROP TABLE correlations")
+    found = rows(in_both_orders(tmp_path, [one, two]))
+    assert len(found["layer_metrics"]) == 5 and len(found["cells"]) == 2
+
+
+def test_hashes_that_differ_for_no_reason_that_is_known_are_named(folder, tmp_path):
+    folders = [folder("one", "bert"), folder("two", "bert", finished=LATER)]
+    for path, inputs in zip(folders, ("NULL", "'{}'"), strict=True):
+        with duckdb.connect(str(path / DATABASE)) as connection:
+            connection.execute(f"UPDATE cells SET inputs = {inputs}, fingerprint = '{path.name}'")
+    (conflict,) = merge(tmp_path / "out", folders).undecided
+    assert "the hash of what its numbers depend on is one in one, two in two" in str(conflict)
+
+
 def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
-    one, torn = folder("one", "bert"), tmp_path / "torn"
+    one, torn, new = folder("one", "bert"), tmp_path / "torn", tmp_path / "new"
+    new.mkdir()
+    duckdb.connect(str(new / DATABASE)).close()
     torn.mkdir()
     (torn / DATABASE).write_bytes((one / DATABASE).read_bytes()[:100_000])
     for folders, error, said in (
         ([one, tmp_path / "none"], UsageError, "no results there"),
         ([one, one / ".." / "one"], UsageError, "is named twice"),
         ([one, torn], ReporterError, "torn"),
+        ([one, new], UsageError, "new.*holds no study yet"),
     ):
         with pytest.raises(error, match=said):
             merge(tmp_path / "out", folders)

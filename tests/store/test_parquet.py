@@ -105,6 +105,17 @@ def test_a_study_that_is_exported_again_takes_the_place_of_its_own_rows_alone(ex
     assert {one.name for one in tmp_path.iterdir()} == {"parquet", "results.duckdb"}  # and no draft
 
 
+def test_a_table_of_a_plug_in_that_is_not_there_can_be_read_all_the_same(exported, tmp_path):
+    path, _ = exported
+    folder = tmp_path / "parquet"
+    write_parquet(path, "s", folder)
+    (folder / "ends_of_sentences" / "study=s").mkdir(parents=True)
+    with duckdb.connect() as connection:
+        file = folder / "ends_of_sentences" / "study=s" / "data_0.parquet"
+        connection.execute(f"COPY (SELECT 's' AS study, 0.5 AS distance) TO '{file}' (FORMAT parquet)")
+    assert query_frame(database_of(folder), "SELECT * FROM ends_of_sentences").values.tolist() == [["s", 0.5]]
+
+
 def test_what_is_not_ours_is_left_alone(exported, tmp_path):
     path, _ = exported
     (tmp_path / "mine").mkdir()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 
@@ -9,6 +10,7 @@ import pytest
 from reporter.errors import ReporterError
 from reporter.store import Store, query
 from reporter.store.schema import SCHEMA_VERSION, tables
+from reporter.store.shape import create_file
 from reporter.store.views import VIEWS
 
 
@@ -143,6 +145,18 @@ def test_somebody_elses_database_is_refused_and_left_alone(store, cell, statemen
             use()
     with duckdb.connect(str(store.path), read_only=True) as connection:
         assert len(connection.execute("SHOW TABLES").fetchall()) == 1
+
+
+def test_a_file_system_without_hard_links_will_do(store, cell, numbers, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    store.commit_cell(cell(), numbers())
+    assert len(store.cells("s")) == 1 and [one.name for one in store.path.parent.iterdir()] == [store.path.name]
+    before = store.path.stat()
+    create_file(store.path)  # by another process that began at the same time
+    assert store.path.stat() == before and len(store.cells("s")) == 1
 
 
 def test_a_database_without_tables_is_filled(store, cell, numbers):
