@@ -265,7 +265,7 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     best = fit(of.joint, along)
     value, few = min(max(explained(best, of.joint), 0.0), 1.0), _few(n, d)
     error = None if few else _over_texts(seen, push(best, along, of.joint, of.x, of.y), of)
-    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)), reason=few, spread=error)
+    yield _value(name, place, value, n, interval(value, error, "logit", (0.0, 1.0)), few, error)
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
@@ -275,7 +275,14 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
         of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
     )
     error = None if few else _over_texts(seen, influence, of)
-    yield Value(f"{name}_heldout", place, share, n, *interval(share, error, "plain", (-inf, 1.0)), reason=few)
+    yield _value(f"{name}_heldout", place, share, n, interval(share, error, "plain", (-inf, 1.0)), few)
+
+
+def _value(
+    name: str, place: Place, value: float, n: int, ends: Interval, few: str, error: Error | None = None
+) -> Value:
+    low, high = ends
+    return Value(name, place, value, n, low, high, few, spread=error)
 
 
 def _few(n: int, d: int, who: str = "") -> str:
@@ -292,7 +299,6 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
-
     few = _few(n, d)
 
     def ends(alike: Alike) -> Interval:
@@ -303,10 +309,10 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
 
     angle = procrustes(of.joint)
     low, high = ends(angle)
-    turned = (None, None) if low is None or high is None else (acos(high), acos(low))
-    yield Value("procrustes", place, acos(angle.value), n, *turned, reason=few)
+    turned: Interval = (None, None) if low is None or high is None else (acos(high), acos(low))
+    yield _value("procrustes", place, acos(angle.value), n, turned, few)
     same = token_cka(of.joint)
-    yield Value("cka", place, same.value, n, *ends(same), reason=few)
+    yield _value("cka", place, same.value, n, ends(same), few)
     both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
     yield Value("cca", place, canonical(of.joint, *both), n)
     yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)
