@@ -128,7 +128,8 @@ STATISTICS = (
         "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
         "of the sample",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=f"{_OVER_TYPES}; what stands in comes from the same types and texts, which it takes as given: covered "
+        "0.85 to 0.98 where measured, the least at the last layer",
         bounds=(0, 1),
         grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
         smallest=0.01,
