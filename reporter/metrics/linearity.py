@@ -264,7 +264,8 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     best = fit(of.joint, along)
     value, few = min(max(explained(best, of.joint), 0.0), 1.0), _few(n, d)
     error = None if few else _over_texts(seen, push(best, along, of.joint, of.x, of.y), of)
-    yield Value(name, place, value, n, *interval(value, error, "logit", (0.0, 1.0)), reason=few, spread=error)
+    low, high = interval(value, error, "logit", (0.0, 1.0))
+    yield Value(name, place, value, n, low, high, few, spread=error)
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
@@ -274,7 +275,8 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
         of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
     )
     error = None if few else _over_texts(seen, influence, of)
-    yield Value(f"{name}_heldout", place, share, n, *interval(share, error, "plain", (-inf, 1.0)), reason=few)
+    low, high = interval(share, error, "plain", (-inf, 1.0))
+    yield Value(f"{name}_heldout", place, share, n, low, high, few)
 
 
 def _few(n: int, d: int, who: str = "") -> str:
@@ -302,10 +304,11 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
 
     angle = procrustes(of.joint)
     low, high = ends(angle)
-    turned = (None, None) if low is None or high is None else (acos(high), acos(low))
-    yield Value("procrustes", place, acos(angle.value), n, *turned, reason=few)
+    least, most = (None, None) if low is None or high is None else (acos(high), acos(low))
+    yield Value("procrustes", place, acos(angle.value), n, least, most, few)
     same = token_cka(of.joint)
-    yield Value("cka", place, same.value, n, *ends(same), reason=few)
+    low, high = ends(same)
+    yield Value("cka", place, same.value, n, low, high, few)
     both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
     yield Value("cca", place, canonical(of.joint, *both), n)
     yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)
