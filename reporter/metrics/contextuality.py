@@ -129,7 +129,8 @@ STATISTICS = (
         "explained_by_first with the occurrences of each type replaced by as many random occurrences of other types "
         "of the sample",
         (ETHAYARAJH,),
-        interval=_OVER_TYPES,
+        interval=f"{_OVER_TYPES}; what stands in comes from the same types and texts, which it takes as given: covered "
+        "0.85 to 0.98 where measured, the least at the last layer",
         bounds=(0, 1),
         grows=per_doubling("−3 to −12 %", "0.9 to 3.6", "since types have more occurrences"),
         smallest=0.01,
@@ -165,7 +166,7 @@ STATISTICS = (
         "intra_text − anisotropy.mean_cosine of the same view",
         (ETHAYARAJH,),
         interval="95 %, Student's t: variance of 1000 bootstrap replicates over texts, that of the mean cosine by the "
-        "delta method over texts, and their covariance in the same replicates; covered 0.90 to 1.00 where measured; "
+        "delta method over texts, and their covariance in the same replicates; covered 0.92 to 0.97 where measured; "
         f"none for fewer than {FEWEST_TEXTS} texts",
         bounds=(-2, 2),
         smallest=0.01,

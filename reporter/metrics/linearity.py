@@ -29,7 +29,7 @@ _FIT = (
 FEWEST = 8
 """Tokens to a dimension, of those that a map is fitted to, below which intervals cover less than they say."""
 _ENOUGH = f", or for fewer than {FEWEST} tokens to a dimension"
-_INTERVAL = described("logit", "0.92 to 0.98") + _ENOUGH
+_INTERVAL = described("logit", "0.92 to 1.00") + _ENOUGH
 _PLAIN = described("plain", "0.90 to 1.00") + f"{_ENOUGH} in either half"
 _HELD_OUT = (
     "1 − Σ‖y − map(x)‖²/Σ‖y − mean‖² over the tokens of one half of the texts, map and mean fitted to the other half; "
@@ -77,7 +77,6 @@ STATISTICS = (
         LINEAR,
         "stored at layer l = 0…L−1",
         headline=True,
-        plainly="How well one linear map makes the states of the next layer from those of this one; 1 exactly.",
         trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
         "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
         published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
@@ -265,7 +264,8 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
     best = fit(of.joint, along)
     value, few = min(max(explained(best, of.joint), 0.0), 1.0), _few(n, d)
     error = None if few else _over_texts(seen, push(best, along, of.joint, of.x, of.y), of)
-    yield _value(name, place, value, n, interval(value, error, "logit", (0.0, 1.0)), few, error)
+    low, high = interval(value, error, "logit", (0.0, 1.0))
+    yield Value(name, place, value, n, low, high, few, spread=error)
     yield Value(f"{name}_floor", place, noise.linear_fit(n, d, of.joint.yy.shape[0], seen.seed), n)
     if of.halves is None:
         yield Value(f"{name}_heldout", place, None, n, reason="a half of the texts has fewer than three tokens")
@@ -275,14 +275,8 @@ def _fits(seen: Observed, place: Place, of: _Pair, name: str, here: _Directions)
         of.halves, [here.of(part.xx, part.n, half) for half, part in enumerate(of.halves)], of.x, of.y, of.half
     )
     error = None if few else _over_texts(seen, influence, of)
-    yield _value(f"{name}_heldout", place, share, n, interval(share, error, "plain", (-inf, 1.0)), few)
-
-
-def _value(
-    name: str, place: Place, value: float, n: int, ends: Interval, few: str, error: Error | None = None
-) -> Value:
-    low, high = ends
-    return Value(name, place, value, n, low, high, few, spread=error)
+    low, high = interval(share, error, "plain", (-inf, 1.0))
+    yield Value(f"{name}_heldout", place, share, n, low, high, few)
 
 
 def _few(n: int, d: int, who: str = "") -> str:
@@ -299,6 +293,7 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
+
     few = _few(n, d)
 
     def ends(alike: Alike) -> Interval:
@@ -309,10 +304,11 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
 
     angle = procrustes(of.joint)
     low, high = ends(angle)
-    turned: Interval = (None, None) if low is None or high is None else (acos(high), acos(low))
-    yield _value("procrustes", place, acos(angle.value), n, turned, few)
+    least, most = (None, None) if low is None or high is None else (acos(high), acos(low))
+    yield Value("procrustes", place, acos(angle.value), n, least, most, few)
     same = token_cka(of.joint)
-    yield _value("cka", place, same.value, n, ends(same), few)
+    low, high = ends(same)
+    yield Value("cka", place, same.value, n, low, high, few)
     both = here.of(of.joint.xx, of.joint.n), after.of(of.joint.yy, of.joint.n)
     yield Value("cca", place, canonical(of.joint, *both), n)
     yield Value("cca_floor", place, min(d / max(n - 1, 1), 1.0), n)
