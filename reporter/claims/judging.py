@@ -211,7 +211,7 @@ def _find(numbers: Numbers, claim: Claim, reading: Reading) -> Finding | str:
 
 def _about(numbers: Numbers, claim: Claim) -> dict[str, list[str]]:
     """Return which statistics a claim is about and, where it asks by SQL, which tables."""
-    names, tables = statistics_of(claim), []
+    names, tables = statistics_of(claim), list[str]()
     for query in queries_of(claim):
         named, read = numbers.asked(query)
         names, tables = [*names, *named], [*tables, *read]

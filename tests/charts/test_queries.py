@@ -36,7 +36,7 @@ def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
         frame = connection.execute(query.fill()).df()
         connection.execute("DELETE FROM rows WHERE role = 'encoder'")
         alone = connection.execute(query.fill()).df()
-    scene = SimpleNamespace(corpora=("b", "a"))
+    scene = cast("Any", SimpleNamespace(corpora=("b", "a")))
     assert [panel.value for panel in panels_of(frame, ASKED, scene)] == ["b, encoders", "b, decoders", "a, decoders"]
     assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]
 
