@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from reporter.answers.decision import Answer, Box, Decision, Read, Record
+from reporter.charts.numbers import short
 
 _QUERIES = {
     "claims": "SELECT * FROM claims WHERE study = $study ORDER BY number, reading",
@@ -64,11 +65,11 @@ def _tokens(row: Record) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+    return "" if value is None else short(value)
 
 
 def _ends(row: Record) -> str:
-    return "" if row["ci_low"] is None else f"{row['ci_low']:.3g} to {row['ci_high']:.3g}"
+    return "" if row["ci_low"] is None else f"{short(row['ci_low'])} to {short(row['ci_high'])}"
 
 
 def _findings(tables: Mapping[str, Sequence[Record]]) -> Iterator[Box]:

@@ -69,6 +69,8 @@ def panels_of(frame: pd.DataFrame, facet: str, scene: Scene) -> list[Panel]:
         found = set(zip(*(frame[name].tolist() for name in ("pair", "model_a", "model_b")), strict=True))
         pairs = sorted(found, key=lambda f: (f[1] != f[2], order.get(f[1], last), order.get(f[2], last), f[0]))
         return [Panel(pair, one if one == other else f"{one} ↑ {other} →", (one, other)) for pair, one, other in pairs]
+    if facet in ("corpus", ASKED) and "value" in frame and (known := frame["value"].notna()).any():
+        frame = frame[known]  # a panel without a single number would be empty under every view
     values = list(dict.fromkeys(str(value) for value in frame[facet].unique()))
     if facet == "model":
         return [Panel(name, name, (name,)) for name in scene.styles.names if name in values]

@@ -75,6 +75,8 @@ def test_a_page_that_is_copied_alone_says_what_is_missing(tab: Any, results: Pat
     tab.open(tmp_path / "index.html")
     tab.until("return document.getElementById('alone').checkVisibility()")
     assert "the folder assets is not beside it" in tab.run("return document.getElementById('alone').textContent")
+    lines = "[...document.querySelectorAll('polyline, .thumb path')].map(line => getComputedStyle(line).fill)"
+    assert set(tab.run(f"return {lines}")) == {"none"}, "a line that is filled is a black shape"
 
 
 def test_paper_has_a_key_and_the_choices_in_words(tab: Any, results: Path) -> None:
@@ -85,6 +87,9 @@ def test_paper_has_a_key_and_the_choices_in_words(tab: Any, results: Path) -> No
     choices, key = tab.run(ON_PAPER)
     assert "tokens: all" in choices and "checkpoint: last" in choices
     assert "bert" in key and tab.run("return document.querySelector('#glance .on-paper .swatch') !== null")
+    a, b = tab.run("""return [...document.querySelectorAll('#glance .figure')].slice(0, 2).map(figure => {
+      const at = figure.getBoundingClientRect(); return [at.left, at.right, at.top]; })""")
+    assert a[2] == b[2] and a[1] < b[0], "two figures stand beside each other, or At a glance takes ten sheets"
     tab.run("dispatchEvent(new Event('afterprint'))")
     assert tab.run(ON_PAPER) == []
     assert tab.complaints() == []

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
+import pandas as pd
 import pytest
 
 from reporter.charts.chart import Query
@@ -34,6 +36,15 @@ def test_a_number_that_roles_do_not_share_has_a_panel_for_each_role() -> None:
         frame = connection.execute(query.fill()).df()
         connection.execute("DELETE FROM rows WHERE role = 'encoder'")
         alone = connection.execute(query.fill()).df()
-    scene = SimpleNamespace(corpora=("b", "a"))
+    scene = cast("Any", SimpleNamespace(corpora=("b", "a")))
     assert [panel.value for panel in panels_of(frame, ASKED, scene)] == ["b, encoders", "b, decoders", "a, decoders"]
     assert [panel.value for panel in panels_of(alone, ASKED, scene)] == ["b", "a"]
+
+
+def test_a_corpus_without_a_number_has_no_panel() -> None:
+    scene = cast("Any", SimpleNamespace(corpora=("b", "a", "c")))
+    some = pd.DataFrame({"corpus": ["a", "b", "b"], "value": [1.0, None, 2.0]})
+    none = pd.DataFrame({"corpus": ["a", "b"], "value": [1.0, None]})
+    assert [panel.value for panel in panels_of(some, "corpus", scene)] == ["b", "a"]
+    assert [panel.value for panel in panels_of(none, "corpus", scene)] == ["a"]
+    assert [panel.value for panel in panels_of(none.assign(value=None), "corpus", scene)] == ["b", "a"]
