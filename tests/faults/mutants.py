@@ -41,6 +41,7 @@ CONVERGENCE = (
 )
 TESTED = {  # the cheap tests that pin numbers, the cheapest first
     "reporter.geometry.dimension": (
+        "tests/metrics/test_intrinsic_dimension.py::test_an_estimate_reads_the_ratios_of_its_scale",
         "tests/metrics/test_intrinsic_dimension.py::test_scikit_dimension_agrees",
         "tests/metrics/test_intrinsic_dimension.py::test_ten_distinct_states_whose_neighbours_differ_have_a_dimension",
         "tests/metrics/test_intrinsic_dimension.py::test_any_share_can_be_discarded",

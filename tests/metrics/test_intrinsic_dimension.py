@@ -279,3 +279,14 @@ def test_set_bits_are_counted():
     numbers = np.random.default_rng(9).integers(0, 2**31, 300)
     expected = [int(number).bit_count() for number in numbers]
     assert _bits_set(torch.from_numpy(numbers).int()).tolist() == expected
+
+
+def test_an_estimate_reads_the_ratios_of_its_scale():
+    logs = np.sort(np.random.default_rng(10).random((40, 7)), axis=0)
+    for name, expected in {
+        "twonn": twonn_of(logs[:, 0], 0.3),
+        "twonn_published": twonn_of(logs[:, 0], 0.8),
+        "twonn_ml": twonn_ml_of(logs[:, 0]),
+        "gride_8": gride_of(logs[:, 3], 8),
+    }.items():
+        assert estimate(name, logs, 0.3) == expected
