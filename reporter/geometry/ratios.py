@@ -36,7 +36,7 @@ class Batch:
     halves: Mapping[str, Floats]
 
 
-def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float = 0.1) -> list[Batch]:
+def batches_of(x: Tensor, held: Tensor, batches: Sequence[Tensor | slice], discard: float) -> list[Batch]:
     """Return the ratios of each batch of states, in which neighbours are sought, and its estimates in half-samples.
 
     All batches share one search: those of views that differ in a few states cost little more than one.

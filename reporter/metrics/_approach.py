@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -40,9 +40,7 @@ class Replicated:
         """Return the difference with another model's or corpus' number; paired replicates drew the same texts."""
         # Weights hang on a text's place in its corpus; those of another corpus are drawn apart by shifting them.
         others = other.replicates if paired else np.roll(other.replicates, 1)
-        return Replicated(
-            self.value - other.value, min(self.n, other.n), self.replicates - others, self.reason, self.halved
-        )
+        return replace(self, value=self.value - other.value, replicates=self.replicates - others)
 
     def interval(self, texts: int) -> tuple[float, float] | tuple[None, None]:
         """Return the 95 % interval, given how many texts there are."""

@@ -177,11 +177,14 @@ def _attach(connection: duckdb.DuckDBPyConnection, path: Path, name: str, read_o
 def _patiently(
     open_it: Callable[[], _Opened], path: Path, wait_seconds: float, waiting: Callable[[str], None]
 ) -> _Opened:
-    """Tries until the lock is free; random pauses, so that two waiting processes do not keep in step."""
+    """Tries until the lock is free; random pauses, so that two waiting processes do not keep in step.
+
+    Patience is with one holder at a time: where it passes from one process to the next, nobody hangs.
+    """
     import duckdb
 
-    start = time.monotonic()
-    pause, told = 0.005, False
+    start = since = time.monotonic()
+    pause, told, before = 0.005, False, ""
     while True:
         try:
             return open_it()
@@ -194,12 +197,14 @@ def _patiently(
             raise ReporterError(message) from problem
         except duckdb.Error as problem:
             raise (said_of(path, problem) if is_torn(problem) else problem) from problem
-        waited = time.monotonic() - start
-        if waited >= wait_seconds:
+        now = time.monotonic()
+        if holder != before:
+            before, since = holder, now
+        if now - since >= wait_seconds:
             raise ReporterError(
                 f"{path} was in use by another process{holder} for {wait_seconds:g} s; close that one first"
             )
-        if waited >= _SAY_AFTER_SECONDS and not told:
+        if now - start >= _SAY_AFTER_SECONDS and not told:
             waiting(f"{path.name} is in use by another process{holder}; waiting")
             told = True
         time.sleep(pause * random.uniform(0.5, 1.0))

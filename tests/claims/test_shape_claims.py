@@ -202,6 +202,16 @@ def test_over_training_at_a_layer_and_as_a_mean_over_layers(world):
     assert apart.detail["reason"] == "a, d have 0 training steps in common"
 
 
+@pytest.mark.parametrize("tolerance", ["", ", tolerance: 0.1"])
+def test_three_points_are_a_hill_or_none(world, tolerance):
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.9, 0.1])
+    world.put("gpt2", "anisotropy.mean_cosine", [0.9, 0.1, 0.9])
+    for shape in ("bell", "rise-then-fall"):
+        claim = f"shape: {{{MEASURE}, is: {shape}{tolerance}, models:"
+        found = world.words(f"hill: {claim} bert}}\nvalley: {claim} gpt2}}")
+        assert found == {"hill": "supported", "valley": "refuted"}
+
+
 def test_an_interval_without_width_proves_no_point(world, one):
     world.put("bert", "anisotropy.mean_cosine", BELL, 0.0)
     found = one(f"shape: {{{MEASURE}, models: bert, is: bell}}")

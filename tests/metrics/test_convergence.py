@@ -96,13 +96,23 @@ def test_a_gap_that_does_not_vary_is_not_tested(values, said):
     assert paired([-1e-6, 1e-6]).value == pytest.approx(1), "this is more than rounding"
 
 
+def late(states):
+    """Let the later steps be the larger ones, so that the least one from a layer on is not the last one."""
+    return [(1 - share) * states[0] + share * states[-1] for share in (0, 0.002, 0.1, 0.25, 1)]
+
+
 @pytest.mark.parametrize("mean", ["token", "text"])
 def test_replicates_are_numbers_of_the_replicates_of_similarity(observe, values, mean):
-    texts = made_up_texts(TEXTS)
-    observables, _ = observe(FakeModel(), texts, names=READ)
-    found = values(FakeModel(), observables, TEXTS, "words", ["convergence"], convergence={"mean": mean})
+    model, texts = FakeModel(layers=4, change=late), made_up_texts(TEXTS)
+    observables, _ = observe(model, texts, names=READ)
+    found = values(model, observables, TEXTS, "words", ["convergence"], convergence={"mean": mean})
+    tokens = tokens_of(model, texts).view("words")
+    expected = convergence(late(tokens.states), None, tokens.texts if mean == "text" else None)
+    for (name, layer), value in expected.items():
+        assert found[f"convergence.{name}", layer].value == pytest.approx(value, rel=1e-4, abs=1e-7), (name, layer)
+    assert expected["bound", 0] < expected["bound", 3]
     spreads = {(name.partition(".")[2], layer): value.spread for (name, layer), value in found.items()}
-    similarity = np.stack([spreads["similarity", layer] for layer in range(4)])
+    similarity = np.stack([spreads["similarity", layer] for layer in range(5)])
     assert np.ptp(similarity[:-1], axis=1).all()
     names = {"gradient", "bound", "rate", "rate_published", "area", "start", "decay"}
     for at in range(0, similarity.shape[1], 50):

@@ -12,7 +12,7 @@ from reporter.forward.halves import FEW_HALVES, groups_of
 from reporter.geometry import noise
 from reporter.geometry.dimension import estimate, gride_of, twonn_ml_of, twonn_of
 from reporter.geometry.intervals import half_sample_interval
-from reporter.geometry.ratios import batches_of, log_ratios, scales_read
+from reporter.geometry.ratios import _bits_set, batches_of, half_estimates, log_ratios, neighbours, scales_read
 from reporter.metrics.intrinsic_dimension import _of_noise
 
 
@@ -222,3 +222,71 @@ def test_the_interval_covers_where_texts_are_clusters():
     assert (covered >= 0.85).all(), covered
     half, spread = (high - low).mean(axis=0) / 2, np.std(estimates, axis=0)
     assert (half < 1.96 * 1.7 * spread).all(), half / spread
+
+
+def test_batches_with_equal_states_are_measured_as_if_each_were_there_once():
+    rng = np.random.default_rng(5)
+    x, held = torch.from_numpy(rng.standard_normal((200, 5))), torch.from_numpy(rng.random((3, 250)) < 0.5)
+    twice = torch.cat([x, x[150:]])  # the first of each counts, in the half-samples, too
+    again, alone = batches_of(twice, held, [slice(None), slice(0, 200)], 0.1)
+    np.testing.assert_allclose(again.logs, alone.logs, rtol=1e-9)
+    for name, values in alone.halves.items():
+        np.testing.assert_allclose(again.halves[name], values, rtol=1e-6)
+    for count in (2, 3, 9):
+        (few,) = batches_of(x[:1].expand(count, -1), held[:, :count], [slice(None)], 0.1)
+        assert not len(few.logs) and all(np.isnan(values).all() for values in few.halves.values())
+
+
+def test_a_half_sample_of_ten_states_has_estimates_and_one_of_nine_has_none():
+    x = torch.from_numpy(np.random.default_rng(6).standard_normal((10, 3)))
+    held = torch.ones((2, 10), dtype=torch.bool)
+    held[1, 0] = False
+    (found,) = batches_of(x, held, [slice(None)], 0.1)
+    for name in ("twonn", "twonn_published", "twonn_ml", "gride_1", "gride_4"):
+        assert found.halves[name][0] == pytest.approx(estimate(name, found.logs, 0.1), rel=1e-6)
+        assert np.isnan(found.halves[name][1])
+
+
+def test_a_half_sample_whose_ratios_are_all_one_has_no_estimate():
+    held = torch.ones((1, 48), dtype=torch.bool)
+    (equal,) = batches_of(torch.eye(48, dtype=torch.float64), held, [slice(None)], 0.1)
+    assert all(np.isnan(values).all() for values in equal.halves.values())
+    # Beside five others the ratios that are fitted are one, and those that are summed are not.
+    x = torch.eye(48, dtype=torch.float64)
+    x[43:] = torch.from_numpy(3 * np.random.default_rng(7).standard_normal((5, 48)))
+    (most,) = batches_of(x, held, [slice(None)], 0.2)
+    assert np.isnan(most.halves["twonn"]).all() and np.isnan(most.halves["twonn_published"]).all()
+    assert most.halves["gride_1"][0] == pytest.approx(estimate("gride_1", most.logs, 0.2), rel=1e-6)
+
+
+def test_a_scale_for_which_lists_are_too_short_has_no_estimate():
+    x = np.random.default_rng(8).standard_normal((600, 4))
+    order = np.argsort(cdist(x, x), axis=1)[:, 1:241]
+    missing = []
+    for share in (0.1, 0.12, 0.15, 0.2):
+        held = np.random.default_rng(int(100 * share)).random(600) < share
+        (found,) = neighbours(torch.from_numpy(x), [torch.arange(600)])
+        bits = torch.from_numpy(held).int()
+        scales = {n: n for n in (1, 2, 4, 8, 16, 32, 64)}
+        halves = half_estimates(found, torch.from_numpy(held)[None], bits[found.places], 0.1, scales)
+        enough = [(held[order[held]].sum(axis=1) >= 2 * n).mean() >= 0.9 for n in scales]
+        missing.append([not one for one in enough])
+        assert [bool(halves[f"gride_{n}"].isnan()) for n in scales] == missing[-1]
+    assert len({sum(one) for one in missing}) > 1
+
+
+def test_set_bits_are_counted():
+    numbers = np.random.default_rng(9).integers(0, 2**31, 300)
+    expected = [int(number).bit_count() for number in numbers]
+    assert _bits_set(torch.from_numpy(numbers).int()).tolist() == expected
+
+
+def test_an_estimate_reads_the_ratios_of_its_scale():
+    logs = np.sort(np.random.default_rng(10).random((40, 7)), axis=0)
+    for name, expected in {
+        "twonn": twonn_of(logs[:, 0], 0.3),
+        "twonn_published": twonn_of(logs[:, 0], 0.8),
+        "twonn_ml": twonn_ml_of(logs[:, 0]),
+        "gride_8": gride_of(logs[:, 3], 8),
+    }.items():
+        assert estimate(name, logs, 0.3) == expected

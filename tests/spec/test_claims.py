@@ -183,6 +183,14 @@ BROKEN = [
         "relation: {x: anisotropy.mean_cosine, y: scores.sst2, over: layers, is: positive}",
         "relation.y: scores go only with 'over: models'",
     ),
+    (
+        "relation: {x: anisotropy.mean_cosine, y: convergence.similarity, over: layers, layer: 1, is: positive}",
+        "relation.layer: does not go with 'over: layers'",
+    ),
+    (
+        "relation: {x: anisotropy.mean_cosine, y: convergence.similarity, over: layers, site: final, is: positive}",
+        "relation.site: 'final' is a single place",
+    ),
     ("relation: {x: count, y: count, over: types, is: positive}", "relation.y: 'count' is x, too; name another one"),
     (
         "relation: {x: count, y: variance, over: types, is: none}",

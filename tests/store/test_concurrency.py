@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -123,6 +124,27 @@ def test_patience_ends_with_one_sentence(held, store, cell, use):
     hasty = Store(store.path, wait_seconds=0.1)
     with pytest.raises(ReporterError, match=rf"was in use by another process \(PID {held.pid}\) for 0.1 s"):
         hasty.cells("s") if use == "read" else hasty.commit_cell(cell())
+
+
+@pytest.mark.parametrize(("turn", "gets_it"), [(40, True), (1000, False)])
+def test_patience_is_with_one_holder_and_begins_anew_with_the_next(store, monkeypatch, turn, gets_it):
+    clock, said = [0.0], []
+
+    def sleep(seconds):
+        clock[0] += seconds
+
+    def busy():
+        if clock[0] > 100:
+            return "open"
+        raise duckdb.IOException(f"Could not set lock on file: it is held in python (PID {1 + clock[0] // turn:.0f})")
+
+    monkeypatch.setattr(connection, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    if gets_it:
+        assert connection._patiently(busy, store.path, 60.0, said.append) == "open"
+    else:
+        with pytest.raises(ReporterError, match=r"in use by another process \(PID 1\) for 60 s"):
+            connection._patiently(busy, store.path, 60.0, said.append)
+    assert said == ["results.duckdb is in use by another process (PID 1); waiting"]
 
 
 def test_an_open_connection_of_this_process_is_named(store, cell, numbers):
