@@ -135,7 +135,8 @@ def values():
                     assert key not in found, f"{key} is yielded twice"
                     numbers = [value.value, value.ci_low, value.ci_high]
                     assert all(type(x) is float and np.isfinite(x) for x in numbers if x is not None), value
-                    assert (value.value is None) == bool(value.reason), value
+                    assert value.value is not None or value.reason, value
+                    assert value.ci_low is None or not value.reason, value  # of a value: why it has no interval
                     assert type(value.n) is int, value
                     assert (value.ci_low is None) == (value.ci_high is None), value
                     if value.ci_low is not None:

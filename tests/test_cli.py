@@ -182,7 +182,7 @@ def test_validate_can_look_for_what_a_study_names(call: Call) -> None:
     model, corpus, device = result.stderr.splitlines()
     assert model.startswith("lost.yaml:3:6: models.m: the folder ") and model.endswith("nowhere is not there")
     assert corpus.startswith("lost.yaml:5:6: corpora.c: ") and "no.txt" in corpus
-    assert device.startswith("lost.yaml:6:") and "'cuda:99', which this machine does not have" in device
+    assert device.startswith("lost.yaml:6:") and "this machine has no device 'cuda:99'" in device
 
 
 def test_validate_looks_for_adapters_gguf_files_and_packages(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,8 +137,8 @@ class Statistic:
 class Value(UnderView, table="layer_metrics"):
     """One number: a statistic of one model checkpoint on one corpus under one view, at one layer.
 
-    A value of None is one that could not be computed; then ``reason`` says why. Its place is None for a number of the
-    whole model.
+    A value of None is one that could not be computed; then ``reason`` says why. With a value it says why there is no
+    interval. Its place is None for a number of the whole model.
     """
 
     view = of_cell(
