@@ -77,6 +77,7 @@ STATISTICS = (
         LINEAR,
         "stored at layer l = 0…L−1",
         headline=True,
+        plainly="How well one linear map makes the states of the next layer from those of this one; 1 exactly.",
         trap="The residual stream alone makes it high: a block that adds little is linear whatever it adds; see "
         "update_linearity. And d directions fit n tokens by chance: see the floor, and the held-out form.",
         published="The paper's code scales X and Y to Frobenius norm 1, fits by SVD and takes one batch of tokens; it "
@@ -293,7 +294,6 @@ def _likeness(seen: Observed, place: Place, of: _Pair, here: _Directions, after:
     from reporter.geometry.linear import canonical, procrustes, token_cka
 
     n, d = int(of.joint.n), of.joint.xx.shape[0]
-
     few = _few(n, d)
 
     def ends(alike: Alike) -> Interval:
