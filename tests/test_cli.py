@@ -205,6 +205,23 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(call: Call, monkeyp
         assert f"models.{name}: " in line and problem in line
 
 
+def test_validate_looks_for_saved_states_lists_styles_and_templates(call: Call) -> None:
+    Path("here.npz").write_bytes(b"")
+    states = "{states: {c: %s}, role: encoder}"
+    Path("lost.yaml").write_text(
+        f"study: lost\nmodels:\n  m: {states % 'gone.npz'}\n  n: {states % 'here.npz'}\n"
+        "corpora: {c: {texts: [a b c]}}\npairs: {concepts: {file: gone.yaml}}\n"
+        "report: {style: gone.css, templates: gone}\n"
+    )
+    lines = call("validate", "lost.yaml", "--paths").stderr.splitlines()
+    assert lines[0] == "lost.yaml:3:19: models.m.states.c: there is no file gone.npz"
+    assert lines[1].startswith("lost.yaml:6:19: pairs.concepts: ") and lines[1].endswith("there is no such file")
+    assert lines[2:] == [
+        "lost.yaml:7:17: report.style: there is no file gone.css",
+        "lost.yaml:7:38: report.templates: there is no folder gone",
+    ]
+
+
 def test_validate_looks_for_chat_templates(call: Call) -> None:
     for name, said in (("mute", "{}"), ("old", '{"chat_template": "x"}'), ("new", "{}")):
         Path(name).mkdir()

@@ -1,0 +1,71 @@
+"""What is known of a model before it is loaded: how many tokens it will read of a corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from reporter.models.checkpoint import Checkpoint
+from reporter.runs.sizes import size_of, tokens_of
+from reporter.texts import Texts
+from reporter.texts.windows import Windows, windows_of
+
+WORDS = (3, 8, 21, 50)
+
+
+class Corpus(list[str]):
+    words = sum(WORDS)
+
+
+CORPUS = cast("Texts", Corpus(" ".join(["word"] * n) for n in WORDS))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tokenizer = Tokenizer(models.WordLevel({"word": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    config = {"num_hidden_layers": 2, "hidden_size": 8, "max_position_embeddings": 32}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def checkpoint(path: Path | None, **more: Any) -> Checkpoint:
+    return Checkpoint(
+        *("m", "final", None, "path", "m", path, None, None, None, "float32", False, False, "fingerprint"), **more
+    )
+
+
+def test_a_tokenizer_is_asked_and_texts_are_cut_at_the_smaller_limit(folder: Path) -> None:
+    assert tokens_of(checkpoint(folder), CORPUS, 10) == 3 + 8 + 10 + 10
+    assert tokens_of(checkpoint(folder), CORPUS, 256) == 3 + 8 + 21 + 32
+
+
+@pytest.mark.parametrize(("size", "stride"), [(16, 4), (16, 16), (20, 7), (64, 32)])
+def test_what_windows_repeat_is_read_again(folder: Path, size: int, stride: int) -> None:
+    windows = Windows(size, stride)
+    fitting = windows.within(32)
+    cut = [windows_of(np.zeros(n, dtype=bool), fitting) for n in WORDS]
+    read = sum(len(window.rows) for text in cut for window in text)
+    expected = tokens_of(checkpoint(folder), CORPUS, size, windows)
+    assert read <= expected <= read + sum(n > fitting.size for n in WORDS) * stride  # a last window may be shorter
+
+
+def test_what_cannot_be_read_is_guessed_from_the_words(tmp_path: Path) -> None:
+    missing = checkpoint(tmp_path / "gone")
+    assert size_of(missing) is None and size_of(checkpoint(None)) is None
+    assert tokens_of(missing, CORPUS, 256) == int(sum(WORDS) * 1.35) + 2 * len(WORDS)
+    assert tokens_of(missing, CORPUS, 12) == 12 * len(WORDS)
+    (tmp_path / "config.json").write_text("[]")
+    assert size_of(checkpoint(tmp_path)) is None
+
+
+def test_saved_states_are_no_more_than_the_texts_have_room_for(tmp_path: Path) -> None:
+    saved = checkpoint(None, states={"c": (tmp_path / "c.npz", "hash")})
+    assert tokens_of(saved, CORPUS, 256) == int(sum(WORDS) * 1.35)
+    assert tokens_of(saved, CORPUS, 5) == 5 * len(WORDS)
