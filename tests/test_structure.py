@@ -63,7 +63,7 @@ MAY_IMPORT = (
         },  # it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "findings": {"claims", "geometry", "metrics", "spec", "store"},  # the same tests, asked of everything
+        "findings": {"charts", "claims", "geometry", "metrics", "spec", "store"},  # the same tests, asked of everything
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
+from reporter.charts.numbers import short
+
 NOTHING = 0.002
 """Of a number, what is too small beside it to be written out."""
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, beside: float = 0.0) -> str:
@@ -26,10 +27,9 @@ def number(value: float, beside: float = 0.0) -> str:
     decimals = max(0, digits - 1 - floor(log10(size)))
     while decimals < 4 and size < 1 <= float(f"{size:.{decimals}f}"):
         decimals += 1  # 0.9996 is not 1
-    text = f"{size:.{decimals}f}"
     if decimals >= 5:
-        front, _, power = f"{size:.{digits - 1}e}".partition("e")
-        text = f"{front} × 10{str(int(power)).translate(_RAISED)}"
+        return short(value, digits)
+    text = f"{size:.{decimals}f}"
     return f"−{text}" if value < 0 else text
 
 
