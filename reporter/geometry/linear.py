@@ -205,13 +205,19 @@ def push(by: Map, along: Directions, of: Joint, x: Tensor, y: Tensor) -> Tensor:
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
     """
-    left = by.residuals(x, y).square().sum(dim=1) / _free(along.coordinates(x - by.mean_x), of.n)
+    return _by_residuals(by, of, explained(by, of), x, y, _free(along.coordinates(x - by.mean_x), of.n))
+
+
+def _by_residuals(by: Map, on: Joint, share: float, x: Tensor, y: Tensor, free: Tensor | float = 1.0) -> Tensor:
+    """Return what rows add by what is left of them to the share that a map explains of ``on``, whose they are, (m,)."""
+    dy = on.mean_y - by.mean_y
+    left = by.residuals(x, y).square().sum(dim=1) / free
     whole = (y - by.mean_y).square().sum(dim=1)
-    found: Tensor = ((1 - explained(by, of)) * whole - left) / (of.spread / of.n)
+    found: Tensor = ((1 - share) * whole - left) / (on.spread / on.n + float(dy @ dy))
     return found
 
 
-def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, x: Tensor, y: Tensor) -> Tensor:
+def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, share: float, x: Tensor, y: Tensor) -> Tensor:
     """Return by how much each row that a map was fitted to moves what it explains of others, to first order, (m,).
 
     A residual of row i moves the mean by r_i/n and the map by S⁺x_i r_iᵀ; residuals are divided by 1 − leverage, as a
@@ -222,6 +228,7 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, x: Tensor, y: 
         along: the directions of the X that it was fitted to.
         fitted: the moments of the rows that it was fitted to.
         tried: those of the others.
+        share: what it explains of those.
         x: some of the rows that it was fitted to, (m, d).
         y: the same on the other side, (m, e).
     """
@@ -232,7 +239,7 @@ def pull(by: Map, along: Directions, fitted: Joint, tried: Joint, x: Tensor, y: 
     rows = along.coordinates(x - by.mean_x)
     own = by.residuals(x, y) / _free(rows, fitted.n)[:, None]
     found: Tensor = ((rows @ along.coordinates(turned.T).T + tried.n / fitted.n * (dy - dx @ by.a)) * own).sum(dim=1)
-    found -= (1 - explained(by, tried)) * tried.n / fitted.n * ((y - by.mean_y) @ dy)
+    found -= (1 - share) * tried.n / fitted.n * ((y - by.mean_y) @ dy)
     return 2 * found / spread
 
 
@@ -260,12 +267,10 @@ def held_out(
     for one, on in enumerate(joints):
         of, axes, rows, others = joints[1 - one], along[1 - one], half == one, half != one
         by = fit(of, axes)
-        shares.append(explained(by, on))
-        dy = on.mean_y - by.mean_y
-        left = by.residuals(x[rows], y[rows]).square().sum(dim=1)
-        whole = (y[rows] - by.mean_y).square().sum(dim=1)
-        influence[rows] += ((1 - shares[-1]) * whole - left) * n / 2 / (on.spread + on.n * float(dy @ dy))
-        influence[others] += n / 2 * pull(by, axes, of, on, x[others], y[others])
+        share = explained(by, on)
+        shares.append(share)
+        influence[rows] += n / (2 * on.n) * _by_residuals(by, on, share, x[rows], y[rows])
+        influence[others] += n / 2 * pull(by, axes, of, on, share, x[others], y[others])
     return sum(shares) / 2, influence
 
 

@@ -139,8 +139,8 @@ def test_what_a_row_does_to_the_map_is_what_leaving_it_out_does(pair):
     tried = joint_of(x[others], y[others])
     fitted = joint_of(x[half], y[half])
     axes = directions(fitted.xx, fitted.n)
-    found = pull(fit(fitted, axes), axes, fitted, tried, x[half], y[half]).numpy()
     whole = explained(fit(fitted), tried)
+    found = pull(fit(fitted, axes), axes, fitted, tried, whole, x[half], y[half]).numpy()
     kept = [[j for j in range(100) if j != i] for i in range(100)]
     left_out = np.array([whole - explained(fit(joint_of(x[rows], y[rows])), tried) for rows in kept])
     assert np.corrcoef(found, left_out)[0, 1] > 0.98
