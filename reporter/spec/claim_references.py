@@ -13,7 +13,7 @@ from reporter.spec.offer import Offer, Section
 from reporter.spec.part import Complaint, Part, join
 from reporter.spec.problems import Location
 from reporter.spec.reading import NullBaseline
-from reporter.spec.waiting import origin_of
+from reporter.spec.waiting import origin_of, shares_of
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
@@ -57,14 +57,14 @@ class Known:
         def names(value: Any, default: Collection[str] = ()) -> Collection[str]:
             return [x for x in value if isinstance(x, str)] if isinstance(value, dict | list | tuple) else default
 
-        models = get(study, "models")
+        models, corpora = get(study, "models"), get(study, "corpora")
         scores = [get(model, "scores") for model in models.values()] if isinstance(models, dict) else []
         return cls(
             names(models),
             [name for name, one in models.items() if get(one, "base") or origin_of(one)]
             if isinstance(models, dict)
             else (),
-            names(get(study, "corpora")),
+            [*names(corpora), *(shares_of(corpora) if isinstance(corpora, dict) else ())],
             names(get(study, "views"), VIEWS),
             names(get(study, "sites"), SITES),
             names(get(study, "baselines")),
@@ -206,7 +206,7 @@ def _complaints(named: _Named, known: Known) -> Iterator[Complaint]:
             if any(x in places for x in listed if isinstance(x, str)):
                 yield from _missing(value, at, places, one, many)
             else:
-                yield from _missing(value, at, models, f"model or {one}", "models")
+                yield from _missing(value, at, [*models, *places], f"model or {one}", f"models and {many}")
 
 
 def _missing(value: Any, at: Location, known: Collection[str], one: str, many: str) -> Iterator[Complaint]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from reporter.spec.offer import Reference
-from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure
+from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats
+from reporter.spec.waiting import share_name
 
 ALIKE = 1.25
 """Corpora of which one has at most so many times the words of the other count as equally large: that is a third of a
@@ -47,6 +49,11 @@ class CorpusPart(Part):
         """The most tokens that a model reads of a text at once."""
         return self.window or self.max_tokens
 
+    @property
+    def shares(self) -> Mapping[str, Self]:
+        """The shares of it that are corpora of their own, by what their names end in."""
+        return {}
+
     @model_validator(mode="after")
     def _windows_are_whole(self) -> CorpusPart:
         if self.stride is not None and self.window is None:
@@ -74,11 +81,50 @@ class LabelledCorpus(CorpusPart):
     only: Annotated[tuple[Text, ...], AsTuple] | None = Field(
         None,
         min_length=1,
-        description="Keep only the texts with these labels: a share of the corpus as one of its own.",
+        description="Keep only the texts with these labels.",
+    )
+    by: Annotated[tuple[Text, ...], AsTuple, AfterValidator(no_repeats)] = Field(
+        (),
+        description="Labels, or roles of a chat, whose share is measured as well: for each of them there is a corpus "
+        "named NAME.LABEL, which says what this one says, with that label alone. A limit counts the texts of each.",
     )
 
+    @property
+    def shares(self) -> Mapping[str, Self]:
+        """What it says of each label alone, or of each role."""
+        return {one: self.model_copy(update={**self.share_of(one), "by": ()}) for one in self.by}
+
+    def share_of(self, one: str) -> dict[str, Any]:
+        """Return what a share says otherwise."""
+        return {"only": (one,)}
+
     @model_validator(mode="after")
-    def _only_goes_with_labels(self) -> LabelledCorpus:
-        if self.only is not None and self.label is None:
-            raise failure(Complaint("goes with `label`, which names the column of the labels", ("only",)))
+    def _labels_are_there(self) -> LabelledCorpus:
+        by_label = self.by and "only" in self.share_of("")
+        for key, said in (("only", self.only), ("by", by_label)):
+            if said and self.label is None:
+                raise failure(Complaint("goes with `label`, which names the column of the labels", (key,)))
+        for at, label in enumerate(self.by if by_label and self.only is not None else ()):
+            if label not in self.only:  # type: ignore[operator]
+                raise failure(Complaint(f"'{label}' is not among the labels that `only` keeps", ("by", at)))
         return self
+
+
+_Corpus = TypeVar("_Corpus", bound=CorpusPart)
+
+
+def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
+    """Return the corpora of a study and behind each one its shares, by name.
+
+    Raises:
+        ValidationError: a share has the name of another corpus, or a name that no corpus may have.
+    """
+    found: dict[str, _Corpus] = {}
+    for name, corpus in corpora.items():
+        found[name] = corpus
+        for at, (one, share) in enumerate(corpus.shares.items()):
+            own = share_name(name, one)
+            if own in corpora or own in found:
+                raise failure(Complaint(f"its share is named '{own}', and so is another corpus", (name, "by", at)))
+            found[own] = share
+    return found

@@ -9,7 +9,7 @@ from reporter.errors import hint
 from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
-from reporter.spec.waiting import circle, get, origin_of, wrong_origin
+from reporter.spec.waiting import circle, get, origin_of, shares_of, wrong_origin
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
@@ -21,6 +21,8 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
         offer: what it may ask for.
     """
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
+    shares = shares_of(corpora)
+    corpora = {share: corpora[name] for share, name in shares.items()} | corpora
     complaints = []
     for name, model in models.items():
         corpus = get(get(model, "recipe"), "train_on")
@@ -51,17 +53,17 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
                 one, known = ("model", models) if reference.to == "models" else ("corpus", corpora)
                 if other not in known:
                     message = f"no {one} '{other}'{_hint(other, known, reference.to)}"
-                    complaints.append(Complaint(message, ("corpora", name, *at)))
+                    complaints.append(Complaint(message, ("corpora", shares.get(name, name), *at)))
                 elif way := circle(
                     ("corpus", name), models, corpora | {name: {reference.key: other}}, offer.of_corpora
                 ):
-                    complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", name, *at)))
+                    complaints.append(Complaint(f"goes in a circle: {way}", ("corpora", shares.get(name, name), *at)))
     complaints += _of_sections(study, offer, models, corpora)
     asked = "metrics" in (study if isinstance(study, dict) else study.model_fields_set)
     if asked and get(study, "metrics") not in ("none", ()) and not get(study, "corpora"):
         complaints.append(Complaint("metrics need texts; add a corpus under 'corpora'", ("metrics",), "key"))
     complaints += claim_contradictions(_mapping(study, "claims"), Known.of(study, get, offer.sections), offer)
-    return complaints
+    return list(dict.fromkeys(complaints))  # a share says what its corpus says
 
 
 def _of_sections(study: Any, offer: Offer, models: dict[str, Any], corpora: dict[str, Any]) -> Iterator[Complaint]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model, model_validator
 
 from reporter.spec.claims import Claim, claim_type
-from reporter.spec.corpora import CorpusPart
+from reporter.spec.corpora import CorpusPart, with_shares
 from reporter.spec.metrics import MetricChoice, read_metrics
 from reporter.spec.models import ModelSpec, RecipeModel
 from reporter.spec.offer import ClaimForm, Offer, Section, offer_of
@@ -62,7 +62,7 @@ class Study(Part):
         "@reporter.corpus_source. They are run when the study is read.",
     )
     models: dict[Name, ModelSpec] = Field(min_length=1, description="The models to compare, by a short name.")
-    corpora: dict[Name, CorpusPart] = Field({}, description=_CORPORA)
+    corpora: Annotated[dict[Name, CorpusPart], AfterValidator(with_shares)] = Field({}, description=_CORPORA)
     texts: Literal["sampled", "fixed"] = Field(
         "sampled",
         description="'fixed': the texts are those that are meant, no sample of others like them; claims then "
@@ -152,7 +152,8 @@ def _form(
     if sources:
         one: Any = Union[tuple(form for _, form in sources)]  # noqa: UP007 - of a number that is not known here
         check = BeforeValidator(one_of(dict(sources), "{file: texts.txt}"), json_schema_input_type=one)
-        fields["corpora"] = (dict[Name, Annotated[one, check]], Field({}, description=_CORPORA))
+        of_sources = Annotated[dict[Name, Annotated[one, check]], AfterValidator(with_shares)]
+        fields["corpora"] = (of_sources, Field({}, description=_CORPORA))
     fields["claims"] = (dict[Name, claim_type(dict(claims))], Study.model_fields["claims"])  # type: ignore[misc]
     return create_model("Study", __base__=Study, __doc__=Study.__doc__, **fields)
 

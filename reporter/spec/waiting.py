@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,26 @@ def _needs(
     origin = origin_of(models.get(name))
     if origin is not None:
         yield ("model", origin), f"continues model '{origin}'"
+
+
+def share_name(corpus: str, one: str) -> str:
+    """Return what the share of a corpus is called: its name and the label, with what no name may hold as '-'."""
+    return f"{corpus}.{re.sub(r'[^A-Za-z0-9._-]+', '-', one)}"
+
+
+def shares_of(corpora: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the shares that corpora say under ``by``, and the corpus of each.
+
+    Args:
+        corpora: all of a study, validated or as its file says them, right or wrong.
+    """
+    said = {name: get(corpus, "by") for name, corpus in corpora.items()}
+    return {
+        share_name(name, one): name
+        for name, by in said.items()
+        for one in (by if isinstance(by, list | tuple) else ())
+        if isinstance(one, str)
+    }
 
 
 def get(value: Any, key: str) -> Any:

@@ -112,8 +112,9 @@ def _records(origin: Origin) -> Iterator[Record]:
 
 
 def _key(spec: CorpusPart, state: str, code: str) -> str:
-    # These cut tokens, and the last what is built here.
-    said: dict[str, Any] = spec.model_dump(mode="json", exclude={"max_tokens", "window", "stride", "role", "size_of"})
+    # These cut tokens, name other corpora, and cut what is built here.
+    others = {"max_tokens", "window", "stride", "role", "by", "size_of"}
+    said: dict[str, Any] = spec.model_dump(mode="json", exclude=others)
     # What came later and is not said leaves the names of texts that were built before as they are.
     said = {key: value for key, value in said.items() if key not in ("only", "streaming", "chat") or value}
     everything = json.dumps([FORMAT, said, state, *([code] if code else [])], sort_keys=True)

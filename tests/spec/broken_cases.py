@@ -218,6 +218,24 @@ BROKEN = [
     ),
     (CORPUS % "texts: »[]", ["corpora.c.texts: must not be empty"]),
     (CORPUS % "file: a.csv, only: »[joy]", ["corpora.c.only: goes with `label`, which names the column of the labels"]),
+    (CORPUS % "file: a.csv, by: »[joy]", ["corpora.c.by: goes with `label`, which names the column of the labels"]),
+    (
+        CORPUS % "file: a.csv, label: mood, only: [joy], by: [joy, »fear]",
+        ["corpora.c.by[1]: 'fear' is not among the labels that `only` keeps"],
+    ),
+    (CORPUS % "file: a.csv, label: mood, by: [joy, »joy]", ["corpora.c.by[1]: 'joy' is listed twice"]),
+    (
+        CORPUS % "file: a.jsonl, chat: true, role: user, by: »[user]",
+        ["corpora.c.by: name all roles here, and leave out `role`"],
+    ),
+    (
+        CORPUS % "file: a.csv, label: mood, by: [a b, »a-b]",
+        ["corpora.c.by[1]: its share is named 'c.a-b', and so is another corpus"],
+    ),
+    (
+        CORPUS % "file: a.csv, label: mood, by: [a], size_of: »c.a",
+        ["corpora.c.size_of: goes in a circle: corpus 'c.a' gets the size of corpus 'c.a'"],
+    ),
     (CORPUS % "texts: [a], stride: »4", ["corpora.c.stride: goes with `window`, which is not there"]),
     (
         CORPUS % "texts: [a], window: 8, stride: »9",

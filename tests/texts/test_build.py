@@ -11,6 +11,7 @@ import pytest
 
 from reporter.errors import ReporterError
 from reporter.locks import workplace
+from reporter.spec.corpora import with_shares
 from reporter.texts import build
 from reporter.texts.record import Record
 from reporter.texts.sources import generated, inline
@@ -205,3 +206,24 @@ def test_only_some_labels(build, tmp_path):
     assert (list(joy), joy.labels, joy.dropped) == (["a b", "e f"], ("joy",), 1)
     with pytest.raises(ReporterError, match=r"read 3 texts: 3 with a label that `only` does not name"):
         build(FileCorpus(file=Path("t.csv"), column="text", label="mood", only=("anger",)), "none")
+
+
+def test_shares_are_the_same_texts_as_only_one_label(build, tmp_path):
+    (tmp_path / "t.csv").write_text("text,mood\na b,joy\nc d,fear\ne f,joy\ng h,so so\n")
+    whole = FileCorpus(file=Path("t.csv"), column="text", label="mood", by=("joy", "so so"))
+    plain = FileCorpus(file=Path("t.csv"), column="text", label="mood")
+    corpora = with_shares({"t": whole})
+    assert list(corpora) == ["t", "t.joy", "t.so-so"]
+    assert [list(build(part, name)) for name, part in corpora.items()] == [
+        ["a b", "c d", "e f", "g h"],
+        ["a b", "e f"],
+        ["g h"],
+    ]
+    assert build(whole, "t").folder == build(plain, "t").folder  # naming shares reads nothing anew
+
+
+def test_shares_of_a_chat_are_those_of_its_roles():
+    chat = FileCorpus(file=Path("t.jsonl"), chat=True, by=("user", "assistant"), limit=5)
+    shares = with_shares({"talk": chat})
+    said = [(name, part.role, part.only, part.by, part.limit) for name, part in list(shares.items())[1:]]
+    assert said == [("talk.user", "user", None, (), 5), ("talk.assistant", "assistant", None, (), 5)]

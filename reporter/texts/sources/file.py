@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -48,10 +48,16 @@ class FileCorpus(LabelledCorpus):
         None, description="Of a chat only the turns of this role count, such as assistant; the others are context."
     )
 
+    def share_of(self, one: str) -> dict[str, Any]:
+        """Return what a share says otherwise: of a chat the role."""
+        return {"role": one} if self.chat else super().share_of(one)
+
     @model_validator(mode="after")
     def _role_goes_with_chat(self) -> FileCorpus:
         if self.role is not None and not self.chat:
             raise failure(Complaint("goes with `chat: true`", ("role",)))
+        if self.role is not None and self.by:
+            raise failure(Complaint("name all roles here, and leave out `role`", ("by",)))
         return self
 
 
