@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reporter.claims.numbers import MetricRow, Numbers, at_layer, finite
-from reporter.errors import UsageError, hint, no_study
+from reporter.errors import UsageError, hint
 from reporter.metrics.registry import catalogue
 from reporter.spec import Study
 from reporter.spec.layers import as_yaml
@@ -46,8 +46,7 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
     Raises:
         UsageError: the study did not run, has no such metric, or no headline number.
     """
-    if study.study not in (ran := store.studies()):
-        raise no_study(study.study, store.path, ran)
+    store.require(study.study)
     known = catalogue()
     there = [choice.name for choice in study.metrics]
     for name in only:

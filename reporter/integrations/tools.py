@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reporter.errors import ReporterError, UsageError, hint, no_study, one_line
+from reporter.errors import ReporterError, UsageError, hint, one_line
 from reporter.integrations.hub import hub
 from reporter.integrations.trackers import TRACKERS
 from reporter.store import Store
@@ -34,8 +34,7 @@ def write_for(tool: str, study: str, out: Path, to: Path) -> Path:
     if tool not in TOOLS:
         raise UsageError(f"no tool '{one_line(tool)}'{hint(tool, list(TOOLS), 'there are')}")
     store = Store(out / "results.duckdb")
-    if study not in (known := store.studies()):
-        raise no_study(study, store.path, known)
+    store.require(study)
     folder = to / tool
     try:
         shutil.rmtree(folder, ignore_errors=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.answers import STATED, Answer, answered, decisions, stated
-from reporter.errors import UsageError, describe, no_study
+from reporter.errors import UsageError, describe
 from reporter.store import Store
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def ask(study: str, out: Path, only: Sequence[str] = ()) -> list[Answer]:
     for name in only:
         if name not in known:
             raise UsageError(f"there is no question {name!r}; there are: {', '.join(known)}")
-    if study not in (ran := store.studies()):
-        raise no_study(study, store.path, ran)
+    store.require(study)
     found = stated(_reading(store, study), only or known)
     return [one for one in found if one.boxes] + _answers(store, study, only or known)
 

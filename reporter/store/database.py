@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reporter.errors import no_study
 from reporter.store.connection import WAIT_SECONDS
 from reporter.store.file import DatabaseFile
 from reporter.store.keys import CellKey, CellName, CellRecord, StudyRecord, part_in_sql
@@ -240,6 +241,18 @@ class Store:
             Their ids, in alphabetical order.
         """
         return [study for (study,) in self._rows("SELECT study FROM studies ORDER BY study", [])]
+
+    def require(self, study: str) -> None:
+        """Raises where a study did not run.
+
+        Args:
+            study: The study.
+
+        Raises:
+            UsageError: It is not there; the message names those that are.
+        """
+        if study not in (known := self.studies()):
+            raise no_study(study, self.path, known)
 
     def study(self, study: str) -> StudyRecord | None:
         """Reads what is known of a study.
