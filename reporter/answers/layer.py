@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped
 from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
 from reporter.table import Comparable, OfModel, Row, column
@@ -297,8 +296,7 @@ def _normed(model: Record, place: Place) -> bool | None:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["layer_answers"], key=lambda row: (row["model"], row["criterion"], row["item"]))
-    models = [_by_criterion(list(own)) for _, own in groupby(rows, key=lambda row: row["model"])]
+    models = [_by_criterion(own) for own in grouped(tables["layer_answers"], "model")]
     boxes = [_box(criteria) for criteria in models if criteria[0][0]["kind"] != "no labels"]
     guesses = [criteria for criteria in models if criteria[0][0]["kind"] == "no labels"]
     return [*boxes, _guessed(guesses)] if guesses else boxes
@@ -308,7 +306,7 @@ def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
     """Return the rows of each criterion in the order of layers, the strongest criterion first."""
     found = [
         sorted(own, key=lambda row: _in_order((row["site"], row["layer"])))
-        for _, own in groupby(rows, key=lambda row: (row["criterion"], row["item"]))
+        for own in grouped(sorted(rows, key=lambda row: (row["criterion"], row["item"])), "criterion", "item")
     ]
     return sorted(found, key=lambda own: [*_KINDS.values(), "no labels"].index(own[0]["kind"]))
 

@@ -47,6 +47,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
         facts=facts(contents),
         contents=contents,
         numbers=contents.numbered,
+        titles={drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
         cited=cite(contents, contents.every),
         sinks=contents.sinks,
         explorers=contents.explorers,
