@@ -214,6 +214,20 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figure(made_up: ModuleT
     assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html
 
 
+def test_a_claim_about_two_statistics_names_their_figures_by_title(made_up: ModuleType, tmp_path: Path) -> None:
+    store = made_up.fill(tmp_path / "results.duckdb", corpora=("nested",), metrics=("motion",))
+    names = ["motion.step_cosine", "motion.step_length"]
+    about = {"metrics": names, "statistic": f"Spearman correlation of {names[0]} and {names[1]} over layers"}
+    row = NOTHING | {"study": "made-up", "claim": "two", "number": 1, "reading": 1, "says": "They go together."}
+    row |= {"kind": "relation", "verdict": "supported", "value": 0.4, "detail": json.dumps(about)}
+    store.replace("claims", "made-up", [row])
+    html = render(tmp_path / "results.duckdb", tmp_path)[1].read_text("utf-8")
+    titles = ["cosine of consecutive states", "length of a step"]
+    links = re.findall(r'<a href="#figure-([^"]+)">See “([^”]+)”</a>', claim(html, "two"))
+    assert links == list(zip(names, titles, strict=True))
+    assert f"Spearman correlation of {titles[0]} and {titles[1]} over layers" in text_of(claim(html, "two"))
+
+
 def test_a_minus_stands_before_numbers_in_sentences_too() -> None:
     says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
     found = evidence_of({"views": [{"says": says, "turned": False}], "reason": "-2 in 2024-26"})
