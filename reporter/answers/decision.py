@@ -34,6 +34,17 @@ def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
     return list(found.values())
 
 
+def together(names: Iterable[str], most: int = 6) -> str:
+    """Return the names of models that one box is about, each once, or how many there are where the line would be long.
+
+    Args:
+        names: of the models, in order.
+        most: as many are named.
+    """
+    found = list(dict.fromkeys(names))
+    return ", ".join(found) if len(found) <= most else f"{len(found)} models"
+
+
 @dataclass(frozen=True)
 class Lacks:
     """What a study would need for an answer, or for more of one.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped, together
 from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
 from reporter.table import Comparable, OfModel, Row, column
@@ -336,7 +336,7 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     """Say what layers numbers without labels would choose, where there is nothing else."""
     best = [next(row for row in own if row["best"]) for criteria in models for own in criteria]
     return Box(
-        about=", ".join(dict.fromkeys(row["model"] for row in best)),
+        about=together(row["model"] for row in best),
         says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
         columns=(("model", False), ("by", False), ("chosen layer", False), ("reads", True)),
         rows=tuple((row["model"], _criterion(row), _place(row), _number(row)) for row in best),

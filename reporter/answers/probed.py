@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted, together
 from reporter.charts.numbers import interval, short
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
@@ -180,7 +180,7 @@ def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
         apart = f"{sum(row['apart'] for row in own)} of {len(own)}"
         lines.append((model, probe, KINDS[kind], apart, ", ".join(steps) or "none"))
     return Box(
-        about=", ".join(dict.fromkeys(line[0] for line in lines)),
+        about=together(line[0] for line in lines),
         says="No two layers of a model are told apart by these probes. "
         * (not any(row["apart"] for own in found for row in own))
         + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "

@@ -175,6 +175,8 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
         x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2)
     )
+    whole, narrow = (parts.quoted(f"dashed: {noise}") for noise in (of.noise, of.noise.replace("isotropic ", "")))
+    said = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
     # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
     # needs a little room); a note of the axis stands below it
     label = (
@@ -185,7 +187,7 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
             if log
             else "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
         )
-        .mark_text(text=f"dashed: {of.noise}", align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+        .mark_text(text=said, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
         .encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     )
     return [line, label]

@@ -82,7 +82,8 @@ def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: b
 
 def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs() -> None:
     spec = compiles(profile(frame(), STYLES, SHARE))
-    (label,) = [one for one in spec["layer"] if one["mark"].get("text") == "dashed: isotropic noise"]
+    said = {"expr": 'width < 130 ? "dashed: noise" : "dashed: isotropic noise"'}
+    (label,) = [one for one in spec["layer"] if one["mark"].get("text") == said]
     assert label["encoding"]["x"] == {"value": "width"}
     assert label["encoding"]["y"]["value"] == {"expr": "note ? -17 : -4"}, "a note of the axis has its own line"
 
