@@ -131,7 +131,7 @@ def _of_baselines(styles: Styles, value: float) -> dict[str, Any]:
 
 
 def _is_baseline(styles: Styles) -> str:
-    return f"indexof([{', '.join(map(_quoted, styles.baselines))}], datum.model) >= 0"
+    return f"indexof([{', '.join(map(quoted, styles.baselines))}], datum.model) >= 0"
 
 
 def lit(on: float, off: float) -> Any:
