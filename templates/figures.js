@@ -122,6 +122,7 @@ dialog.addEventListener("keydown", event => {
   if (event.key === "ArrowDown") own[Math.min(own.length - 1, at + 1)]?.focus();
   else if (event.key === "ArrowUp") (own[at - 1] ?? field).focus();
   else if (event.key === "Enter" && document.activeElement === field) own[0]?.click();
+  else if (event.key === "Escape") dialog.close();  // of itself the first press would only empty the field
   else return;
   event.preventDefault();
 });

@@ -331,7 +331,7 @@ export class Panel {
 
   // Taller where there is room: in a figure that fills the window, or has its width; on paper not so tall.
   get height() {
-    if (isPrinting() && this.kind.includes("profile")) return 118;  // three stand on a sheet
+    if (isPrinting() && this.kind.includes("profile")) return 104;  // three stand on a sheet
     const figure = this.element.closest(".figure.full");
     if (!figure || /\b(dots|pairs|correlations)\b/.test(this.kind)) return this.wide && this.chart.tall ? 230 : undefined;
     const shown = all(".panel", figure).filter(panel => !panel.hidden).length;

@@ -3,11 +3,18 @@
 
 (() => {
   "use strict";
-  const packed = new Map([...document.querySelectorAll("script[data-packed]")].map(element => [String(element.getAttribute("data-packed")), String(element.textContent)]));
+  // What is packed together stands under all its names, and has a null character between one and the next.
+  /** @type {Map<string, [Element, number]>} */
+  const packed = new Map();
+  for (const element of document.querySelectorAll("script[data-packed]")) {
+    String(element.getAttribute("data-packed")).split(" ").forEach((name, place) => packed.set(name, [element, place]));
+  }
   /** @param {string} name */
   const unpack = async name => {
-    const bytes = Uint8Array.from(atob(packed.get(name) ?? ""), letter => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    const [element, place] = packed.get(name) ?? [document.body, 0];
+    const bytes = Uint8Array.from(atob(String(element.textContent)), letter => letter.charCodeAt(0));
+    const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    return text.split("\0")[place];
   };
   window.reporterPacked = name => (packed.has(name) ? unpack(name) : null);
   window.reporterHolds = name => packed.has(name);

@@ -32,7 +32,7 @@ def heads(frame: pd.DataFrame, styles: Styles) -> Any:
         .encode(
             x=alt.X("head:O", title="head", axis=axis),
             y=alt.Y("layer:O", title="layer", sort="descending", axis=axis),
-            color=alt.Color("first_token:Q", scale=scale, legend=alt.Legend(title=None, gradientLength=120)),
+            color=alt.Color("first_token:Q", scale=scale, legend=None),
             stroke=alt.Stroke("first_token:Q", scale=scale, legend=None),
             tooltip=parts.tips("layer", "head", "first_token", "sink_rate", "entropy", "distance"),
         )
@@ -59,6 +59,7 @@ ORDER BY model, checkpoint, item, layer, head
     chapter=CHAPTER,
     picks=lambda frame, scene: [choices(frame, "corpus", "Reading")],
     value="first_token",
+    legend="attention",
     half=True,
     statistics=("first_token",),
 )

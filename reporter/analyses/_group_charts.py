@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, parts, variants
 from reporter.charts.parts import AXES
-from reporter.charts.styles import Styles, colours
+from reporter.charts.styles import Styles, colours, ordered
 from reporter.charts.vega import alt
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def of_groups(column: str) -> Any:
     """
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
-        names = list(dict.fromkeys(frame["text_group"]))
+        names = ordered(list(frame["text_group"]), styles.named)
         x = parts.layers()
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, column))
         color = alt.Color("text_group:N", scale=alt.Scale(domain=names, range=colours(len(names))), legend=None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.charts import SENTENCES, Chapter, Chart, Pick, Query, choices, parts, variants
 from reporter.charts.parts import AXES
-from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, colours
+from reporter.charts.styles import DARK_ON_LIGHT, INK, Styles, colours, ordered
 from reporter.charts.vega import alt
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def directions(column: str) -> Any:
     """
 
     def draw(frame: pd.DataFrame, styles: Styles) -> Any:
-        names = list(dict.fromkeys(frame["concept"]))
+        names = ordered(list(frame["concept"]), styles.named)
         x = parts.layers()
         ends = ("consistency", "ci_low", "ci_high") if column == "consistency" else (column,)
         y = alt.Y(f"{column}:Q", title=None, scale=parts.same_reach(frame, *ends))

@@ -51,8 +51,8 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
     probes,
     lead="Solid: cross-validated accuracy, and the share of neighbours of the same class. Dashed: the same classifier "
     "on classes drawn at random; dotted: chance.",
-    mind="A band is of one layer alone. Layers, and a model and its base, are compared on the same texts in the table "
-    "probe_differences; which are told apart stands under 'What do probes tell apart?'.",
+    mind="Each band is for one layer alone. The table probe_differences compares layers, and a model with its base, on "
+    "the same texts; the answer 'What do probes tell apart?' says which of them differ.",
     table="layer_metrics",
     columns=("value", "ci_low", "ci_high", "n"),
     chapter=CHAPTER,

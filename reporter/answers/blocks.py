@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped
 from reporter.charts.numbers import interval, short, signed
 from reporter.table import Comparable, OfModel, Row, column
 
@@ -86,8 +86,8 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["block_answers"], key=lambda row: (row["model"], row["item"], row["many"]))
-    return [_box(list(own)) for _, own in groupby(rows, key=lambda row: (row["model"], row["item"]))]
+    found = grouped(tables["block_answers"], "model", "item")
+    return [_box(sorted(own, key=lambda row: row["many"])) for own in found]
 
 
 def _box(rows: Sequence[Record]) -> Box:

@@ -313,11 +313,10 @@ def _independent(mine: Record, theirs: Record) -> tuple[float, float | None]:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["change_answers"], key=lambda row: (row["model"], row["corpus"]))
     numbers = tables["changed_numbers"]
     return [
         _box(row, [one for one in numbers if (one["model"], one["corpus"]) == (row["model"], row["corpus"])])
-        for row in rows
+        for row in tables["change_answers"]
     ]
 
 

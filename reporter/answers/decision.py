@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,30 @@ VIEWS = "coalesce(list_position(['words', 'all', 'no-sinks'], view), 9), view"
 def quoted(text: str) -> str:
     """Return a token, or another text that anybody wrote, between backticks, which nothing in it can end."""
     return "`" + (" ".join(text.replace("`", "ˋ").split()) or repr(text)) + "`"
+
+
+def grouped(rows: Iterable[Record], *columns: str) -> list[list[Record]]:
+    """Return rows by what some columns hold, in the order in which that first occurs.
+
+    Args:
+        rows: of a table.
+        columns: its columns.
+    """
+    found: dict[tuple[Any, ...], list[Record]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return list(found.values())
+
+
+def together(names: Iterable[str], most: int = 6) -> str:
+    """Return the names of models that one box is about, each once, or how many there are where the line would be long.
+
+    Args:
+        names: of the models, in order.
+        most: as many are named.
+    """
+    found = list(dict.fromkeys(names))
+    return ", ".join(found) if len(found) <= most else f"{len(found)} models"
 
 
 @dataclass(frozen=True)
@@ -63,7 +87,8 @@ class Decision:
         rows: the row classes that it yields; their tables hold the answer. They name no cell: the columns say
             themselves which model they are about, and the runner fills in ``study`` alone.
         answer: yields its rows from the numbers of a study, and what it lacks.
-        boxes: says what the rows come to; given the records of each of its tables by the table's name, in any order.
+        boxes: says what the rows come to; given the records of each of its tables by the table's name. Models and
+            corpora come in the order of the study, and are shown in it.
     """
 
     name: str

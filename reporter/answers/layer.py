@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped, together
 from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
 from reporter.table import Comparable, OfModel, Row, column
@@ -297,8 +296,7 @@ def _normed(model: Record, place: Place) -> bool | None:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["layer_answers"], key=lambda row: (row["model"], row["criterion"], row["item"]))
-    models = [_by_criterion(list(own)) for _, own in groupby(rows, key=lambda row: row["model"])]
+    models = [_by_criterion(own) for own in grouped(tables["layer_answers"], "model")]
     boxes = [_box(criteria) for criteria in models if criteria[0][0]["kind"] != "no labels"]
     guesses = [criteria for criteria in models if criteria[0][0]["kind"] == "no labels"]
     return [*boxes, _guessed(guesses)] if guesses else boxes
@@ -308,7 +306,7 @@ def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
     """Return the rows of each criterion in the order of layers, the strongest criterion first."""
     found = [
         sorted(own, key=lambda row: _in_order((row["site"], row["layer"])))
-        for _, own in groupby(rows, key=lambda row: (row["criterion"], row["item"]))
+        for own in grouped(sorted(rows, key=lambda row: (row["criterion"], row["item"])), "criterion", "item")
     ]
     return sorted(found, key=lambda own: [*_KINDS.values(), "no labels"].index(own[0]["kind"]))
 
@@ -338,7 +336,7 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     """Say what layers numbers without labels would choose, where there is nothing else."""
     best = [next(row for row in own if row["best"]) for criteria in models for own in criteria]
     return Box(
-        about=", ".join(dict.fromkeys(row["model"] for row in best)),
+        about=together(row["model"] for row in best),
         says="Nothing here says which layer is good; these numbers have been proposed for choosing one without labels.",
         columns=(("model", False), ("by", False), ("chosen layer", False), ("reads", True)),
         rows=tuple((row["model"], _criterion(row), _place(row), _number(row)) for row in best),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, groupby
+from itertools import combinations
 from math import sqrt
 from typing import Literal
 
 import numpy as np
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted, together
 from reporter.charts.numbers import interval, short
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import FEWEST_TEXTS, quantile
@@ -140,17 +140,16 @@ def _rows(
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    def about(row: Record) -> tuple[str, str, str, str]:
-        return row["model"], row["other"], row["probe"], KINDS[row["statistic"]]
-
-    last = [row for row in tables["probe_differences"] if row["last"]]
-    rows = sorted(last, key=lambda row: (row["kind"], *about(row), row["layer"], row["layer_b"]))
-    of_base = groupby((row for row in rows if row["kind"] == "base"), key=about)
-    boxes = [_against_base(*names, list(own)) for names, own in of_base]
-    return [*boxes, _of_layers([row for row in rows if row["kind"] == "layers"])]
+    rows = [row for row in tables["probe_differences"] if row["last"]]
+    of_base = grouped((row for row in rows if row["kind"] == "base"), "model", "other", "probe", "statistic")
+    of_layers = grouped((row for row in rows if row["kind"] == "layers"), "model", "probe", "statistic")
+    return [*map(_against_base, of_base), _of_layers(of_layers)]
 
 
-def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[Record]) -> Box:
+def _against_base(rows: Sequence[Record]) -> Box:
+    rows = sorted(rows, key=lambda row: row["layer"])
+    model, base, probe = (rows[0][name] for name in ("model", "other", "probe"))
+    kind = KINDS[rows[0]["statistic"]]
     more, less = ([row["layer"] for row in rows if row["apart"] and sign * row["value"] > 0] for sign in (1, -1))
     said = [f"{word} accurate at {_layers(layers)}" for word, layers in (("more", more), ("less", less)) if layers]
     says = f"The {kind} probe {quoted(probe)} is " + (
@@ -170,21 +169,20 @@ def _against_base(model: str, base: str, probe: str, kind: str, rows: Sequence[R
     )
 
 
-def _of_layers(rows: Sequence[Record]) -> Box:
+def _of_layers(found: Sequence[Sequence[Record]]) -> Box:
     """Say of each model how many of its pairs of layers are told apart, and where neighbours are."""
     lines = []
-    for (model, probe, kind), group in groupby(rows, key=lambda row: (row["model"], row["probe"], row["statistic"])):
-        own = list(group)
+    for own in found:
+        model, probe, kind = (own[0][name] for name in ("model", "probe", "statistic"))
         steps = [
-            f"{row['layer']}–{row['layer_b']}" for row in own if row["apart"] and row["layer_b"] - row["layer"] == 1
+            f"{a}–{b}" for a, b in sorted((row["layer"], row["layer_b"]) for row in own if row["apart"]) if b - a == 1
         ]
-        lines.append(
-            (model, probe, KINDS[kind], f"{sum(row['apart'] for row in own)} of {len(own)}", ", ".join(steps) or "none")
-        )
+        apart = f"{sum(row['apart'] for row in own)} of {len(own)}"
+        lines.append((model, probe, KINDS[kind], apart, ", ".join(steps) or "none"))
     return Box(
-        about=", ".join(dict.fromkeys(line[0] for line in lines)),
+        about=together(line[0] for line in lines),
         says="No two layers of a model are told apart by these probes. "
-        * (not any(row["apart"] for row in rows))
+        * (not any(row["apart"] for own in found for row in own))
         + "Layers are compared on the same texts: a difference counts where its interval, which holds for all pairs "
         "of layers of a model and probe together, leaves out 0.",
         columns=(

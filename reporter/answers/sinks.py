@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from reporter.answers.decision import Box, Decision, Lacks, Read, Record, quoted
+from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted
 from reporter.charts.numbers import short
 from reporter.table import Comparable, OfModel, Row, column
 
@@ -102,8 +102,8 @@ def _kind(rows: Sequence[Record]) -> dict[str, Any]:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["sink_answers"], key=lambda row: (row["model"], row["corpus"], row["number"]))
-    return [_box(list(own)) for _, own in groupby(rows, key=lambda row: (row["model"], row["corpus"]))]
+    found = grouped(tables["sink_answers"], "model", "corpus")
+    return [_box(sorted(own, key=lambda row: row["number"])) for own in found]
 
 
 def _box(rows: Sequence[Record]) -> Box:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped
 from reporter.charts.numbers import short
 from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import quantile
@@ -157,8 +157,7 @@ def _row(
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    rows = sorted(tables["training_answers"], key=lambda row: (row["model"], row["corpus"]))
-    return [_box(list(own)) for _, own in groupby(rows, key=lambda row: (row["model"], row["corpus"]))]
+    return [_box(own) for own in grouped(tables["training_answers"], "model", "corpus")]
 
 
 _MEANS = "Between {} checkpoints, on the mean over layers, which hides what one layer gains and another loses."

@@ -18,7 +18,7 @@ from reporter.charts.layout import Panel, Pick, panels_of
 from reporter.charts.numbers import whole
 from reporter.charts.readings import Shown
 from reporter.charts.scene import Scene
-from reporter.charts.styles import Styles
+from reporter.charts.styles import Styles, ordered
 from reporter.charts.vega import alt, unvalidated
 from reporter.errors import ReporterError, is_out_of_memory
 
@@ -232,6 +232,7 @@ class Drawn:
         error: what went wrong; it then shows nothing else.
         still: where a picture of it is that needs no script, relative to the page; empty where there is none.
         kept: which of its rows it has, where all of them would be too many; empty where it has all.
+        named: what its study names besides models, in its order.
     """
 
     chart: Chart
@@ -245,6 +246,7 @@ class Drawn:
     error: str = ""
     still: str = ""
     kept: str = ""
+    named: Sequence[str] = ()
 
     @property
     def id(self) -> str:
@@ -363,7 +365,7 @@ class Drawn:
         if self.chart.draw == "points" and self.frame is not None:
             told = [name for name in options.get("colour", ()) if name not in options.get("ramps", ())]
             options["values"] = {
-                name: sorted(set(self.frame[name].dropna()))
+                name: ordered(sorted(set(self.frame[name].dropna())), self.named)
                 if options.get("order")
                 else [str(value) for value in self.frame[name].value_counts().index]
                 for name in told
@@ -413,7 +415,7 @@ def draw_chart(drawn: Drawn, scene: Scene) -> Drawn:
         if is_out_of_memory(error):
             raise
         return replace(drawn, error=_told(error))
-    return replace(drawn, specs=specs, states=states, panels=panels, picks=picks)
+    return replace(drawn, specs=specs, states=states, panels=panels, picks=picks, named=scene.styles.named)
 
 
 def _wanted(chart: Chart, picks: Sequence[Pick]) -> list[tuple[str, Draw]]:

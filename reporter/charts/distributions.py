@@ -17,7 +17,7 @@ KINDS = ("token", "position", "type", "token–token", "token–position", "posi
 def heights(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw distributions over each other, each as high as the others."""
     y = alt.Y("height:Q", title="share, the peak being 1", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=3))
-    return _histogram(frame, y)
+    return _histogram(frame, styles, y)
 
 
 def counts(frame: pd.DataFrame, styles: Styles) -> Any:
@@ -26,11 +26,11 @@ def counts(frame: pd.DataFrame, styles: Styles) -> Any:
     scale = alt.Scale(type="log", domain=[0.7, top], clamp=True)
     decades = [10**power for power in range(0, 20, 1 if top < 1e5 else 2) if 10**power <= top]
     y = alt.Y("shown:Q", title="how many", scale=scale, axis=alt.Axis(format="~s", values=decades))
-    return _histogram(frame, y, "datum.count < 1 ? 0.7 : datum.count")
+    return _histogram(frame, styles, y, "datum.count < 1 ? 0.7 : datum.count")
 
 
-def _histogram(frame: pd.DataFrame, y: Any, shown: str = "") -> Any:
-    parts = ordered(sorted(set(frame["part"]), key=lambda part: ("–" in part, part)), KINDS)
+def _histogram(frame: pd.DataFrame, styles: Styles, y: Any, shown: str = "") -> Any:
+    parts = ordered(sorted(set(frame["part"]), key=lambda part: ("–" in part, part)), (*KINDS, *styles.named))
     color = alt.Color(
         "part:N",
         scale=alt.Scale(domain=parts, range=colours(len(parts))),
@@ -56,7 +56,7 @@ def _stacked(y: Any) -> Any:
 
 def explained(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the share of the variance that the first components hold together."""
-    parts = ordered(sorted(set(frame["part"])), KINDS)
+    parts = ordered(sorted(set(frame["part"])), (*KINDS, *styles.named))
     most = max(2, int(frame["components"].max()))
     ticks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n <= most]
     x = alt.X(

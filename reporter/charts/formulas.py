@@ -32,7 +32,8 @@ _FORMULA = re.compile(
             r"(?P<turned>(?<![A-Za-z])[A-Z]{2}(?=ᵀ))",
             # no initial, unit ("5 s"), abbreviation ("e.g."), possessive or part of a compound ("t-test")
             rf"(?<![{_ASCII}.'’-])(?<![0-9] )(?P<letter>[A-Za-z]{_OVER})(?![{_ASCII}'’]|\.[A-Za-z]|[-‑][A-Za-z])",
-            r"(?<=[0-9])(?P<times>[dn])(?![A-Za-z0-9_-])",
+            # and no end of a hash
+            r"(?<=[0-9])(?<![A-Za-z][0-9])(?<![A-Za-z][0-9]{2})(?P<times>[dn])(?![A-Za-z0-9_-])",
         ]
     )
 )

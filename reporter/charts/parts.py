@@ -131,7 +131,7 @@ def _of_baselines(styles: Styles, value: float) -> dict[str, Any]:
 
 
 def _is_baseline(styles: Styles) -> str:
-    return f"indexof([{', '.join(map(_quoted, styles.baselines))}], datum.model) >= 0"
+    return f"indexof([{', '.join(map(quoted, styles.baselines))}], datum.model) >= 0"
 
 
 def lit(on: float, off: float) -> Any:
@@ -141,7 +141,7 @@ def lit(on: float, off: float) -> Any:
 
 def is_statistic(name: str) -> str:
     """Filter for the rows of one statistic (the frame also holds those of its floor)."""
-    return f"datum.statistic === {_quoted(name)}"
+    return f"datum.statistic === {quoted(name)}"
 
 
 @cache
@@ -160,7 +160,8 @@ def has(frame: pd.DataFrame, column: str) -> bool:
     return column in frame and bool(frame[column].notna().any())
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as an expression of Vega."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -163,7 +163,10 @@ def _has_floor(frame: pd.DataFrame, of: parts.Subject) -> bool:
 
 
 def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
-    """One thin dashed line for each model (floors depend on its width) and a single label."""
+    """One thin dashed line for each model (floors depend on its width), and above the plot what they are.
+
+    Beside the lines there is no place that the models' own lines leave free in every chart.
+    """
     floor = (
         alt.Chart()
         .transform_filter(parts.is_statistic(f"{of.name}_floor"))
@@ -172,18 +175,20 @@ def _floor(of: parts.Subject, x: Any, y: Any, log: bool) -> list[Any]:
     line = floor.mark_line(color=FLOOR_GREY, strokeWidth=1, strokeDash=[3, 3], clip=True).encode(
         x=x, y=y, detail=alt.Detail("model:N"), opacity=parts.lit(0.9, 0.2)
     )
-    # one label, at the deepest point of one of the lines, left out where that is off the axis (the page's rows are
-    # rounded, so its end needs a little room)
+    whole, narrow = (parts.quoted(f"dashed: {noise}") for noise in (of.noise, of.noise.replace("isotropic ", "")))
+    said = alt.ExprRef(f"width < 130 ? {narrow} : {whole}")
+    # left out where the deepest point of one of the lines is off the axis (the page's rows are rounded, so its end
+    # needs a little room); a note of the axis stands below it
     label = (
         floor.transform_aggregate(deepest="argmax(depth)")
-        .transform_calculate(depth="datum.deepest.depth", value="datum.deepest.value")
+        .transform_calculate(value="datum.deepest.value")
         .transform_filter(
             "datum.value >= low * 0.999 && datum.value <= high * 1.001"
             if log
             else "abs(datum.value - (low + high) / 2) <= (high - low) * 0.501"
         )
-        .mark_text(text=of.noise, align="right", baseline="bottom", dy=-3, fontSize=10.5, color=FLOOR_GREY)
-        .encode(x=x, y=y)
+        .mark_text(text=said, align="right", baseline="bottom", fontSize=10.5, color=FLOOR_GREY)
+        .encode(x=alt.XValue("width"), y=alt.YValue(alt.ExprRef("note ? -17 : -4")))
     )
     return [line, label]
 

@@ -26,6 +26,7 @@ RAMPS = {
     "cuts": ("smallest cut", tuple(RAMP), "largest, a line is a cut"),
     "similarity": ("0", SIMILARITY, "1; the first model upwards, the second to the right"),
     "angle": ("½", SIMILARITY, "0: the angle over π before and after the run; ½ is what unrelated states have"),
+    "attention": ("0", SIMILARITY, "1, the mean attention weight on the first token"),
     "cosine": ("cosine −1", COSINES, "1"),
 }
 """Legends of a scale of colours: what stands before it, its colours, what stands behind it."""

@@ -96,9 +96,15 @@ class ModelStyle:
 
 @dataclass(frozen=True)
 class Styles:
-    """The models of a study in the order of its legend."""
+    """The models of a study in the order of its legend.
+
+    Args:
+        models: how each is drawn.
+        named: what else a study names and charts tell apart by colour (corpora, groups, concepts), in its order.
+    """
 
     models: tuple[ModelStyle, ...]
+    named: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:

@@ -268,7 +268,7 @@ def _second(subject: Subject, view: str, level: float) -> Answer | None:
         interval=(float(low), float(high)),
         p=found.p,
         effect=subject.effect(float(found.depth.value[0]), value, dip),
-        what=f"{title}, layer {at} minus layer {between}, the lowest between both hills",
+        what=f"{title}, layer {at} minus layer {between}, the lowest between the two hills",
         test=f"both hills are higher by more than {least:.2g} than a layer between them, and than one on their outer "
         f"side, corrected for all {len(profile.values) * (len(profile.values) - 1)} pairs of layers"
         + ("; and the dip is deeper than with random weights" if base is not None else ""),

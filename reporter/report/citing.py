@@ -150,9 +150,7 @@ def methods(contents: Contents) -> str:
         said.append(f"A sink is {rules.pop()}.")
     kinds = Counter(str(model.last["baseline"]) for model in models if model.last.get("baseline"))
     if kinds:
-        said.append(
-            f"As null baselines models were measured once more {_list(KINDS.get(kind, kind) for kind in kinds)}."
-        )
+        said.append(f"As null baselines, models were measured again {_list(KINDS.get(kind, kind) for kind in kinds)}.")
     if tested := len(contents.claims.all):
         said.append(
             f"{_count(tested, 'claim')} {'was' if tested == 1 else 'were'} tested, corrected for by Holm's method."

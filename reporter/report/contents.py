@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from reporter.analyses.registry import analyses
 from reporter.charts.chart import Chart, Drawn, Read, Thin, draw_chart, read_chart
 from reporter.charts.scene import ATTENTION, PATH, CheckpointName, Scene, moments
@@ -27,6 +25,7 @@ from reporter.report.findings import FINDINGS, Findings, read_findings
 from reporter.report.free_charts import explained, of_statistic, of_tables, over_training
 from reporter.report.sinks import SinksOfStudy, read_sinks
 from reporter.report.thinning import thinning
+from reporter.store.order import in_order, order_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,9 +131,9 @@ def read_contents(
     thin = thinning(read, name, [checkpoint.step for checkpoint in checkpoints if checkpoint.step is not None])
     last = {checkpoint.model: checkpoint for checkpoint in checkpoints}
     carried = [one for one in checkpoints if not thin or thin.shows(one.step, one is last[one.model])]
-    order = _order(study)
-    roles = {row["model"]: str(row["role"]) for row in _in_order(found, "model", order["models"])}
-    models = _in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
+    order = order_of(study.get("spec"))
+    roles = {row["model"]: str(row["role"]) for row in in_order(found, "model", order["models"])}
+    models = in_order(_given_away(read(queries.MODELS.fill(study=name))), "model", order["models"])
     null = {r["model"]: (str(r["base"]), str(r["baseline"])) for r in models if r.get("baseline")}
     sites = list(read(queries.SITES.fill(study=name))["site"])
     scene = Scene(
@@ -142,7 +141,7 @@ def read_contents(
         styles=style_models(roles, null),
         views=_views(study, list(read(queries.VIEW_NAMES.fill(study=name))["view"])),
         moments=moments(carried) if checkpoints else [],
-        corpora=_corpora(_in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
+        corpora=_corpora(in_order(rows_of(read(queries.CORPUS_NAMES.fill(study=name))), "corpus", order["corpora"])),
         sites=[PATH, ATTENTION] if ATTENTION in sites else [PATH],
         statistics={own.name: own.title for metric in catalogue.values() for own in metric.statistics},
     )
@@ -153,6 +152,8 @@ def read_contents(
     )
     # models that only an explorer shows come last, so that the others look the same on every page
     loaded = roles | {row["model"]: str(row["role"]) for row in models if row["role"] and row["model"] not in roles}
+    corpora = in_order(_given_away(read(queries.CORPORA.fill(study=name))), "corpus", order["corpora"])
+    drawn, named = style_models(loaded, null), (*(row["corpus"] for row in corpora), *order["groups"], *order["pairs"])
     claims, findings = _claims(read, name), _findings(read, study, scene)
     headlines = [drawn for section in sections for drawn in section.charts if drawn.chart.headline]
     about = [*findings.about, *claims.about]
@@ -161,37 +162,17 @@ def read_contents(
         scene=scene,
         sections=tuple(sections),
         models=models,
-        corpora=_in_order(_given_away(read(queries.CORPORA.fill(study=name))), "corpus", order["corpora"]),
+        corpora=corpora,
         cells=cells,
         claims=claims,
         findings=findings,
-        explorers=() if headlines_only else read_explorers(read, name, style_models(loaded, null), catalogue),
+        explorers=() if headlines_only else read_explorers(read, name, replace(drawn, named=named), catalogue),
         sinks=None if headlines_only else read_sinks(read, rows_of, name, models),
-        answers=() if headlines_only else read_answers(read, rows_of, name),
+        answers=() if headlines_only else read_answers(read, rows_of, name, order),
         compared=None if headlines_only else read_compared(read, rows_of, scene, headlines, about),
         texts={} if headlines_only else read_texts(read, rows_of, name),
         numbers_hash=("", "") if headlines_only else read_hash(read, name),
     )
-
-
-def _order(study: Row) -> dict[str, list[str]]:
-    """Return the models and the corpora in the order of the study file; none where it cannot be read any more."""
-    try:
-        said = yaml.safe_load(study.get("spec") or "")
-    except yaml.YAMLError:
-        said = None
-    parts = {key: said.get(key) if isinstance(said, dict) else None for key in ("models", "corpora")}
-    return {key: [str(name) for name in part] if isinstance(part, dict) else [] for key, part in parts.items()}
-
-
-def _in_order(rows: Sequence[Row], column: str, order: Sequence[str]) -> list[Row]:
-    """Return rows in the order of the study file; a null baseline after its model, what the file does not name last."""
-    place = {name: number for number, name in enumerate(order)}
-
-    def where(row: Row) -> int:
-        return place.get(row["base"] if row.get("baseline") else row[column], len(place))
-
-    return sorted(rows, key=where)
 
 
 def _steps(checkpoints: Sequence[CheckpointName]) -> dict[str, set[int]]:

@@ -15,6 +15,8 @@ from reporter.charts.numbers import short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
+TINY_P = 1e-12
+"""Below it a p is said to be, and no more."""
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
@@ -78,13 +80,15 @@ def evidence_of(detail: Mapping[str, Any]) -> Evidence:
     texts = {name: _text(detail[name]) if detail.get(name) else "" for name in _TEXTS}
     if texts["statistic"].strip() == texts["sql"].strip():  # a claim by SQL; the query has its own place
         texts["statistic"] = ""
-    texts["bound"], texts["reason"] = _bound(texts["bound"]), _minus(texts["reason"])
+    texts |= {name: _minus(texts[name]) for name in ("definition", "reason", "power")} | {
+        "bound": _bound(texts["bound"])
+    }
     return Evidence(
         **texts,
         notes=tuple(map(_text, notes)) if isinstance(notes, list) else (_text(notes),) if notes else (),
         views=tuple(_minus(_text(change["says"])) for change in changes_of(detail)),
         tables=tuple(_table(name, value) for name, value in tables if value and _is_table(value)),
-        facts=tuple((_words(key), _text(value)) for key, value in rest.items())
+        facts=tuple((_words(key), _fact(key, value)) for key, value in rest.items())
         + tuple((name, _text(value)) for name, value in tables if value and not _is_table(value)),
     )
 
@@ -150,9 +154,24 @@ def _table(label: str, items: list[dict[str, Any]]) -> Table:
     return Table(
         label=_LABELS.get(label, label),
         columns=tuple((_words(name), number) for name, number in zip(order, numeric, strict=True)),
-        rows=tuple(tuple(_text(item.get(name)) for name in order) for item in items[:MOST]),
+        rows=tuple(tuple(_cell(name, item.get(name)) for name in order) for item in items[:MOST]),
         more=max(0, len(items) - MOST),
     )
+
+
+def _fact(key: str, value: Any) -> str:
+    """Write what has no place of its own; of two sides the mean of each, and how far they are apart."""
+    sides = ("a", "b", "mean_a", "mean_b", "n_a", "n_b")
+    if key != "effect" or not isinstance(value, dict) or any(name not in value for name in sides):
+        return _text(value)
+    means = [f"{_text(value[side])} {_text(value[f'mean_{side}'])} (n = {_text(value[f'n_{side}'])})" for side in "ab"]
+    return ", ".join(means) + ("" if value.get("g") is None else f"; Hedges' g {_text(value['g'])}")
+
+
+def _cell(name: str, value: Any) -> str:
+    """Write a value; a p of 0 is what rounding leaves of one that is very small."""
+    tiny = name in ("p", "p_holds", "p_fails") and _is_number(value) and value < TINY_P
+    return f"< {TINY_P:g}" if tiny else _text(value)
 
 
 def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:

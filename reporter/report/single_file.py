@@ -24,6 +24,8 @@ from reporter.store import Store
 
 MOST_CSV = 48_000
 """Packed bytes of a table that is carried as it is; those behind journeys are larger, and their rows are in parts."""
+MOST_TOGETHER = 300_000
+"""Characters of parts that are packed as one: charts of a metric repeat each other, but to read one unpacks all."""
 _THEME = re.compile(r'<html[^>]* data-theme="(\w+)"')
 _TAG = re.compile(rf'<script src="assets/{re.escape(SCRIPT)}"[^>]*></script>')
 
@@ -80,15 +82,26 @@ def _file(database: Path, study: str, own: Path) -> str:
 
 
 def _packed(own: Path, script: str) -> dict[str, str]:
-    """Return what the file holds, by name: pages, the script, parts by their own names and tables as ``NAME.csv``."""
+    """Return what the file holds, by name: pages, the script, parts by their own names and tables as ``NAME.csv``.
+
+    Parts of one metric stand together, under all their names.
+    """
     # The tag of the script goes: it stands in the file itself, and the policy minds what the tag does on an error.
     found = {page.name: _pack(_TAG.sub("", page.read_text("utf-8"))) for page in sorted(own.glob("*.html"))}
     found[SCRIPT] = _pack(script)
-    for part in sorted((own / "data").glob("*.js")):
-        called = f"reporterPart({inline_json(part.stem)},"
-        found[part.stem] = _pack(part.read_text("utf-8").removeprefix(called).removesuffix(");\n"))
+    parts = sorted((own / "data").glob("*.js"))
+    together: list[tuple[str, dict[str, str]]] = []
+    for part in parts:
+        called, metric = f"reporterPart({inline_json(part.stem)},", part.stem.partition(".")[0]
+        text = part.read_text("utf-8").removeprefix(called).removesuffix(");\n")
+        last, texts = together[-1] if together else ("", {})
+        if last != metric or sum(map(len, texts.values())) + len(text) > MOST_TOGETHER:
+            together.append((metric, texts := {}))
+        texts[part.stem] = text
+    found |= {" ".join(texts): _pack("\0".join(texts.values())) for _, texts in together}
+    own_rows = {part.stem for part in parts}
     for table in sorted([*(own / "data").glob("*.csv"), *(own / "data").glob("*.bib")]):
-        if table.stem not in found and len(text := _pack(table.read_text("utf-8"))) <= MOST_CSV:
+        if table.stem not in own_rows and len(text := _pack(table.read_text("utf-8"))) <= MOST_CSV:
             found[table.name] = text
     return found
 

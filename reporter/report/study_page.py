@@ -47,6 +47,7 @@ def study_page(contents: Contents, templates: Environment) -> str:
         facts=facts(contents),
         contents=contents,
         numbers=contents.numbered,
+        titles={drawn.id: drawn.chart.title for drawn in contents.charts if drawn.shown},
         cited=cite(contents, contents.every),
         sinks=contents.sinks,
         explorers=contents.explorers,
@@ -78,7 +79,8 @@ def study_page(contents: Contents, templates: Environment) -> str:
 
 def _views(contents: Contents) -> dict[str, str]:
     """Return what is said of each view; where models differ in what stands at position 0, that a view hangs on it."""
-    firsts = {row["model"]: row["first_token"] for row in contents.models if row.get("first_token")}
+    own = [row for row in contents.models if not row.get("baseline")]  # a null baseline begins as its model does
+    firsts = {row["model"]: row["first_token"] for row in own if row.get("first_token")}
     words = [model for model, first in firsts.items() if first == "word"]
     if not words or len(words) == len(firsts):
         return VIEWS

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.answers import STATED, Answer, answered, decisions, stated
 from reporter.errors import UsageError, describe
 from reporter.store import Store
+from reporter.store.order import as_named, order_of
 
 if TYPE_CHECKING:
     from reporter.runs.progress import Progress
@@ -60,7 +62,9 @@ def _reading(store: Store, study: str) -> Callable[[str], list[dict[str, Any]]]:
 
 def _answers(store: Store, study: str, names: Sequence[str]) -> list[Answer]:
     read = _reading(store, study)
-    return [answered(decision, study, read) for decision in decisions() if decision.name in names]
+    order = order_of(read("SELECT spec FROM studies WHERE study = $study")[0]["spec"])
+    found = [answered(decision, study, read) for decision in decisions() if decision.name in names]
+    return [replace(one, tables={name: as_named(rows, order) for name, rows in one.tables.items()}) for one in found]
 
 
 def _key(rows: Sequence[Any]) -> list[str]:

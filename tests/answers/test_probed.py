@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reporter.answers import answered
+from reporter.answers.decision import together
 from reporter.answers.probed import PROBED, difference
 
 
@@ -99,3 +100,8 @@ def test_texts_that_only_one_side_has_do_not_count():
 
 def test_without_probes_it_says_what_to_add():
     assert "probes: {mine" in answered(PROBED, "s", lambda sql: []).lacks[0]
+
+
+def test_a_box_about_many_models_says_how_many():
+    assert together(["b", "a", "b"]) == "b, a"
+    assert together(f"m{number}" for number in range(7)) == "7 models"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import vl_convert
 
 from reporter.charts.chart import bare_spec
+from reporter.charts.distributions import explained, heights
 from reporter.charts.dots import dots
 from reporter.charts.profile import profile
 from reporter.charts.styles import DECODER, ENCODER, LIGHT, style_models
@@ -76,6 +78,23 @@ def test_a_profile_runs_over_relative_depth_from_0_to_1() -> None:
 )
 def test_bands_and_floors_are_drawn_where_there_are_any(interval: bool, floor: bool, expected: list[str]) -> None:
     assert marks(compiles(profile(frame(interval=interval, floor=floor), STYLES, SHARE))) == expected
+
+
+def test_what_the_dashed_line_is_stands_above_the_plot_where_no_line_runs() -> None:
+    spec = compiles(profile(frame(), STYLES, SHARE))
+    said = {"expr": 'width < 130 ? "dashed: noise" : "dashed: isotropic noise"'}
+    (label,) = [one for one in spec["layer"] if one["mark"].get("text") == said]
+    assert label["encoding"]["x"] == {"value": "width"}
+    assert label["encoding"]["y"]["value"] == {"expr": "note ? -17 : -4"}, "a note of the axis has its own line"
+
+
+def test_what_a_study_names_has_its_colours_in_that_order() -> None:
+    columns = {"low": 0.0, "high": 1.0, "count": 1, "height": 1.0, "n": 9, "components": 1, "share": 0.5}
+    rows = pd.DataFrame([{"part": part} | columns for part in ("tweets", "wiki", "wiki–tweets")])
+    for draw in (heights, explained):
+        spec = draw(rows, replace(STYLES, named=("wiki", "tweets"))).to_dict()
+        domains = [one["scale"]["domain"] for one in encodings(spec, "color") if "scale" in one]
+        assert domains and all(domain == ["wiki", "tweets", "wiki–tweets"] for domain in domains)
 
 
 def test_a_logarithmic_profile_has_no_line_at_0_and_keeps_what_is_below_at_its_edge() -> None:

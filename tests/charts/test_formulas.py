@@ -33,6 +33,7 @@ def v(text: str) -> str:
         ("a token, e.g. a [SEP]; I don't", "a token, e.g. a [SEP]; I don&#x27;t"),
         ("a t-test of GPT-2's L-BFGS in 5 s", "a t-test of GPT-2&#x27;s L-BFGS in 5 s"),
         ("(b − a)/max(a, b): a the mean", f"({v('b')} − {v('a')})/max({v('a')}, {v('b')}): {v('a')} the mean"),
+        ("weights d69ee9e5dd0d, 2d", f"weights d69ee9e5dd0d, 2{v('d')}"),
         # nothing in a text becomes an element
         ("`<script>` h_{<b>} &amp;", f"<code>&lt;script&gt;</code> {v('h')}<sub>&lt;{v('b')}&gt;</sub> &amp;amp;"),
     ],

@@ -108,7 +108,7 @@ def test_over_layers_one_smooth_model_says_little_and_several_say_more(world):
     relation = "relation: {x: convergence.similarity, y: anisotropy.mean_cosine, over: layers, is: positive, models:"
     found = world.judge(f"one: {relation} a}}\nall: {relation} all}}", models=MODELS)
     assert (found["one"].verdict, found["all"].verdict) == ("inconclusive", "supported")
-    assert "the layers of one model hang together" in " ".join(found["one"].detail["notes"])
+    assert "neighbouring layers of a model are alike" in " ".join(found["one"].detail["notes"])
     for measure in ("convergence.similarity", "anisotropy.mean_cosine"):
         world.put("a", measure, x, corpus="tweets")
     both = world.judge(

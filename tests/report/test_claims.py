@@ -100,7 +100,7 @@ def test_evidence_is_laid_out_in_an_order_for_reading(html: str) -> None:
     assert f"By model and corpus, not corrected {row}" in bulge
     assert "By inequality name value interval p fails p holds middle above first 0.3 0.2 to 0.4 0.999 0.001" in bulge
     assert "SELECT model, layer, value FROM layer_metrics WHERE statistic = 'top_variance_share'" in bulge
-    assert "g: −0.4" in text_of(claim(html, "encoders-lower"))
+    assert "decoders 0.21 (n = 2), encoders 0.214 (n = 2); Hedges' g −0.4" in text_of(claim(html, "encoders-lower"))
 
 
 def test_flips_are_told_with_the_claim_and_in_the_grid(html: str) -> None:
@@ -214,8 +214,31 @@ def test_a_claim_names_what_it_is_about_and_leads_to_its_figure(made_up: ModuleT
     assert 'href="#figure-motion.step_cosine"' in claim(html, "one") and 'id="figure-motion.step_cosine"' in html
 
 
+def test_a_claim_about_two_statistics_names_their_figures_by_title(made_up: ModuleType, tmp_path: Path) -> None:
+    store = made_up.fill(tmp_path / "results.duckdb", corpora=("nested",), metrics=("motion",))
+    names = ["motion.step_cosine", "motion.step_length"]
+    about = {"metrics": names, "statistic": f"Spearman correlation of {names[0]} and {names[1]} over layers"}
+    row = NOTHING | {"study": "made-up", "claim": "two", "number": 1, "reading": 1, "says": "They go together."}
+    row |= {"kind": "relation", "verdict": "supported", "value": 0.4, "detail": json.dumps(about)}
+    store.replace("claims", "made-up", [row])
+    html = render(tmp_path / "results.duckdb", tmp_path)[1].read_text("utf-8")
+    titles = ["cosine of consecutive states", "length of a step"]
+    links = re.findall(r'<a href="#figure-([^"]+)">See “([^”]+)”</a>', claim(html, "two"))
+    assert links == list(zip(names, titles, strict=True))
+    assert f"Spearman correlation of {titles[0]} and {titles[1]} over layers" in text_of(claim(html, "two"))
+
+
 def test_a_minus_stands_before_numbers_in_sentences_too() -> None:
     says = "under the view 'no-sinks': -0.0384 becomes -.06, p < 1e-12"
     found = evidence_of({"views": [{"says": says, "turned": False}], "reason": "-2 in 2024-26"})
     assert found.views == ("under the view 'no-sinks': −0.0384 becomes −.06, p < 1e-12",)
     assert found.reason == "−2 in 2024-26"
+
+
+def test_two_sides_and_a_p_of_0_are_written_for_readers() -> None:
+    effect = {"a": "decoders", "b": "encoders", "mean_a": 0.822, "mean_b": -0.07, "n_a": 1, "n_b": 2, "g": None}
+    found = evidence_of({"effect": effect, "parts": [{"name": "first", "value": 0.6, "p_holds": 0.0, "p_fails": 0.2}]})
+    assert found.facts == (("effect", "decoders 0.822 (n = 1), encoders −0.07 (n = 2)"),)
+    assert evidence_of({"effect": effect | {"g": 1.5}}).facts[0][1].endswith("; Hedges' g 1.5")
+    ((row,),) = (table.rows for table in found.tables)
+    assert row == ("first", "0.6", "< 1e-12", "0.2")

@@ -24,7 +24,11 @@ def text(results: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def unpacked(text: str) -> dict[str, str]:
-    return {name: gzip.decompress(base64.b64decode(held)).decode() for name, held in PACKED.findall(text)}
+    found: dict[str, str] = {}
+    for names, held in PACKED.findall(text):
+        texts = gzip.decompress(base64.b64decode(held)).decode().split("\0")
+        found |= dict(zip(names.split(" "), texts, strict=True))
+    return found
 
 
 def test_it_holds_every_page_and_part_and_the_script_once(results: Path, text: str) -> None:
@@ -35,6 +39,9 @@ def test_it_holds_every_page_and_part_and_the_script_once(results: Path, text: s
     assert held["reporter.js"] == (folder / "assets" / "reporter.js").read_text("utf-8")
     parts = {path.stem for path in (folder / "data").glob("*.js")}
     assert parts and all(json.loads(held[name]) for name in parts)
+    packs = [names.split(" ") for names, _ in PACKED.findall(text)]
+    assert max(map(len, packs)) > 1, "charts of a metric repeat each other, and are packed together"
+    assert all(len({name.partition(".")[0] for name in names}) == 1 for names in packs)
     assert held["cells.csv"] == (folder / "data" / "cells.csv").read_text("utf-8")
     assert set(held) <= {"index.html", "reporter.js", *parts, *(p.name for p in (folder / "data").iterdir())}
 

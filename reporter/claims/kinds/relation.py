@@ -171,7 +171,7 @@ def relation_finding(numbers: Numbers, said: RelationClaim, view: str, baseline:
                 notes.append(f"the interval is over {claim.over}: it speaks of these models, not of others like them")
     found = every(units)
     if claim.over == "layers" and len(models) == 1:
-        notes.append("the layers of one model hang together and count as fewer points than there are")
+        notes.append("neighbouring layers of a model are alike: its layers count as fewer points than there are")
     if len(models) > 1 and claim.over != "models":
         notes.append("it must hold for each model" if each else "it is tested on the mean over models")
     if len(corpora) > 1:
