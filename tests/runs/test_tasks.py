@@ -16,7 +16,7 @@ from reporter.cli import app
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.runs.slurm import script
-from reporter.runs.tasks import Worker, share
+from reporter.runs.tasks import Worker, parse_share, share
 
 NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
 MODELS = "SELECT * FROM models ORDER BY ALL"
@@ -165,6 +165,68 @@ def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, ou
     assert alone.equals(store.frame(NUMBERS))
 
 
+def test_where_workers_did_all_a_run_starts_none(small, study, run, out):
+    file = study(SINGLE)
+    worker, threads = worker_of(file, out)
+    with threads:
+        assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    outcome, said = run(file, only=WHICH, workers=2)
+    assert outcome.failed == 0 and outcome.computed > 0 and "workers" not in said
+
+
+def test_a_task_that_is_done_is_found_and_one_load_serves_all_corpora(small, study, out, monkeypatch):
+    from reporter.models.load import load
+
+    loads = []
+    monkeypatch.setattr("reporter.runs.tasks.load", lambda *given: loads.append(given[0].name) or load(*given))
+    plan = plan_study(study(SINGLE), out, only=["dec"], blind=True)
+    worker = Worker(plan, out, True, Progress(io.StringIO()))
+    tasks = worker.tasks()
+    assert len({task.of for task in tasks}) == 2
+    places = [worker.do(task) for task in tasks]
+    late = Worker(plan, out, True, Progress(io.StringIO()))
+    assert [late.do(task) for task in tasks] == places and loads == ["final"]
+
+
+def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study, out, monkeypatch):
+    file, said = study(SINGLE), io.StringIO()
+    worker, threads = worker_of(file, out)
+    other, _ = worker_of(file, out)
+    tasks = worker.tasks()
+    with threads, other.leased(tasks[0]) as held:
+        assert held and worker.is_held(tasks[0])
+        looked = []
+
+        def pause(_):
+            looked.append([task.index for task in tasks if not worker.is_done(task)])
+            if len(looked) == 2:
+                other.do(tasks[0])
+
+        monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
+        assert share(worker, tasks, 1, 1, Progress(said)) == 0
+    assert looked == [[0], [0]]
+    assert said.getvalue().count("waiting for 1 tasks that others are at") == 1
+
+
+def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
+    from reporter.runs.feeding import Feeding
+
+    real, said = Feeding.feed, io.StringIO()
+
+    def feed(self, one, *rest):
+        if one.index == 1:
+            raise RuntimeError("no luck")
+        return real(self, one, *rest)
+
+    monkeypatch.setattr(Feeding, "feed", feed)
+    worker, threads = worker_of(study(SINGLE), out)
+    tasks = worker.tasks()
+    with threads:
+        assert share(worker, tasks, 1, 1, Progress(said)) == 1
+    assert [worker.is_done(task) for task in tasks] == [True, False, True, True]
+    assert f"failed: {tasks[1]}: " in said.getvalue() and "no luck" in said.getvalue()
+
+
 @pytest.mark.slow
 @pytest.mark.ray
 def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, out, anew):
@@ -219,3 +281,4 @@ def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
 def test_a_share_is_one_of_several(said, tmp_path):
     done = CliRunner().invoke(app, ["work", str(tmp_path / "none.yaml"), "--share", said])
     assert done.exit_code == 2 and "such as 3/16" in done.output
+    assert parse_share("3/16") == (3, 16)
