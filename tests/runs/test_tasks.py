@@ -205,7 +205,7 @@ def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study,
         monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
         assert share(worker, tasks, 1, 1, Progress(said)) == 0
     assert looked == [[0], [0]]
-    assert said.getvalue().count("waiting for 1 tasks that others are at") == 1
+    assert said.getvalue().count("waiting for 1 task that others are at") == 1
 
 
 def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
