@@ -6,10 +6,8 @@ import json
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from reporter import save_states
 from reporter.effort import Effort, Scale
 from reporter.runs import estimate as estimates
 from reporter.runs import machine as timing
@@ -115,12 +113,7 @@ def test_a_model_that_cannot_be_had_is_not_counted_and_the_others_are(estimated)
     assert estimated(nowhere).parts == estimated().parts
 
 
-def test_saved_states_are_read_and_go_through_no_model(planned, estimated, tmp_path):
-    words = "one two three the cat sleeps here a dog".split()
-    states = np.random.default_rng(0).normal(size=(3, 9, 16)).astype(np.float32)
-    texts = [0] * 3 + [1] * 4 + [2] * 2
-    save_states(tmp_path / "given.safetensors", states=states, texts=texts, tokens=words, role="encoder")
-    given = ("models:\n", "models:\n  given: {states: {inline: given.safetensors}, role: encoder}\n")
+def test_saved_states_are_read_and_go_through_no_model(estimated, given):
     found = estimated(given)
     assert found.passes == 7 and found.unknown == ()
 

@@ -13,6 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from reporter.cli import app
+from reporter.observables.kinds import KINDS
+from reporter.runs.kept import Want
+from reporter.runs.parts import Parts
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.runs.slurm import script
@@ -225,6 +228,51 @@ def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monk
         assert share(worker, tasks, 1, 1, Progress(said)) == 1
     assert [worker.is_done(task) for task in tasks] == [True, False, True, True]
     assert f"failed: {tasks[1]}: " in said.getvalue() and "no luck" in said.getvalue()
+
+
+def test_saved_states_are_tasks_as_well(study, run, store, out, anew, given, monkeypatch):
+    file = study(given, SINGLE)
+    assert run(file, only=["given"])[0].failed == 0
+    alone = store.frame(NUMBERS)
+    anew()
+    worker = Worker(plan_study(file, out, only=["given"], blind=True), out, True, Progress(io.StringIO()))
+    assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    monkeypatch.setattr("reporter.runs.work.load_states", None)
+    assert run(file, only=["given"])[0].failed == 0 and alone.equals(store.frame(NUMBERS))
+
+
+def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(small, study, out, monkeypatch):
+    monkeypatch.setattr("reporter.runs.feeding.MOST_SAVING", float("inf"))
+    monkeypatch.setattr("reporter.runs.feeding.SAVE_EVERY", 0)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    file, said = study(SINGLE), io.StringIO()
+    plan = plan_study(file, out, only=WHICH, blind=True)
+    first, second = Worker(plan, out, True, Progress(io.StringIO())), Worker(plan, out, True, Progress(said))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("reporter.runs.parts.Parts.write", killed)
+        first.do(first.tasks()[0])
+    saved = list((out / "cache").glob("observables/*/unfinished-*/shard-*"))
+    assert len(saved) == 1
+    second.do(second.tasks()[0])
+    assert "going on after 5 texts" in said.getvalue() and not saved[0].exists()
+
+
+def test_ranges_of_another_version_are_not_merged_with_those_of_this_one(tmp_path, monkeypatch):
+    wanted = {"moments": Want(), "gram": Want()}
+    Parts.of(tmp_path, wanted).begin()
+    begun = Parts.of(tmp_path, {"gram": Want()})
+    assert begun.begun and begun.wanted == wanted  # those that have more will do
+    (begun.folder / "wanted.json").write_text("{")
+    assert not Parts.of(tmp_path, {"gram": Want()}).begun
+    Parts.of(tmp_path, wanted).begin()
+    (begun.folder / "wanted.json").unlink()
+    monkeypatch.setattr(KINDS["gram"], "version", KINDS["gram"].version + 1)
+    Parts.of(tmp_path, wanted).begin()
+    monkeypatch.undo()
+    assert not Parts.of(tmp_path, {"gram": Want()}).begun
 
 
 @pytest.mark.slow
