@@ -95,7 +95,7 @@ def store(out: Path) -> Store:
 
 @pytest.fixture
 def given(tmp_path: Path) -> tuple[str, str]:
-    """Return what replaces ``models:`` where one more is given by states on the texts ``inline``, of 3, 4 and 2 words."""
+    """Return what replaces ``models:`` where one more is given by states on the texts ``inline``: 3, 4 and 2 words."""
     words = ["one", "two", "three", "the", "cat", "sleeps", "here", "a", "dog"]
     states = np.random.default_rng(0).normal(size=(3, 9, 16)).astype(np.float32)
     texts = [0] * 3 + [1] * 4 + [2] * 2
