@@ -123,12 +123,13 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     for name, corpus in corpora.items():
         found[name] = corpus
         for at, (one, share) in enumerate(corpus.shares.items()):
-            own, way_out = share_name(name, one), "write it as a corpus of its own"
+            own, trouble = share_name(name, one), ""
             if own in corpora or own in found:
-                said = f"its share is named '{own}', and so is another corpus; {way_out}"
-                raise failure(Complaint(said, (name, "by", at)))
-            if len(own) > LONGEST_NAME:
-                said = f"its share is named '{name}.' and the label, which are more than {LONGEST_NAME} characters; {way_out}"
+                trouble = f"'{own}', and so is another corpus"
+            elif len(own) > LONGEST_NAME:
+                trouble = f"'{name}.' and the label, which are more than {LONGEST_NAME} characters"
+            if trouble:
+                said = f"its share is named {trouble}; write it as a corpus of its own"
                 raise failure(Complaint(said, (name, "by", at)))
             found[own] = share
     return found

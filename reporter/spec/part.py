@@ -131,7 +131,8 @@ def check_name(name: str) -> str:
     if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise failure(
             Complaint(
-                f"a name has at most {LONGEST_NAME} letters, digits, '-', '_' and '.', and begins with a letter or digit",
+                f"a name has at most {LONGEST_NAME} letters, digits, '-', '_' and '.', "
+                "and begins with a letter or digit",
                 (),
                 "key",
             )
