@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import partialmethod
 
+from reporter.observables.moments import Moments
 from reporter.observables.text_sums import TextSums
 
 NUMBERS = "SELECT model, corpus, view, statistic, layer, round(value, 5) AS value, n FROM layer_metrics ORDER BY ALL"
@@ -14,20 +16,21 @@ FEW = (
 
 
 def test_the_numbers_are_those_of_a_machine_with_more_memory(study, run, store, out, monkeypatch):
-    most, before = 100, TextSums.observe
+    most = 100
 
-    def short(self, layer):
+    def short(self, layer, of):
         if layer.index == 1 and len(layer.batch) > most:  # when layer 0 has been seen
             raise MemoryError
-        before(self, layer)
+        of(self, layer)
 
     with monkeypatch.context() as patch:
-        patch.setattr(TextSums, "observe", short)
+        patch.setattr(TextSums, "observe", partialmethod(short, of=TextSums.observe))
         outcome, said = run(study(*FEW))
         assert outcome.failed == 0
         assert said.count("memory is short") == 3  # of three checkpoints
         # What sufficed is remembered: the next pass over these texts need not run out of memory to find it.
-        more, said = run(study(FEW[1], (FEW[0][0], "metrics: [motion, convergence]")))
+        patch.setattr(Moments, "observe", partialmethod(short, of=Moments.observe))
+        more, said = run(study(FEW[1], (FEW[0][0], "metrics: [motion, spectrum]")))
         assert (more.failed, "memory is short" in said) == (0, False) and more.computed > 0
     store.path.unlink()
     assert run(study(*FEW))[0].failed == 0
