@@ -190,19 +190,29 @@ def test_validate_looks_for_adapters_gguf_files_and_packages(call: Call, monkeyp
     Path("there.gguf").write_bytes(b"GGUF")
     Path("lora").mkdir()
     (Path("lora") / "adapter_config.json").write_text("{}")
+    Path("here").write_text("a file")
     said = {
         "gone": ("{path: gone.gguf}", "there is no file "),
         "there": ("{path: there.gguf}", "needs the optional package gguf: pip install 'reporter[gguf]'"),
         "tuned": ("{hub: owner/base, adapter: nowhere}", "nowhere is not there; an adapter's folder is what PEFT's"),
         "empty": ("{hub: owner/base, adapter: lora}", "lora has no adapter_model.safetensors"),
         "large": ("{hub: owner/base, device_map: auto}", "pip install 'reporter[split]'"),
+        "larger": ("{hub: owner/base, device_map: auto, offload_folder: here/in}", "pip install 'reporter[split]'"),
     }
     models = "".join(f"  {name}: {model}\n" for name, (model, _) in said.items())
-    Path("lost.yaml").write_text(f"study: lost\nmodels:\n{models}corpora:\n  c: {{texts: [a b c]}}\n")
-    lines = call("validate", "lost.yaml", "--paths").stderr.splitlines()
+    Path("own").mkdir()
+    Path("own/own.txt").write_text("a text")
+    corpora = "  c: {texts: [a b c]}\n  hub: {dataset: owner/texts, column: text}\n  own: {dataset: own, column: x}\n"
+    Path("lost.yaml").write_text(f"study: lost\nmodels:\n{models}corpora:\n{corpora}")
+    *lines, dataset = call("validate", "lost.yaml", "--paths").stderr.splitlines()
     assert len(lines) == len(said)
     for line, (name, (_, problem)) in zip(lines, said.items(), strict=True):
         assert f"models.{name}: " in line and problem in line
+    assert "corpora.hub: " in dataset and "pip install 'reporter[datasets]'" in dataset
+    # Where the packages are there, what else is wrong is found.
+    monkeypatch.setattr("reporter.imports.find_spec", lambda name: "it is there")
+    found = [line.split(": ")[1] for line in call("validate", "lost.yaml", "--paths").stderr.splitlines()]
+    assert found == [f"models.{name}" for name in ("gone", "tuned", "empty", "larger")]
 
 
 def test_validate_looks_for_saved_states_lists_styles_and_templates(call: Call) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reporter.effort import STATE, Effort, Scale
-from reporter.runs.plan import PRECISIONS, AnalysisCell, MetricCell, Pass
+from reporter.runs.plan import PRECISIONS, AnalysisCell, MetricCell, Pass, or_raise
 from reporter.runs.sizes import ADDED, TOKENS_PER_WORD, Size, size_of, tokens_of
 
 if TYPE_CHECKING:
@@ -303,9 +303,9 @@ class _Estimator:
             for of in cell.passes:
                 base = self.plan.baselines.get(of.checkpoint.model)
                 found = self.plan.checkpoints[base.base if base else of.checkpoint.model]
-                _untrained(found, lacks)
+                _untrained(or_raise(found), lacks)
         for other in self.analyses:
-            _untrained(self.plan.checkpoints.get(other.checkpoint.model, ()), lacks)
+            _untrained(or_raise(self.plan.checkpoints.get(other.checkpoint.model, ())), lacks)
         memory = disk = 0.0
         steps = 0
         narrow, wide = [0.0], 0.0  # seconds of those that share the cores, one each, and of those that take all
@@ -350,9 +350,7 @@ class _Estimator:
         return Part("start, report", seconds, 0.2e9, disk, f"charts of {_count(len(names), 'metric', 'metrics')}")
 
 
-def _untrained(found: tuple[Checkpoint, ...] | Exception, lacks: dict[Path | None, tuple[Checkpoint, ...]]) -> None:
-    if isinstance(found, Exception):
-        return
+def _untrained(found: tuple[Checkpoint, ...], lacks: dict[Path | None, tuple[Checkpoint, ...]]) -> None:
     open_ = [one for one in found if one.recipe is not None and one.loss is None and one.initialised is None]
     if open_:
         _untrained(open_[0].origin, lacks)

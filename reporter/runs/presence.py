@@ -14,7 +14,6 @@ from reporter.models.model_folder import (
     gguf_file,
     has_chat_template,
     offload_folder,
-    tokenizer_files,
     tokenizer_folder,
     weight_files,
 )
@@ -90,8 +89,7 @@ def _find_model(root: Path, model: PathModel, chats: bool) -> None:
     for name in [checkpoint.name for checkpoint in model.checkpoints] or [""]:
         config_file(root / name)
         weight_files(root / name, model.allow_pickle)
-        if not (model.trust_remote_code and (tokenizer_files(root / name) or tokenizer_files(root))):
-            tokenizer_folder([root / name, root])
+        tokenizer_folder([root / name, root])
         if chats and not any(map(has_chat_template, (root / name, root))):
             raise ReporterError(NO_TEMPLATE)
 

@@ -34,7 +34,7 @@ class Size:
     Args:
         layers: its blocks.
         width: dimension of its states.
-        inner: width of the feed-forward.
+        inner: width of the feed-forward; 0 where there are saved states and no weights.
         gated: whether that has a gate.
         vocabulary: rows of its input embedding.
         longest: tokens of the longest text that it reads; None where that is not known.
@@ -50,6 +50,8 @@ class Size:
     @property
     def parameters(self) -> float:
         """How many weights it has, about."""
+        if not self.inner:
+            return 0.0
         return self.layers * operations(self.width, 0, self.inner, self.gated) / 2 + self.vocabulary * self.width
 
     def operations(self, length: float) -> float:
@@ -61,6 +63,8 @@ def size_of(checkpoint: Checkpoint) -> Size | None:
     """Return how large a model is, where that can be read without loading anything."""
     if checkpoint.recipe is not None:
         return _of_recipe(checkpoint.recipe)
+    if checkpoint.states:
+        return _of_states(next(iter(checkpoint.states.values()))[0])
     folder = folder_of(checkpoint)
     found = None if folder is None else _config(folder)
     return None if found is None else of_config(found)
@@ -85,6 +89,19 @@ def _of_recipe(recipe: Recipe) -> Size:
     gated = recipe.architecture == "llama"
     inner = 8 * recipe.width // 3 if gated else 4 * recipe.width
     return Size(recipe.layers, recipe.width, inner, gated, recipe.vocabulary)
+
+
+def _of_states(file: Path) -> Size | None:
+    """Return the size that the header of saved states says."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(file), framework="np") as found:
+            blocks = sum(name.startswith("layer/") for name in found.keys()) - 1  # noqa: SIM118 (no mapping)
+            _, width = found.get_slice("layer/0").get_shape()
+    except (SafetensorError, OSError, ValueError):
+        return None  # the run says what is wrong with it
+    return Size(blocks, width, 0, False, 0)
 
 
 def folder_of(checkpoint: Checkpoint) -> Path | None:

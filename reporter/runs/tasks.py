@@ -229,7 +229,7 @@ def share(
                     progress.note(f"  failed: {task}: {describe(error)}")
         if not at_work:
             if not waiting:
-                progress.note(f"  waiting for {len(left)} tasks that others are at")
+                progress.note(f"  waiting for {len(left)} {'task' if len(left) == 1 else 'tasks'} that others are at")
             waiting = True
             time.sleep(_LOOK_AGAIN_SECONDS)
     return len(failed)

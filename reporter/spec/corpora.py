@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 from pydantic import AfterValidator, Field, model_validator
 
 from reporter.spec.offer import Reference
-from reporter.spec.part import AsTuple, Complaint, Name, Part, Text, failure, no_repeats
+from reporter.spec.part import LONGEST_NAME, AsTuple, Complaint, Name, Part, Text, failure, no_repeats
 from reporter.spec.waiting import share_name
 
 ALIKE = 1.25
@@ -123,8 +123,13 @@ def with_shares(corpora: dict[str, _Corpus]) -> dict[str, _Corpus]:
     for name, corpus in corpora.items():
         found[name] = corpus
         for at, (one, share) in enumerate(corpus.shares.items()):
-            own = share_name(name, one)
+            own, trouble = share_name(name, one), ""
             if own in corpora or own in found:
-                raise failure(Complaint(f"its share is named '{own}', and so is another corpus", (name, "by", at)))
+                trouble = f"'{own}', and so is another corpus"
+            elif len(own) > LONGEST_NAME:
+                trouble = f"'{name}.' and the label, which are more than {LONGEST_NAME} characters"
+            if trouble:
+                said = f"its share is named {trouble}; write it as a corpus of its own"
+                raise failure(Complaint(said, (name, "by", at)))
             found[own] = share
     return found

@@ -24,6 +24,8 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from reporter.errors import hint, suggest
 from reporter.spec.problems import Location, choices, show
 
+LONGEST_NAME = 64  # of models and corpora: it becomes part of file names
+
 Anchor = Literal["key", "value", "parent"]
 """Where a reader's eye belongs: the key itself, its value, or the part that lacks something."""
 
@@ -126,10 +128,11 @@ def one_of(kinds: Mapping[str, type[Part]], example: str) -> Callable[[Any, Vali
 
 def check_name(name: str) -> str:
     """Return ``name`` if models and corpora may have it; it becomes part of file names and of SQL queries."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+    if len(name) > LONGEST_NAME or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise failure(
             Complaint(
-                "a name has at most 64 letters, digits, '-', '_' and '.', and begins with a letter or digit",
+                f"a name has at most {LONGEST_NAME} letters, digits, '-', '_' and '.', "
+                "and begins with a letter or digit",
                 (),
                 "key",
             )

@@ -97,6 +97,17 @@ def shares_of(corpora: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def named_of(corpora: Mapping[str, Any]) -> list[str]:
+    """Return the names of corpora, each followed by those of its shares, which validated corpora already have.
+
+    Args:
+        corpora: all of a study, validated or as its file says them, right or wrong.
+    """
+    shares = shares_of(corpora)
+    named = ((name, *(share for share, of in shares.items() if of == name)) for name in corpora)
+    return list(dict.fromkeys(one for group in named for one in group))
+
+
 def get(value: Any, key: str) -> Any:
     """Return what a part of a study says under a key, whether it was read already or is as its file says it."""
     return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

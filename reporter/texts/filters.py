@@ -9,7 +9,7 @@ _PARTS = {
     "empty": "{} empty",
     "short": "{} shorter than min_words",
     "long": "{} longer than max_words",
-    "others": "{} with a label that `only` does not name",
+    "others": "{} with another label",
 }
 
 

@@ -6,8 +6,10 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from reporter import save_states
 from reporter.runs.progress import Progress
 from reporter.runs.runner import Outcome, run_studies
 from reporter.runs.studies import offer
@@ -89,3 +91,13 @@ def run(out: Path) -> Callable[..., tuple[Outcome, str]]:
 @pytest.fixture
 def store(out: Path) -> Store:
     return Store(out / "results.duckdb")
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> tuple[str, str]:
+    """Return what replaces ``models:`` where one more is given by states on the texts ``inline``: 3, 4 and 2 words."""
+    words = ["one", "two", "three", "the", "cat", "sleeps", "here", "a", "dog"]
+    states = np.random.default_rng(0).normal(size=(3, 9, 16)).astype(np.float32)
+    texts = [0] * 3 + [1] * 4 + [2] * 2
+    save_states(tmp_path / "given.safetensors", states=states, texts=texts, tokens=words, role="decoder")
+    return "models:\n", "models:\n  given: {states: {inline: given.safetensors}, role: decoder}\n"

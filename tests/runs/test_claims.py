@@ -73,13 +73,24 @@ def test_claims_are_tested_said_and_stored_with_every_run(claiming, run, store):
 
 
 def test_a_run_of_a_part_leaves_what_it_cannot_tell(claiming, run, store):
+    none = ("sql: SELECT nothing", "metric: convergence.rate, model: enc, corpus: nested")
+    outcome, said = run(claiming(none), only=["dec", "inline"])
+    assert (outcome.untested, said.count("not tested"), verdicts(store)) == (0, 4, {})
+    assert "tiny: " not in said.partition("not tested")[2].partition("exploratory")[0], "of none nothing is counted"
     _, said = run(claiming(), only=ONLY)
     assert list(verdicts(store)) == ["ends-at-one", "wrong"]
     assert "claim needs-inline: not tested, this run measured only a part of the study" in said
-    run(claiming())
-    whole = verdicts(store)
-    outcome, _ = run(claiming(), only=ONLY, force=True)
+    every = (
+        "needs-inline: {says: It needs both.,",
+        "turns: {says: Both turn., value: {metric: convergence.rate, model: all, corpus: inline}, above: 0}\n"
+        "  needs-inline: {says: It needs both.,",
+    )
+    run(claiming(every))
+    whole, by_model = verdicts(store), store.frame("FROM claims_by_model ORDER BY ALL")
+    assert len(by_model)
+    outcome, _ = run(claiming(every), only=ONLY, force=True)
     assert verdicts(store) == whole and outcome.untested == 0
+    assert by_model.equals(store.frame("FROM claims_by_model ORDER BY ALL"))
 
 
 @pytest.mark.parametrize(

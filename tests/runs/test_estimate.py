@@ -101,6 +101,41 @@ def test_a_model_that_is_not_here_is_named(estimated, monkeypatch):
     found = estimated()
     assert found.unknown == ("dec",) and found.passes == 4
     assert any(line.startswith("without dec: ") for line in found.lines())
+    what = (METRICS, "metrics: none" + ANALYSES), ("views: [words, all]\n", "")
+    found = estimated(*what)
+    assert found.unknown == ("dec",) and found.analyses == 3 * 3 + 1
+    assert part(found, "analyses").said == f"{found.analysed:,} tokens in 10 cells"  # of those that are known
+
+
+def test_a_model_that_cannot_be_had_is_not_counted_and_the_others_are(estimated):
+    nowhere = ("models:\n", "models:\n  gone: {path: nowhere}\n")
+    assert estimated(nowhere, ("run:", "baselines: [random-init]\nrun:")).passes == 6 + 2 * 2
+    assert estimated(nowhere).parts == estimated().parts
+
+
+def test_saved_states_are_read_and_go_through_no_model(estimated, given):
+    found = estimated(given)
+    assert found.passes == 7 and found.unknown == ()
+
+
+def test_a_wide_model_is_trained_with_all_cores_after_the_narrow_ones(estimated, monkeypatch):
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    long, brief = ("steps: 2, batch: 4", "steps: 300, batch: 4"), ("steps: 2, checkpoints: [0, 2]", "steps: 9")
+    recipe = "{architecture: bert, layers: 1, width: 512, heads: 8, train_on: nested, steps: 30}"
+    wide = ("models:\n", f"models:\n  wide: {{recipe: {recipe}}}\n")
+    two, alone, all_three = (
+        part(estimated(*what), "training").seconds for what in ((long, brief), (wide,), (long, brief, wide))
+    )
+    assert all_three == pytest.approx(two + alone)
+
+
+@pytest.mark.parametrize(("times", "unit"), [(1, "s"), (0.03, "min"), (1e-3, "h")])
+def test_a_slow_machine_takes_minutes_or_hours(estimated, times, unit):
+    slow = replace(MADE_UP, reading=times * MADE_UP.reading, step=MADE_UP.step / times)
+    found = estimated(machine=slow)
+    said = found.lines()[-1].partition(",")[0].split()
+    assert said[:3] == ["in", "all", "about"] and said[4] == unit
+    assert float(said[3]) == pytest.approx(found.seconds / {"s": 1, "min": 60, "h": 3600}[unit], rel=0.1)
 
 
 def test_a_faster_machine_is_faster(estimated):
@@ -156,6 +191,20 @@ def test_the_machine_is_timed_once_a_day(tmp_path, monkeypatch):
     path.write_text("{")
     this_machine(tmp_path, "cpu")
     assert len(timed) == 5
+
+
+def test_a_gpu_is_another_machine_than_the_processor(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(timing, "timed", lambda device, name: replace(MADE_UP, device=said.append(name) or name))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: f"GPU {device.index}")
+    for device in ("cpu", "cuda:0", "cuda:1"):
+        this_machine(tmp_path, device)
+    assert [name.partition(",")[0] for name in said] == ["cpu", "GPU 0", "GPU 1"]
+
+
+def test_eigenproblems_of_an_apple_gpu_are_timed_on_the_processor():
+    """Which has no float64, and where metrics leave them to the processor as well."""
+    assert timing._eigen(32, "mps", timing._Stopwatch("cpu")) > 0
 
 
 def test_a_machine_can_be_timed():

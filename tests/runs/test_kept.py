@@ -82,3 +82,13 @@ def test_views_are_asked_of_those_that_tell_them_apart():
     assert wanted_by(chosen) == {"text_entropy": Want(9, ("words", "all"))}
     other = catalogue()["spectrum"]
     assert {want.views for want in wanted_by([(other, other.options(), ["all"])]).values()} == {()}
+
+
+def test_what_a_study_keeps_stays_though_the_one_that_made_it_would_not(tmp_path):
+    kept, layout = Kept(tmp_path, {"seed": 0}), Layout(2, 4)
+    wanted = {name: Want() for name in ("moments", "gram")}
+    found = [(name, KINDS[name].empty(Setting(layout, 0, 9, None))) for name in wanted]
+    kept.finish(found, wanted, PassFacts({}, layout, Counts(), "cpu", "float32", None), keep="nothing")
+    kept.load({"gram": Want()}, keep="all")
+    kept.drop()
+    assert kept.missing(wanted) == {"moments": Want()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from reporter.errors import ReporterError
 from reporter.forward.measure import Counts, _check_finite
 from reporter.forward.type_counts import TypeCounts
 from reporter.observables.kinds import KINDS
+from reporter.runs import records
 from reporter.runs.feeding import unknown_warning
 from reporter.runs.passes import strained_warning
 from reporter.runs.planner import plan_study
@@ -82,3 +84,48 @@ def test_a_chat_that_cannot_be_read_is_found_by_the_plan_and_fails_alone(study, 
     assert all("its tokenizer has no chat template" in why for why in failed.values())
     outcome, _ = run(file, only=("dec", "motion"))
     assert (outcome.computed, outcome.failed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{% for turn in messages %}{{ turn['content'] }} {% endfor %}", ""),
+        ("{{ raise_exception('not I') }}", "conversation 1: its chat template refuses it (not I)"),
+    ],
+)
+def test_the_plan_tries_a_chat_template(study, run, out, tmp_path, template, why) -> None:
+    (trained,) = (out / "cache" / "models").glob("*/step-000000")
+    shutil.copytree(trained, tmp_path / "own")
+    for file in (trained.parent / "tokenizer").iterdir():
+        shutil.copy(file, tmp_path / "own")
+    (tmp_path / "own" / "chat_template.jinja").write_text(template)
+    talk = [{"role": "user", "content": "the cat sleeps"}]
+    (tmp_path / "talks.jsonl").write_text(json.dumps({"messages": talk}))
+    inline = 'inline: {texts: ["one two three", "the cat sleeps here", "a dog"]}'
+    talks = inline, "talks: {file: talks.jsonl, chat: true}"
+    file = study(("models:\n", "models:\n  own: {path: own}\n"), talks, *METRICS)
+    plan = plan_study(file, out, only=("own", "talks", "motion"))
+    assert [(cell.state, cell.why) for cell in plan.cells] == [
+        ("failed", f"model 'own': {why}") if why else ("run", "new")
+    ]
+
+
+def test_an_analysis_of_a_corpus_in_windows_says_what_it_reads(study, out) -> None:
+    clouds = "metrics: none\nclouds: {c: {corpora: [nested, inline]}}"
+    metrics = "metrics: [convergence, {anisotropy: {sample: 64, batches: 2}}, motion]"
+    lines = plan_study(study(WINDOWED, (metrics, clouds), ("views: [words, all]\n", "")), out).lines()
+    assert any(line.endswith("of a longer text only the first window is read by clouds") for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("part", "only", "said"),
+    [
+        ("encoder", None, "the decoder is a model of its own, with `part: decoder`"),
+        ("encoder", "encoder", None),
+        ("decoder", "decoder", "the encoder has read the whole text"),
+        (None, None, None),
+    ],
+)
+def test_a_model_of_two_parts_says_which_was_measured(part, only, said) -> None:
+    found = records._warning(cast("Any", SimpleNamespace(warning="", part=only)), part)
+    assert found is None if said is None else said in found

@@ -219,6 +219,27 @@ def test_a_model_and_a_corpus_that_cannot_be_had_leave_the_others_alone(study, r
     assert again.exit_code == 1 and again.cached == 20
 
 
+def test_a_model_that_cannot_be_trained_leaves_the_others_alone(study, run, store, monkeypatch):
+    from reporter.runs import work
+
+    real = work.prepare
+
+    def prepare(checkpoints, progress):
+        if checkpoints[0].model == "enc":
+            raise RuntimeError("the loss is not finite")
+        return real(checkpoints, progress)
+
+    monkeypatch.setattr(work, "prepare", prepare)
+    outcome, _ = run(study())
+    assert (outcome.computed, outcome.failed) == (6 + 1, 12 + 1)  # and each between corpora
+    failed = store.frame("SELECT DISTINCT model, error FROM cells WHERE status = 'failed'")
+    assert set(failed["model"]) == {"enc"} and failed["error"].str.contains("the loss is not finite").all()
+    models = store.frame("SELECT model, checkpoint, status FROM models ORDER BY ALL").values.tolist()
+    assert models == [["dec", "final", "done"], ["enc", "step-0", "failed"], ["enc", "step-2", "failed"]]
+    monkeypatch.setattr(work, "prepare", real)
+    assert run(study())[0].failed == 0
+
+
 def _broken(kind: str) -> Metric:
     def compute(seen, options):
         yield Value("first", Place("embedding", 0), 1.0, 1, ci_low=float("-inf"), ci_high=2.0)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from reporter import save_states
 from reporter.models.checkpoint import Checkpoint
 from reporter.runs.sizes import size_of, tokens_of
 from reporter.texts import Texts
@@ -63,6 +64,17 @@ def test_what_cannot_be_read_is_guessed_from_the_words(tmp_path: Path) -> None:
     assert tokens_of(missing, CORPUS, 12) == 12 * len(WORDS)
     (tmp_path / "config.json").write_text("[]")
     assert size_of(checkpoint(tmp_path)) is None
+
+
+def test_saved_states_have_a_size_and_no_weights(tmp_path: Path) -> None:
+    path = tmp_path / "c.safetensors"
+    saved = checkpoint(None, states={"c": (path, "hash")})
+    assert size_of(saved) is None
+    save_states(path, np.zeros((3, 5, 16)), texts=[0, 0, 0, 1, 1], role="encoder")
+    size = size_of(saved)
+    assert size is not None and (size.layers, size.width, size.parameters) == (2, 16, 0)
+    path.write_bytes(path.read_bytes()[:9])
+    assert size_of(saved) is None
 
 
 def test_saved_states_are_no_more_than_the_texts_have_room_for(tmp_path: Path) -> None:

@@ -13,10 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from reporter.cli import app
+from reporter.observables.kinds import KINDS
+from reporter.runs.kept import Want
+from reporter.runs.parts import Parts
 from reporter.runs.planner import plan_study
 from reporter.runs.progress import Progress
 from reporter.runs.slurm import script
-from reporter.runs.tasks import Worker, share
+from reporter.runs.tasks import Worker, parse_share, share
 
 NUMBERS = "SELECT * FROM layer_metrics ORDER BY ALL"
 MODELS = "SELECT * FROM models ORDER BY ALL"
@@ -165,6 +168,113 @@ def test_processes_of_one_machine_leave_nothing_to_the_run(study, run, store, ou
     assert alone.equals(store.frame(NUMBERS))
 
 
+def test_where_workers_did_all_a_run_starts_none(small, study, run, out):
+    file = study(SINGLE)
+    worker, threads = worker_of(file, out)
+    with threads:
+        assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    outcome, said = run(file, only=WHICH, workers=2)
+    assert outcome.failed == 0 and outcome.computed > 0 and "workers" not in said
+
+
+def test_a_task_that_is_done_is_found_and_one_load_serves_all_corpora(small, study, out, monkeypatch):
+    from reporter.models.load import load
+
+    loads = []
+    monkeypatch.setattr("reporter.runs.tasks.load", lambda *given: loads.append(given[0].name) or load(*given))
+    plan = plan_study(study(SINGLE), out, only=["dec"], blind=True)
+    worker = Worker(plan, out, True, Progress(io.StringIO()))
+    tasks = worker.tasks()
+    assert len({task.of for task in tasks}) == 2
+    places = [worker.do(task) for task in tasks]
+    late = Worker(plan, out, True, Progress(io.StringIO()))
+    assert [late.do(task) for task in tasks] == places and loads == ["final"]
+
+
+def test_who_waits_for_another_says_so_once_and_does_nothing_twice(small, study, out, monkeypatch):
+    file, said = study(SINGLE), io.StringIO()
+    worker, threads = worker_of(file, out)
+    other, _ = worker_of(file, out)
+    tasks = worker.tasks()
+    with threads, other.leased(tasks[0]) as held:
+        assert held and worker.is_held(tasks[0])
+        looked = []
+
+        def pause(_):
+            looked.append([task.index for task in tasks if not worker.is_done(task)])
+            if len(looked) == 2:
+                other.do(tasks[0])
+
+        monkeypatch.setattr("reporter.runs.tasks.time", SimpleNamespace(sleep=pause))
+        assert share(worker, tasks, 1, 1, Progress(said)) == 0
+    assert looked == [[0], [0]]
+    assert said.getvalue().count("waiting for 1 task that others are at") == 1
+
+
+def test_a_task_that_fails_is_told_and_leaves_the_others(small, study, out, monkeypatch):
+    from reporter.runs.feeding import Feeding
+
+    real, said = Feeding.feed, io.StringIO()
+
+    def feed(self, one, *rest):
+        if one.index == 1:
+            raise RuntimeError("no luck")
+        return real(self, one, *rest)
+
+    monkeypatch.setattr(Feeding, "feed", feed)
+    worker, threads = worker_of(study(SINGLE), out)
+    tasks = worker.tasks()
+    with threads:
+        assert share(worker, tasks, 1, 1, Progress(said)) == 1
+    assert [worker.is_done(task) for task in tasks] == [True, False, True, True]
+    assert f"failed: {tasks[1]}: " in said.getvalue() and "no luck" in said.getvalue()
+
+
+def test_saved_states_are_tasks_as_well(study, run, store, out, anew, given, monkeypatch):
+    file = study(given, SINGLE)
+    assert run(file, only=["given"])[0].failed == 0
+    alone = store.frame(NUMBERS)
+    anew()
+    worker = Worker(plan_study(file, out, only=["given"], blind=True), out, True, Progress(io.StringIO()))
+    assert share(worker, worker.tasks(), 1, 1, Progress(io.StringIO())) == 0
+    monkeypatch.setattr("reporter.runs.work.load_states", None)
+    assert run(file, only=["given"])[0].failed == 0 and alone.equals(store.frame(NUMBERS))
+
+
+def test_what_a_worker_saved_of_a_range_is_gone_on_with_and_goes_with_the_range(small, study, out, monkeypatch):
+    monkeypatch.setattr("reporter.runs.feeding.MOST_SAVING", float("inf"))
+    monkeypatch.setattr("reporter.runs.feeding.SAVE_EVERY", 0)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    file, said = study(SINGLE), io.StringIO()
+    plan = plan_study(file, out, only=WHICH, blind=True)
+    first, second = Worker(plan, out, True, Progress(io.StringIO())), Worker(plan, out, True, Progress(said))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("reporter.runs.parts.Parts.write", killed)
+        first.do(first.tasks()[0])
+    saved = list((out / "cache").glob("observables/*/unfinished-*/shard-*"))
+    assert len(saved) == 1
+    second.do(second.tasks()[0])
+    assert "going on after 5 texts" in said.getvalue() and not saved[0].exists()
+
+
+def test_ranges_of_another_version_are_not_merged_with_those_of_this_one(tmp_path, monkeypatch):
+    wanted = {"moments": Want(), "gram": Want()}
+    Parts.of(tmp_path, wanted).begin()
+    begun = Parts.of(tmp_path, {"gram": Want()})
+    assert begun.begun and begun.wanted == wanted  # those that have more will do
+    (begun.folder / "wanted.json").write_text("{")
+    assert not Parts.of(tmp_path, {"gram": Want()}).begun
+    Parts.of(tmp_path, wanted).begin()
+    (begun.folder / "wanted.json").unlink()
+    monkeypatch.setattr(KINDS["gram"], "version", KINDS["gram"].version + 1)
+    Parts.of(tmp_path, wanted).begin()
+    monkeypatch.undo()
+    assert not Parts.of(tmp_path, {"gram": Want()}).begun
+
+
 @pytest.mark.slow
 @pytest.mark.ray
 def test_a_ray_cluster_leaves_nothing_to_the_run(study, run, store, out, anew):
@@ -219,3 +329,4 @@ def test_a_job_array_has_a_thousand_jobs_at_most(tmp_path):
 def test_a_share_is_one_of_several(said, tmp_path):
     done = CliRunner().invoke(app, ["work", str(tmp_path / "none.yaml"), "--share", said])
     assert done.exit_code == 2 and "such as 3/16" in done.output
+    assert parse_share("3/16") == (3, 16)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from reporter.errors import UsageError
 from reporter.runs.planner import plan_study
 
 MODELS = (
@@ -52,3 +54,18 @@ def test_differences_and_correlations_end_to_end(study, run, store, out):
     )
     assert dict(zip(found["score"], found["n"], strict=True)) == {"glue": 3, "loss.lm of decoders": 4}
     assert found["value"].notna().all()
+
+
+def test_a_base_of_which_there_are_states_of_one_corpus_is_compared_there_alone(study, given, tmp_path):
+    based = ("dec: {", "dec: {base: given, ")
+    file = study(given, based, (METRICS[0], "metrics: [motion, change]"))
+    changes = [cell.key for cell in plan_study(file, tmp_path / "none").cells if cell.key.metric == "change"]
+    assert [(key.model, key.corpus) for key in changes] == [("dec", "inline")]
+
+
+def test_only_what_no_cell_is_of_says_so(study, tmp_path):
+    alone = (METRICS[0], "metrics: none\njourneys: {j: {text: the cat sleeps}}"), ("views: [words, all]\n", "")
+    with pytest.raises(UsageError, match="--only nested: study 'tiny' has no cell of it"):
+        plan_study(study(*alone), tmp_path, only=["nested"])
+    with pytest.raises(UsageError, match=r"--only dec --only nested: no cell .* is of all of these"):
+        plan_study(study(*alone), tmp_path, only=["dec", "nested"])

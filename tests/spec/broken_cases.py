@@ -230,7 +230,14 @@ BROKEN = [
     ),
     (
         CORPUS % "file: a.csv, label: mood, by: [a b, »a-b]",
-        ["corpora.c.by[1]: its share is named 'c.a-b', and so is another corpus"],
+        ["corpora.c.by[1]: its share is named 'c.a-b', and so is another corpus; write it as a corpus of its own"],
+    ),
+    (
+        CORPUS % f"file: a.csv, label: mood, by: [joy, »{'x' * 63}]",
+        [
+            "corpora.c.by[1]: its share is named 'c.' and the label, which are more than 64 characters; "
+            "write it as a corpus of its own"
+        ],
     ),
     (
         CORPUS % "file: a.csv, label: mood, by: [a], size_of: »c.a",

@@ -115,3 +115,12 @@ def test_two_studies_of_one_run_need_two_ids(tmp_path: Path, catalogue: Catalogu
 def test_a_list_whose_only_item_is_wrong_is_not_called_empty_as_well(complain: Callable[[str], list[str]]) -> None:
     (line,) = complain("study: s\nmodels: {m: gpt2}\nviews: [word]\n")
     assert line.startswith("study.yaml:3:9: views[0]: expected 'words'")
+
+
+def test_shares_of_a_corpus_are_listed_once_and_behind_it(complain: Callable[[str], list[str]]) -> None:
+    (line,) = complain(
+        "study: s\nmodels: {m: gpt2}\ncorpora: {c: {file: a.csv, label: mood, by: [joy, fear]}, d: {texts: [a b]}}\n"
+        "metrics: [anisotropy]\nclaims:\n"
+        "  x: {says: y, value: {metric: anisotropy.mean_cosine, model: m, corpus: c.awe, layer: 1}, above: 0}\n"
+    )
+    assert line.endswith("no corpus 'c.awe'; corpora of this study: c, c.joy, c.fear, d")
