@@ -439,7 +439,10 @@ def _notes(row: Record) -> tuple[str, ...]:
             "recipe once more with another `seed`."
         )
     if row["base_layers"] != row["layers"]:
-        notes.append("Layers are compared by number, the last with the last.")
+        notes.append(
+            "Layers are compared by number, the distance at the last one with the last: behind a block that is missing "
+            "the numbers in the table stand beside those of another block, which is part of their change."
+        )
     return tuple(notes)
 
 

@@ -94,8 +94,9 @@ def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches()
 
 
 def test_a_block_that_is_missing_is_named():
-    _, said, _ = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
+    _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
     assert said.startswith("It has 1 block fewer, and block 2 of the base is the first that is missing or another.")
+    assert "stand beside those of another block" in answer.boxes[0].notes[-1]
 
 
 def number(model, layer, value, half, name="spectrum.effective_rank"):
