@@ -325,8 +325,8 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
         f"no interval: a half of the texts has {fewest:,} tokens for {y.shape[1]:,} dimensions; it takes {SURE} times"
     )
     error = None if few else error_over_texts(influence.cpu().numpy(), shared.texts, n, seen.texts)
-    ends = interval(value, error, "plain", (-inf, 1.0))
-    yield Value(name, place, value, n, *ends, f"{reason} as many" if few else "")
+    low, high = interval(value, error, "plain", (-inf, 1.0))
+    yield Value(name, place, value, n, low, high, f"{reason} as many" if few else "")
 
 
 @metric(
