@@ -100,7 +100,10 @@ class ChangeAnswer(Row, table="change_answers"):
 
 
 class ChangedNumber(Row, table="changed_numbers"):
-    """A headline number of a model minus that of its base, at the layer where the two are told apart best."""
+    """A headline number of a model minus that of its base, at the layer beyond its interval where it moves most.
+
+    Where no layer is beyond, at the one that comes nearest to it.
+    """
 
     compared = (
         Comparable(("value",), "corpus", of="number", interval=True),
@@ -297,9 +300,11 @@ def _numbers(
             found.append((sure, layer, difference, low, high, pair is not None))
         if not found:
             continue
-        beyond = [abs(one[2]) / smallest for one in found if one[0] > 1]
-        best = max(found, key=lambda one: (one[0], abs(one[2])))[1:]
-        yield ChangedNumber(model, corpus, name, *best, len(beyond), len(found), smallest, max(beyond, default=0.0))
+        beyond = [one for one in found if one[0] > 1]
+        # The layer that is shown is the one that the sentence above the table speaks of.
+        best = max(beyond, key=lambda one: abs(one[2])) if beyond else max(found, key=lambda one: one[0])
+        largest = abs(best[2]) / smallest if beyond else 0.0
+        yield ChangedNumber(model, corpus, name, *best[1:], len(beyond), len(found), smallest, largest)
 
 
 def _independent(mine: Record, theirs: Record) -> tuple[float, float | None]:
@@ -366,7 +371,7 @@ def _differ(numbers: Sequence[Record]) -> str:
             "No headline number moves by the smallest difference worth a word; nearest comes "
             f"`{beyond[0]['number']}`, by {short(beyond[0]['largest'], 2)} of it."
         )
-    named = ", ".join(f"`{one['number']}` ({short(one['largest'], 2)} times)" for one in told)
+    named = ", ".join(f"`{one['number']}` (up to {short(one['largest'], 2)} times that)" for one in told)
     return f"Beyond their intervals, and by more than the smallest difference worth a word, differ {named}."
 
 
@@ -433,7 +438,10 @@ def _notes(row: Record) -> tuple[str, ...]:
             "recipe once more with another `seed`."
         )
     if row["base_layers"] != row["layers"]:
-        notes.append("Layers are compared by number, the last with the last.")
+        notes.append(
+            "Layers are compared by number, the distance at the last one with the last: behind a block that is missing "
+            "the numbers in the table stand beside those of another block, which is part of their change."
+        )
     return tuple(notes)
 
 

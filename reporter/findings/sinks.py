@@ -42,8 +42,9 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     """Tell where a profile is another one without sinks.
 
     Layers where both differ by more than the smallest difference that counts (Bonferroni over the layers); the sentence
-    is about those around the largest that differ by nine tenths of it or more. Both views are of nearly the same
-    tokens, whose errors go together: taken as independent they are overstated.
+    is about those around the largest that differ by nine tenths of it or more, and names the others of which it holds,
+    too, so that nobody takes those for all. Both views are of nearly the same tokens, whose errors go together: taken
+    as independent they are overstated.
     """
     size = len(here.values)
     gap, least = _minus(subject, here, without, np.eye(size)), subject.least(here.values, without.values)
@@ -52,7 +53,8 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     if base is not None:  # and by more than in the same model with random weights
         p = np.maximum(p, np.minimum(1.0, 2 * size * _beyond(gap, base)))
     top = int(np.abs(gap.value).argmax())
-    told = (p <= level) & (gap.value * gap.value[top] > 0) & (np.abs(gap.value) >= NEAR * abs(gap.value[top]))
+    alike = (p <= level) & (gap.value * gap.value[top] > 0)
+    told = alike & (np.abs(gap.value) >= NEAR * abs(gap.value[top]))
     if not told[top]:
         return None
     first, last = top, top
@@ -67,9 +69,17 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     known = subject.study.sinks[subject.model, subject.corpus]
     title = subject.statistic.title
     at = f"in layer{'s' * (first < last)} {layers(where)} of {subject.study.depth(subject)}{subject.on}"
-    says = f"In {subject.model}, {_made(title, a, b)} {at}: "
+    made = _made(title, a, b)
+    says = f"In {subject.model}, {made} {at}: "
     says += f"{between(a.tolist())} with them, {between(b.tolist())} without."
     says += _first(subject, where[0], where[-1])
+    others = [
+        i
+        for i in np.flatnonzero(alike).tolist()
+        if i not in inside and _made(title, here.values[[i]], without.values[[i]]) == made
+    ]
+    if others:
+        says += f" It is so in layer{'s' * (len(others) > 1)} {layers([here.labels[i] for i in others])}, too, by less."
     return Answer(
         says=says,
         full_name=subject.full_name,

@@ -28,7 +28,7 @@ STATISTICS = (
         "turning angle from token to token",
         "mean over texts of the mean over a text of the angle between x_t − x_{t−1} and x_{t+1} − x_t, x_t the state "
         "of token t at one layer; a token is read where it and both its neighbours belong to the view, so that what a "
-        "view leaves out cuts the path and is not stepped over",
+        "view leaves out cuts the path and is not stepped over, and where neither step is zero",
         (HOSSEINI,),
         unit="radians",
         interval=BOOTSTRAP,

@@ -94,8 +94,9 @@ def test_bf16_products_are_noise_unless_the_first_block_shows_the_same_batches()
 
 
 def test_a_block_that_is_missing_is_named():
-    _, said, _ = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
+    _, said, answer = say(distances=[0, 0, 0.3, 0.3], layers=(3, 4))
     assert said.startswith("It has 1 block fewer, and block 2 of the base is the first that is missing or another.")
+    assert "stand beside those of another block" in answer.boxes[0].notes[-1]
 
 
 def number(model, layer, value, half, name="spectrum.effective_rank"):
@@ -114,7 +115,23 @@ def test_numbers_count_where_their_intervals_hold_for_all_layers():
     assert (row["ci_low"], row["ci_high"]) == (pytest.approx(5 - half, rel=1e-4), pytest.approx(5 + half, rel=1e-4))
     # It states no smallest difference: a hundredth of the mean size of the eight, (4·10 + 46.1)/8.
     assert row["smallest"] == pytest.approx(0.01 * 86.1 / 8) and row["largest"] == pytest.approx(5 / row["smallest"])
-    assert not row["paired"] and "`spectrum.effective_rank` (46 times)" in said
+    assert not row["paired"] and "`spectrum.effective_rank` (up to 46 times that)" in said
+
+
+def test_the_layer_that_is_shown_is_the_one_that_the_sentence_speaks_of():
+    """The one that moves most of those beyond, not the one that is surest."""
+    halves = (0.1, 1e-4, 0.01, 0.01)
+    numbers = [number("old", layer, 0.9, half, "motion.step_cosine") for layer, half in enumerate(halves)]
+    moves = (0.2, 0.006, 0.055, 0.02)  # the first within its interval, the second the surest
+    numbers += [
+        number("new", layer, 0.9 - move, half, "motion.step_cosine")
+        for layer, (move, half) in enumerate(zip(moves, halves, strict=True))
+    ]
+    numbers[0]["ci_low"], numbers[0]["ci_high"] = 0.6, 1.2
+    _, said, answer = say(distances=[0.1, 0.1, 0.2, 0.2, 0.2], numbers=numbers)
+    (row,) = answer.tables["changed_numbers"]
+    assert (row["layer"], row["value"], row["beyond"]) == (2, pytest.approx(-0.055), 3)
+    assert row["largest"] == pytest.approx(5.5) and "`motion.step_cosine` (up to 5.5 times that)" in said
 
 
 def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
@@ -132,7 +149,7 @@ def test_what_is_beyond_noise_but_not_worth_a_word_is_said_to_be_small():
     for more in ({"cosine": 0.98}, {"step": 0.02}, {"loss": (0.008, 0.005, 0.011)}, {"loss": (0.001, None, None)}):
         row, said, _ = of(**more)
         assert not row["small"] and said.startswith("From block 2 on"), more
-    assert "differ `motion.step_cosine` (2 times)." in of(step=0.02)[1]
+    assert "differ `motion.step_cosine` (up to 2 times that)." in of(step=0.02)[1]
 
 
 def test_no_token_ends_what_it_stands_in():

@@ -217,6 +217,14 @@ def test_what_sinks_hide_is_said_so() -> None:
     assert "sinks hide most of the share" in row["says"] and row["value"] < 0
 
 
+def test_layers_where_sinks_hide_less_are_named_too() -> None:
+    """0.3 less is hidden there, and all of it; where both views agree nothing is."""
+    without = np.where(DEPTH > 0.6, 0.9, np.where(DEPTH > 0.3, 0.6, 0.05))
+    row = found(lambda view, **at: 0.05 if view == "words" else without, {"a": "decoder"})["sinks"]
+    assert (row["layer_first"], row["layer_last"]) == (8, 12)
+    assert row["says"].endswith("It is so in layers 4–7, too, by less.")
+
+
 def test_what_sinks_only_move_is_not_called_theirs() -> None:
     for here, without, said in (
         (0.8, 0.5, "sinks raise the share"),

@@ -37,7 +37,7 @@ def compared(seen, *others, **options):
         if isinstance(row, MovedToken):
             tokens.append(row)
             continue
-        assert (row.value is None) == bool(row.reason), row
+        assert row.value is not None or row.reason, row
         if row.ci_low is not None:
             low, high = METRIC.statistic(row.statistic).bounds
             assert (low is None or low <= row.ci_low) and (high is None or row.ci_high <= high), row
@@ -143,6 +143,17 @@ def test_models_of_other_width_have_a_linear_map_alone(see):
     values, _ = compared(see(FakeModel(width=12), texts), see(FakeModel(width=16), texts))
     assert values["cosine", 1].reason == values["distance", 1].reason == "the models are 12 and 16 wide"
     assert values["linear", 1].value is not None
+
+
+def test_a_map_of_few_tokens_has_no_interval(see):
+    found = [
+        compared(see(Nudged(), texts), see(FakeModel(), texts))[0]["linear", 2]
+        for texts in (made_up_texts(n) for n in range(5, 30))
+    ]
+    known = [row for row in found if row.value is not None]
+    few = [row for row in known if row.ci_low is None]
+    assert few and all("it takes 3 times as many" in row.reason for row in few)
+    assert len(few) < len(known) and not known[-1].reason
 
 
 def test_where_tokenizers_disagree_texts_are_compared(see):
