@@ -19,6 +19,7 @@ from typing import Any
 from reporter.errors import ReporterError
 from reporter.files import LONGEST_TEXT
 from reporter.spec.corpora import CorpusPart
+from reporter.texts.chat import require_role
 from reporter.texts.filters import Filter
 from reporter.texts.origin import Around, Origin, WholeWords, source_of
 from reporter.texts.record import Record
@@ -67,6 +68,8 @@ def build_texts(
             texts = open_texts(place, name, source.called, origin.location)
         if texts is None:
             raise ReporterError(f"its texts in {place} are damaged; remove that folder")
+        if (role := getattr(spec, "role", None)) is not None:
+            require_role(texts, role)
         if spec.size_of is not None:
             if words_of is None:
                 raise ReporterError(f"the words of corpus '{spec.size_of}' are not at hand")

@@ -7,14 +7,14 @@ a conversation all turns count, or those of one role, with the others as context
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, hint, one_line
 
 NO_TEMPLATE = (
     "its tokenizer has no chat template, and its corpus is a chat; save the template of the tuned model beside the "
@@ -68,6 +68,24 @@ def written(messages: object, where: str) -> str | None:
             raise ReporterError(f"{where}: a conversation is a list such as {FORM}, got {json.dumps(messages)[:60]}")
         turns.append({"role": role, "content": content})
     return json.dumps(turns, ensure_ascii=False, separators=(",", ":")) if turns else None
+
+
+def require_role(texts: Iterable[str], role: str) -> None:
+    """Check that some turn has a role; no further conversation is read than the first that has it.
+
+    Args:
+        texts: conversations, each as :func:`written`.
+        role: whose turns count.
+
+    Raises:
+        ReporterError: if none has it; the message names the roles that there are.
+    """
+    known: set[str] = set()
+    for text in texts:
+        known.update(turn["role"] for turn in json.loads(text))
+        if role in known:
+            return
+    raise ReporterError(f"no turn has the role '{one_line(role)}'{hint(role, sorted(known), 'there are')}")
 
 
 def tokenised(text: str, number: int, tokenizer: Any, never: NDArray[np.int64], chat: Chat) -> Conversation:

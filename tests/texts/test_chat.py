@@ -111,3 +111,13 @@ def test_json_lines_of_conversations(build, tmp_path):
     with pytest.raises(ReporterError, match=r"a chat is a \.jsonl file"):
         build(FileCorpus(file=Path("talks.txt"), chat=True))
     assert np.array_equal(texts.slice(0, 9), [texts[0]])
+
+
+def test_a_role_that_nobody_has_is_told_with_those_that_are_there(build, tmp_path):
+    talks = [TALK[:1], TALK]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps({"messages": talk}) + "\n" for talk in talks))
+    assert len(build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="assistant"))) == 2
+    with pytest.raises(ReporterError, match=r"no turn has the role 'asistant'; did you mean 'assistant'\?"):
+        build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="asistant"))
+    with pytest.raises(ReporterError, match=r"no turn has the role 'system'; there are: assistant, user"):
+        build(FileCorpus(file=Path("talks.jsonl"), chat=True, role="system"))
