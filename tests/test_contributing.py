@@ -124,7 +124,7 @@ def test_a_kind_of_claim_is_added(tmp_path, place):
     assert (name, kind, verdict, value, wanted) == ("cone", "most", "supported", "1", "0.5")
     assert float(low) == pytest.approx(0.025 ** (1 / 6), abs=1e-4), "Clopper and Pearson"
     page = (tmp_path / "results" / "most" / "index.html").read_text("utf-8")
-    assert "share of 6 models in which anisotropy.top_variance_share is above 0.05" in page
+    assert "share of 6 models in which variance explained by the first principal component is above 0.05" in page
     study = tmp_path / "most.yaml"
     study.write_text(study.read_text("utf-8").replace("models: decoders", "models: decoder"), "utf-8")
     with pytest.raises(AssertionError, match=r"claims.cone.most.models: no model 'decoder'; did you mean 'decoders'"):

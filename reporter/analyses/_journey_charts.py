@@ -30,8 +30,8 @@ PAIRED = Chart(
         f"""
 WITH own AS (
   SELECT model, checkpoint, journey, layer, depth, cosine, mean_cosine,
-    token_a || ' (text ' || text_a || ', position ' || position_a || ') and ' || token_b || ' (text ' || text_b
-      || ', position ' || position_b || ')' AS pair
+    token_a || ' (text ' || (text_a + 1) || ', position ' || position_a || ') and ' || token_b
+      || ' (text ' || (text_b + 1) || ', position ' || position_b || ')' AS pair
   FROM journey_pairs WHERE study = $study AND site IN ('embedding', 'block')
 )
 SELECT model, checkpoint, journey, pair, 'pair' AS kind, layer, depth, cosine AS value FROM own
