@@ -17,6 +17,15 @@ def is_null(value: Any) -> bool:
     return value is None or repr(value) in {"<NA>", "NaT"} or bool(value != value)
 
 
+TINY_P = 1e-12
+"""Below it a p is what rounding leaves of a very small one, and is said to be below it, and no more."""
+
+
+def p_value(p: float, digits: int = 3) -> str:
+    """Write a p as :func:`short` does, and a tiny one as ``< 1e-12``."""
+    return f"< {TINY_P:g}" if p < TINY_P else short(p, digits)
+
+
 def short(value: Any, digits: int = 3) -> str:
     """Write a number with three significant digits, or as asked for; less than 1 is never written as 1.
 

@@ -192,7 +192,7 @@ def explained(by: Map, of: Joint) -> float:
     return float(1 - left / (of.spread + of.n * dy @ dy))
 
 
-def push(by: Map, along: Directions, of: Joint, x: Tensor, y: Tensor) -> Tensor:
+def push(by: Map, along: Directions, of: Joint, share: float, x: Tensor, y: Tensor) -> Tensor:
     """Return what each row adds to the share that a map explains of the rows that it was fitted to, (m,).
 
     The map is the best one there, so to first order a row changes the share by its own residual alone: by r², which a
@@ -202,10 +202,11 @@ def push(by: Map, along: Directions, of: Joint, x: Tensor, y: Tensor) -> Tensor:
         by: the map.
         along: the directions of X.
         of: the moments of all rows.
+        share: what it explains of them.
         x: some of the rows, (m, d).
         y: the same on the other side, (m, e).
     """
-    return _by_residuals(by, of, explained(by, of), x, y, _free(along.coordinates(x - by.mean_x), of.n))
+    return _by_residuals(by, of, share, x, y, _free(along.coordinates(x - by.mean_x), of.n))
 
 
 def _by_residuals(by: Map, on: Joint, share: float, x: Tensor, y: Tensor, free: Tensor | float = 1.0) -> Tensor:

@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reporter.charts.numbers import short
+from reporter.charts.numbers import p_value, short
 
 MOST = 60
 """Rows of a table and items of a list that are shown; the CSV has them all."""
-TINY_P = 1e-12
-"""Below it a p is said to be, and no more."""
 _TEXTS = ("statistic", "definition", "reason", "power", "bound", "alone", "sql")
 _TABLES = ("evidence", "parts")
 _LABELS = {"evidence": "By model and corpus, not corrected", "parts": "By inequality"}
@@ -169,9 +167,7 @@ def _fact(key: str, value: Any) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    """Write a value; a p of 0 is what rounding leaves of one that is very small."""
-    tiny = name in ("p", "p_holds", "p_fails") and _is_number(value) and value < TINY_P
-    return f"< {TINY_P:g}" if tiny else _text(value)
+    return p_value(value) if name in ("p", "p_holds", "p_fails") and _is_number(value) else _text(value)
 
 
 def _with_interval(item: Mapping[str, Any]) -> dict[str, Any]:

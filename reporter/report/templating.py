@@ -42,6 +42,7 @@ def environment(own: Path | None = None) -> Environment:
     made.globals["build"] = build()  # a run writes pages of another build again
     made.filters["correlation_rows"] = correlation_rows
     made.filters["short"] = numbers.short
+    made.filters["p_value"] = numbers.p_value
     made.filters["whole"] = numbers.whole
     made.filters["duration"] = numbers.seconds
     made.filters["inline"] = inline_json

@@ -13,7 +13,7 @@ from reporter.spec.offer import Offer, Section
 from reporter.spec.part import Complaint, Part, join
 from reporter.spec.problems import Location
 from reporter.spec.reading import NullBaseline
-from reporter.spec.waiting import named_of, origin_of
+from reporter.spec.waiting import origin_of, with_shares_of
 
 if TYPE_CHECKING:
     from reporter.spec.study import Study
@@ -64,7 +64,7 @@ class Known:
             [name for name, one in models.items() if get(one, "base") or origin_of(one)]
             if isinstance(models, dict)
             else (),
-            names(named_of(corpora)) if isinstance(corpora, dict) else names(corpora),
+            names(with_shares_of(corpora)) if isinstance(corpora, dict) else names(corpora),
             names(get(study, "views"), VIEWS),
             names(get(study, "sites"), SITES),
             names(get(study, "baselines")),

@@ -9,7 +9,7 @@ from reporter.errors import hint
 from reporter.spec.claim_references import Known, claim_contradictions
 from reporter.spec.offer import Offer
 from reporter.spec.part import Complaint
-from reporter.spec.waiting import circle, get, origin_of, shares_of, wrong_origin
+from reporter.spec.waiting import circle, get, origin_of, shares_of, with_shares_of, wrong_origin
 
 
 def contradictions(study: Any, offer: Offer) -> list[Complaint]:
@@ -21,8 +21,7 @@ def contradictions(study: Any, offer: Offer) -> list[Complaint]:
         offer: what it may ask for.
     """
     models, corpora = _mapping(study, "models"), _mapping(study, "corpora")
-    shares = shares_of(corpora)
-    corpora = {share: corpora[name] for share, name in shares.items()} | corpora
+    shares, corpora = shares_of(corpora), with_shares_of(corpora)
     complaints = []
     for name, model in models.items():
         corpus = get(get(model, "recipe"), "train_on")

@@ -97,15 +97,17 @@ def shares_of(corpora: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def named_of(corpora: Mapping[str, Any]) -> list[str]:
-    """Return the names of corpora, each followed by those of its shares, which validated corpora already have.
+def with_shares_of(corpora: Mapping[str, Any]) -> dict[str, Any]:
+    """Return corpora, each followed by its shares, which validated ones already have; else a share is its corpus.
 
     Args:
         corpora: all of a study, validated or as its file says them, right or wrong.
     """
-    shares = shares_of(corpora)
-    named = ((name, *(share for share, of in shares.items() if of == name)) for name in corpora)
-    return list(dict.fromkeys(one for group in named for one in group))
+    shares, found = shares_of(corpora), {}
+    for name in corpora:
+        for one in (name, *(share for share, of in shares.items() if of == name)):
+            found[one] = corpora.get(one, corpora[name])
+    return found
 
 
 def get(value: Any, key: str) -> Any:

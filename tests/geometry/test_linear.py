@@ -124,8 +124,8 @@ def test_what_a_row_does_to_its_own_map_is_what_leaving_it_out_does(pair):
     x, y = (torch.from_numpy(side[:24]) for side in pair)
     of = joint_of(x, y)
     axes = directions(of.xx, of.n)
-    found = push(fit(of, axes), axes, of, x, y).numpy() / len(x)
     whole = explained(fit(of), of)
+    found = push(fit(of, axes), axes, of, whole, x, y).numpy() / len(x)
     kept = [[j for j in range(len(x)) if j != i] for i in range(len(x))]
     parts = [joint_of(x[rows], y[rows]) for rows in kept]
     left_out = np.array([whole - explained(fit(part), part) for part in parts])
