@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from reporter.errors import ReporterError, UsageError, bounded, is_out_of_memory
 from reporter.imports import importing
+from reporter.threads import let_waiting_threads_sleep
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Definition
@@ -90,9 +91,7 @@ Set = Annotated[
 
 def main() -> None:
     """Run the command line; exit with 0 all done, 1 something failed, 2 a wrong study or call, 3 a claim refuted."""
-    # Threads that wait for one another sleep: left to themselves they spin, and on a busy machine they keep those from
-    # working that they wait for. It is read when torch is loaded, which no module does before this.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_waiting_threads_sleep()  # before torch is loaded, which no module does before this
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that cannot show "∞" is no reason to fail

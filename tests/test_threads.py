@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_info
 
-from reporter.threads import GivenUp, given, go_on, single, spread
+from reporter import threads
+from reporter.threads import GivenUp, given, go_on, let_waiting_threads_sleep, single, spread
 
 
 @pytest.fixture(autouse=True)
@@ -107,3 +110,37 @@ def test_a_study_says_how_many_there_are() -> None:
     assert torch.get_num_threads() == 2
     with given(None):
         assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    ("running", "spins"),
+    [
+        ("0.1 0.1 0.1 1/80 99", True),
+        ("9.1 9.1 9.1 4/80 99", True),  # three others of eight cores
+        ("0.1 0.1 0.1 5/80 99", False),
+        ("nothing that is known", True),
+        (None, True),  # no Linux
+    ],
+)
+def test_waiting_threads_spin_a_moment_unless_others_keep_half_of_the_cores_at_work(
+    running: str | None, spins: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(threads, "_RUNNING", tmp_path / "loadavg")
+    if running is not None:
+        (tmp_path / "loadavg").write_text(running)
+    let_waiting_threads_sleep()
+    found = os.environ["OMP_WAIT_POLICY"], int(os.environ["GOMP_SPINCOUNT"]) > 0
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):  # set behind the patch's back: later tests start programs
+        del os.environ[name]
+    assert found == ("PASSIVE", spins)
+
+
+def test_what_the_environment_says_of_waiting_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    let_waiting_threads_sleep()
+    assert os.environ["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert "GOMP_SPINCOUNT" not in os.environ
