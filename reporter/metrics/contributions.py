@@ -128,7 +128,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     "strengthen what is there or take it away.",
     statistics=STATISTICS,
     needs=("contributions",),
-    version=2,
+    version=3,
     cost="a few products per token and sublayer, taken while the model runs",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

@@ -183,5 +183,6 @@ def share(added: Tensor, stream: Tensor) -> Tensor:
     """
     a, x = added.float(), stream.float()
     long, to = a.norm(dim=-1), x.norm(dim=-1)
-    cosine = (torch.linalg.vecdot(a, x) / (long * to)).clamp(-1, 1)
+    # Not ``vecdot``, which is a product to autocast: hooks run inside of it, and it would be rounded to bf16.
+    cosine = ((a * x).sum(dim=-1) / (long * to)).clamp(-1, 1)
     return torch.stack([(long / to).where(to > 0, torch.nan), cosine], dim=-1)

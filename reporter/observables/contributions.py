@@ -29,6 +29,7 @@ class Contributions(PerToken):
     """
 
     name = "contributions"
+    version = 2
     quantities = (
         "attention_ratio",
         "attention_cosine",

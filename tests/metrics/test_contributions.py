@@ -14,6 +14,7 @@ from oracles.families import FAMILIES, WORDS, build_family
 
 from reporter.metrics.base import Options
 from reporter.metrics.contributions import STATISTICS, compare
+from reporter.models.capture import share
 from reporter.models.feed_forward import FeedForward
 from reporter.models.load import load
 from reporter.models.resolve import resolve
@@ -60,6 +61,15 @@ def test_the_published_formula(name, family, observe, values):
         assert value.n == len(tokens)
         assert value.value == pytest.approx(tokens.mean(), rel=2e-4, abs=1e-5), (quantity, block)
         assert value.ci_low <= value.value <= value.ci_high
+
+
+def test_products_in_bf16_do_not_round_what_is_compared():
+    added, stream = torch.randn(2, 50, 64, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = share(added, stream)
+    assert torch.equal(found, share(added, stream))
+    a, x = added.double(), stream.double()
+    assert torch.allclose(found[:, 1].double(), torch.cosine_similarity(a, x, dim=1), rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("view", ["words", "no-sinks"])
