@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from contextlib import suppress
@@ -53,6 +54,32 @@ def once(tmp_path_factory):
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def made_up():
+    """The functions that make up studies."""
+    path = Path(__file__).parent / "report" / "made_up.py"
+    spec = importlib.util.spec_from_file_location("made_up_studies", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def reports(made_up, once):
+    """A rendered results folder to be copied: ``whole`` fills every table, ``explored`` has journeys but no corpora,
+    ``exhibited`` static embeddings and sentences."""
+
+    def make(folder):
+        from reporter.report import render
+
+        database = folder / "results.duckdb"
+        for fill in (made_up.fill_whole, made_up.fill_explored, made_up.fill_exhibited):
+            fill(database)
+        render(database, folder)
+
+    return once("reports-of-three-studies", make)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import shutil
@@ -27,28 +26,15 @@ PATIENCE = 120.0  # seconds; beside other work a loaded machine draws a long pag
 
 
 @pytest.fixture(scope="session")
-def made_up() -> ModuleType:
-    """The functions that make up studies."""
-    path = Path(__file__).parents[1] / "report" / "made_up.py"
-    spec = importlib.util.spec_from_file_location("made_up_studies", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def results(made_up: ModuleType, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
-    """A rendered results folder: ``made-up`` with a hostile name, ``whole``, ``explored`` and ``exhibited``."""
+def results(made_up: ModuleType, reports: Path, once: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """A rendered results folder: those of ``reports``, and ``made-up`` with a hostile name."""
 
     def make(folder: Path) -> None:
+        shutil.copytree(reports, folder, dirs_exist_ok=True)
         models = (*made_up.MODELS[:3], ("<img src=x onerror=alert(1)>", "decoder", 8, 64, (None,)))
         store = made_up.fill(folder / "results.duckdb", models=models)
         made_up.fail(store, "made-up", "the weights are gone")
-        made_up.fill_whole(folder / "results.duckdb")
-        made_up.fill_explored(folder / "results.duckdb")
-        made_up.fill_exhibited(folder / "results.duckdb")
-        render(folder / "results.duckdb", folder)
+        render(folder / "results.duckdb", folder, ["made-up"])
 
     return once("results-in-a-browser", make)
 
@@ -110,7 +96,8 @@ class Tab:
         """Wait until a script in the page returns something true, and return that."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, PATIENCE).until(lambda _: self.run(script, *arguments), message=script)
+        waiting = WebDriverWait(self.browser, PATIENCE, poll_frequency=0.05)  # half a second adds up to minutes
+        return waiting.until(lambda _: self.run(script, *arguments), message=script)
 
     def complaints(self) -> list[str]:
         """Warnings and errors on the console since the last call."""

@@ -65,7 +65,7 @@ def test_it_draws_from_a_file_without_network_or_complaint(page: Any) -> None:
     top = 0
     while top < page.run("return document.documentElement.scrollHeight"):  # charts and their captions make it longer
         page.run("scrollTo({top: arguments[0], behavior: 'instant'})", top)
-        top += 800
+        top += 1600  # of a window of 900; panels are drawn from 500 above it to 500 below
         page.until(DRAWN.replace("return near.length > 0 && near", "return near").replace("&& near.length", ""))
         # what is far from the window is taken down again
         page.run("for (const p of document.querySelectorAll('.panel:has(.mark-symbol path)')) p.dataset.seen = 'yes'")
