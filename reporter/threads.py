@@ -18,9 +18,10 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,6 +29,7 @@ R = TypeVar("R")
 _SPINS = 100_000
 """How often a thread looks for the others before it sleeps: some milliseconds. Being woken takes as long as
 a small product: a study of a decoder of 30 × 576 took 85 s where threads slept at once, and 66 s with this."""
+_RUNNING = Path("/proc/loadavg")  # says how many threads run at this moment, of all processes
 
 _over: ContextVar[Event | None] = ContextVar("over", default=None)
 
@@ -49,22 +51,25 @@ def let_waiting_threads_sleep() -> None:
 
 def _is_busy() -> bool:
     """Return whether other processes keep half of the cores at work; where the system does not tell, they do not."""
-    others = []
-    for look in range(3):  # a process that happens to run for a moment is no work
-        time.sleep(0.002 * bool(look))
-        try:
-            others.append(int(_RUNNING.read_text().split()[3].partition("/")[0]) - 1)  # but for this one
-        except (OSError, ValueError, IndexError):
+    half = (os.cpu_count() or 1) / 2
+    try:
+        if _others() < half:
             return False
-    return 2 * min(others) >= (os.cpu_count() or 1)
+        time.sleep(0.005)  # one that happens to run for a moment is no work
+        return _others() >= half
+    except (OSError, ValueError, IndexError):
+        return False
 
 
-_RUNNING = Path("/proc/loadavg")
+def _others() -> int:
+    return int(_RUNNING.read_text().split()[3].partition("/")[0]) - 1  # without this one
 
 
 @cache
 def _libraries(scipy: bool) -> ThreadpoolController:
     """Return what sets the threads of linear algebra; looked for again once SciPy has brought its own."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController()
 
 

@@ -16,7 +16,7 @@ import pytest
 # torch is imported, and only where tests run side by side (``pytest -n 2``).
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line has it beside others
 
 sys.path.append(str(Path(__file__).parent))  # so that tests say ``from oracles.twonn import twonn``
 
