@@ -31,6 +31,7 @@ from reporter.errors import describe
 from reporter.metrics.registry import catalogue
 from reporter.runs.studies import read_study, study_of
 from reporter.store import Store
+from reporter.table import LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     from reporter.spec.study import StudyFile
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _SAVED = re.compile(r"checkpoint-(\d+)")
 # Of the model's last checkpoint, under the study's first view; of a number of every layer the mean over depth.
-_SCALARS = """
+_SCALARS = f"""
 SELECT corpus, metric || '.' || statistic AS name, avg(value ORDER BY layer) AS value
 FROM layer_metrics AS l JOIN studies USING (study)
 WHERE study = $study AND model = $model AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block'))
     AND l."view" = studies."views"->>0
-    AND step = (SELECT max(step) FROM layer_metrics WHERE study = $study AND model = $model)
+    AND {LAST_CHECKPOINT}
 GROUP BY ALL ORDER BY ALL
 """
 

@@ -37,6 +37,9 @@ HIGH = "upper end of its interval"
 TOKEN_ID = "id in the model's vocabulary"
 TOKEN = "the token as the tokenizer writes it"
 
+LAST_CHECKPOINT = "(study, model, checkpoint) IN (SELECT (study, model, checkpoint) FROM models WHERE is_last)"
+"""SQL condition: a row is about the last checkpoint of its model. Every query that reads only that one uses it."""
+
 _TYPES = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR", datetime: "TIMESTAMP"}
 _TYPES |= {dict: "VARCHAR", list: "VARCHAR"}  # as JSON
 _DEPTH = "layer / L, so that models of different depth share an axis"

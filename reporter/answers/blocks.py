@@ -9,7 +9,7 @@ from reporter.answers.decision import Box, Decision, Lacks, Read, Record, groupe
 from reporter.charts.numbers import interval, short, signed
 from reporter.table import Comparable, OfModel, Row, column
 
-# Baselines are no models that anybody prunes; of a series of checkpoints the last one is read.
+# Baselines are no models that anybody prunes.
 _TRIED = """
 SELECT s.*, l.value AS whole, i.least
 FROM skipped_blocks s
@@ -19,8 +19,7 @@ JOIN layer_metrics l ON (l.study, l.model, l.checkpoint, l.corpus) = (s.study, s
 JOIN (SELECT study, model, checkpoint, corpus, string_agg(layer + 1, ', ' ORDER BY value, layer) AS least
       FROM layer_metrics WHERE metric = 'skip' AND statistic = 'influence' AND value IS NOT NULL GROUP BY ALL) i
      ON (i.study, i.model, i.checkpoint, i.corpus) = (s.study, s.model, s.checkpoint, s.item)
-WHERE s.study = $study AND m.baseline IS NULL
-QUALIFY dense_rank() OVER (PARTITION BY s.model, s.item ORDER BY coalesce(s.step, -1) DESC, s.checkpoint DESC) = 1
+WHERE s.study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.item, s.many, s.proposal
 """
 

@@ -15,21 +15,17 @@ from reporter.metrics.base import Statistic
 from reporter.metrics.registry import catalogue
 from reporter.table import Comparable, OfModel, Row, column
 
-# Of a corpus the words are read where there are several views, and of a series of checkpoints the last one.
-_LAST = """
-QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view,
-                           coalesce(l.step, -1) DESC, l.checkpoint DESC) = 1
-"""
+# Of several token sets the words are read.
+_WORDS = "QUALIFY dense_rank() OVER (PARTITION BY l.model, l.corpus ORDER BY (l.view = 'words') DESC, l.view) = 1"
 _LAYERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.site, l.layer, l.statistic, l.value, l.ci_low, l.ci_high, l.n, m.base
 FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
-WHERE study = $study AND l.metric = 'change' AND l.site IN ('embedding', 'block') AND m.base IS NOT NULL
-{_LAST}
+WHERE study = $study AND l.metric = 'change' AND l.site IN ('embedding', 'block') AND m.base IS NOT NULL AND m.is_last
+{_WORDS}
 """
 _MODELS = """
 SELECT model, base, layers, precision, precision_deviation FROM models
-WHERE study = $study AND baseline IS NULL AND status = 'done'
-QUALIFY row_number() OVER (PARTITION BY model ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1
+WHERE study = $study AND baseline IS NULL AND status = 'done' AND is_last
 """
 _PAIRED = """
 SELECT model_a AS model, corpus_a AS corpus, view, metric || '.' || statistic AS name, site, layer, value, ci_low,
@@ -40,10 +36,10 @@ WHERE study = $study AND kind = 'base' AND value IS NOT NULL AND coalesce(site, 
 _NUMBERS = f"""
 SELECT l.model, l.checkpoint, l.corpus, l.view, l.metric || '.' || l.statistic AS name, l.site, l.layer, l.value,
        l.ci_low, l.ci_high, l.n
-FROM layer_metrics l
-WHERE study = $study AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND m.is_last AND l.value IS NOT NULL AND l.site IN ('embedding', 'block')
   AND l.metric || '.' || l.statistic IN (NAMES)
-{_LAST}
+{_WORDS}
 """
 _TOKENS = """
 SELECT model, corpus, view, token, distance, n

@@ -47,8 +47,7 @@ _SITES = "site IN ('embedding', 'block', 'final')"
 
 _MODELS = """
 SELECT model, checkpoint, layers, last_hidden_state, norm_placement FROM models
-WHERE study = $study AND status = 'done' AND baseline IS NULL
-QUALIFY coalesce(step, -1) = max(coalesce(step, -1)) OVER (PARTITION BY model) ORDER BY model
+WHERE study = $study AND status = 'done' AND baseline IS NULL AND is_last ORDER BY model
 """
 _PROBED = f"""
 SELECT model, checkpoint, probe AS item, pooling, site, layer, list(text ORDER BY text) AS units,

@@ -16,9 +16,8 @@ from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 from reporter.table import Comparable, OfModel, Row, column
 
 _MODELS = """
-SELECT model, checkpoint, base,
-  row_number() OVER (PARTITION BY model ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1 AS last
-FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER BY model, step, checkpoint
+SELECT model, checkpoint, base, is_last AS last
+FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER BY model, position
 """
 _TOLD = """
 SELECT model, checkpoint, probe, statistic, layer, list(text ORDER BY text) AS texts,

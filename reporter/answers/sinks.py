@@ -19,9 +19,8 @@ _SINKS = """
 SELECT s.*, c.texts AS measured
 FROM sinks s
 JOIN cells c USING (study, model, checkpoint, corpus, metric)
-LEFT JOIN models m USING (study, model, checkpoint)
-WHERE study = $study AND m.baseline IS NULL
-QUALIFY coalesce(s.step, -1) = max(coalesce(s.step, -1)) OVER (PARTITION BY s.model)
+JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.corpus, s.token_id, s.own, s.position_first
 """
 _MEASURED = "SELECT count(*) AS cells FROM cells WHERE study = $study AND metric = 'outliers' AND status = 'done'"

@@ -17,7 +17,7 @@ from reporter.metrics.base import Statistic
 from reporter.table import CORPUS, METRIC, Comparable, OfModel, Row, column
 
 FEWEST = 3
-"""Checkpoints, for a change to lie between two of them."""
+"""Checkpoints with a known step, for a change to lie between two of them."""
 _SERIES = f"""
 SELECT * FROM (SELECT model, corpus, view, metric, statistic, step,
     avg(value) AS value, avg(greatest(ci_high - value, value - ci_low)) AS half, count(value) = count(ci_low) AS sure
@@ -62,7 +62,7 @@ class TrainingAnswer(Row, table="training_answers"):
     step_high: int | None = column("nor after this one", "BIGINT")
     first: float = column("the number at the first checkpoint")
     value: float = column("the number at the step")
-    last: float = column("the number at the last checkpoint")
+    last: float = column("the number at the last checkpoint with a known step")
     size: float | None = column("last minus first; of a turn the extreme minus the nearer end; NULL for a rest")
     size_low: float | None = column("lower end of its 95 % interval, over texts")
     size_high: float | None = column("upper end")

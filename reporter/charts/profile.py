@@ -10,6 +10,7 @@ from reporter.charts.layout import Pick, choices
 from reporter.charts.scene import Scene
 from reporter.charts.styles import FLOOR_GREY, Styles
 from reporter.charts.vega import alt
+from reporter.table import LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,8 +253,7 @@ def beside(
     sql = f"""
 SELECT model, checkpoint, corpus, statistic, layer, depth, value, ci_low, ci_high, n
 FROM layer_metrics
-WHERE study = $study AND {where}
-QUALIFY step IS NOT DISTINCT FROM max(step) OVER (PARTITION BY model)
+WHERE study = $study AND {where} AND {LAST_CHECKPOINT}
 ORDER BY corpus, statistic, model, layer
 """
     return Chart(

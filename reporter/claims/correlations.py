@@ -15,14 +15,12 @@ Record = dict[Any, Any]
 FEWEST_MODELS = 3  # two points always lie on a line
 LOSS = ("loss", "lm")
 
-# Of a model with several checkpoints the last one speaks; baselines do not.
+# Baselines have no part.
 _FEATURES = """
-WITH last AS (
-    SELECT model, arg_max(checkpoint, coalesce(step, 0)) AS checkpoint
-    FROM models WHERE study = $study AND baseline IS NULL AND status = 'done' GROUP BY model)
 SELECT l.model, m.role, l.corpus, l.view, l.metric, l.statistic, l.value
-FROM layer_metrics l JOIN last USING (model, checkpoint) JOIN models m USING (study, model, checkpoint)
-WHERE l.study = $study AND l.layer IS NULL AND l.value IS NOT NULL
+FROM layer_metrics l JOIN models m USING (study, model, checkpoint)
+WHERE study = $study AND m.is_last AND m.baseline IS NULL AND m.status = 'done' AND l.layer IS NULL
+  AND l.value IS NOT NULL
 ORDER BY l.model
 """
 _SCORES = "SELECT DISTINCT model, scores FROM models WHERE study = $study AND scores IS NOT NULL AND baseline IS NULL"

@@ -62,6 +62,7 @@ class MetricRow:
         model: the model.
         checkpoint: its checkpoint.
         step: training step; None where it is not known.
+        is_last: whether the checkpoint is the model's last one.
         role: ``encoder`` or ``decoder``.
         corpus: the corpus.
         site: where it was read; None for a number of the whole model.
@@ -75,6 +76,7 @@ class MetricRow:
     model: str
     checkpoint: str
     step: int | None
+    is_last: bool
     role: str | None
     corpus: str
     site: str | None
@@ -209,9 +211,10 @@ class Numbers:
         metric, _, statistic = full_name.partition(".")
         view = self.view_of(full_name, view)
         found = self._records(
-            "SELECT model, checkpoint, step, role, corpus, site, layer, depth, value, ci_low, ci_high "
-            "FROM layer_metrics WHERE study = $study AND metric = $metric AND statistic = $statistic AND view = $view "
-            "ORDER BY model, step NULLS FIRST, checkpoint, corpus, layer NULLS FIRST, site",
+            "SELECT model, checkpoint, l.step, is_last, l.role, corpus, site, layer, depth, value, ci_low, ci_high "
+            "FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study "
+            "AND metric = $metric AND statistic = $statistic AND view = $view "
+            "ORDER BY model, position, corpus, layer NULLS FIRST, site",
             metric=metric,
             statistic=statistic,
             view=view,
@@ -227,8 +230,9 @@ class Numbers:
         """Return what the table ``differences`` has of a statistic: each model minus its base, paired over texts."""
         metric, _, statistic = full_name.partition(".")
         found = self._records(
-            "SELECT model_a AS model, checkpoint_a AS checkpoint, NULL AS step, NULL AS role, corpus_a AS corpus, "
-            "site, layer, depth, value, ci_low AS low, ci_high AS high FROM differences WHERE study = $study "
+            "SELECT model_a AS model, checkpoint_a AS checkpoint, NULL AS step, is_last, NULL AS role, "
+            "corpus_a AS corpus, site, layer, depth, value, ci_low AS low, ci_high AS high FROM differences AS d JOIN "
+            "models AS m ON (m.study, m.model, m.checkpoint) = (d.study, model_a, checkpoint_a) WHERE d.study = $study "
             "AND kind = 'base' AND metric = $metric AND statistic = $statistic AND view = $view",
             metric=metric,
             statistic=statistic,
@@ -308,8 +312,7 @@ class Numbers:
         elif step is not None:
             found, what = [row for row in own if row.step == step], f"checkpoint at step {step}"
         else:
-            last = max(own, key=lambda row: (-1 if row.step is None else row.step, row.checkpoint)).checkpoint
-            return [row for row in own if row.checkpoint == last]
+            found, what = [row for row in own if row.is_last], "numbers of its last checkpoint"
         if not found:
             there = ", ".join(dict.fromkeys(row.checkpoint for row in own))
             raise Missing(f"{model} has no {what}; there are {there}")
@@ -346,7 +349,7 @@ class Numbers:
         return "it could not be computed"
 
     def _read_models(self) -> list[dict[str, Any]]:
-        return self._records("SELECT * FROM models WHERE study = $study ORDER BY model, step NULLS FIRST")
+        return self._records("SELECT * FROM models WHERE study = $study ORDER BY model, position")
 
     def _read_roles(self) -> dict[str, str]:
         sql = "SELECT DISTINCT model, role FROM layer_metrics WHERE study = $study AND role IS NOT NULL"

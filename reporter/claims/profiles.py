@@ -124,7 +124,9 @@ class Profiles:
         rows = [row for row in self._of(corpus) if row.model == model]
         if not rows:
             raise Missing(f"there are no numbers of {model}: {self.numbers.why_failed(model)}")
-        groups = [group for group in by_checkpoint(rows).values() if group[0].step is not None]
+        checkpoints = by_checkpoint(rows)
+        groups = [group for group in checkpoints.values() if group[0].step is not None]
+        unknown = [f"'{name}'" for name, group in checkpoints.items() if group[0].step is None]
         if len(groups) < 2:
             raise Missing(f"{model} has {len(groups)} checkpoint{'s' * (len(groups) != 1)} with a known training step")
         found, steps = [], []
@@ -134,6 +136,8 @@ class Profiles:
         values, errors = zip(*((value, error) for value, error, _ in found), strict=True)
         known = None if any(error is None for error in errors) else np.array(errors, dtype=float)
         notes = tuple(dict.fromkeys(note for *_, more in found for note in more))
+        if unknown:
+            notes += (f"the training step of {', '.join(unknown)} is not known, so it is left out",)
         return Profile(model, corpus, np.array(steps, dtype=float), np.array(values), known, notes, tuple(steps))
 
     def last(self, model: str, corpus: str) -> tuple[float, float | None, tuple[str, ...]]:

@@ -186,8 +186,8 @@ def _columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, s
 def _views(prefix: str, side: Side, database: str, present: Mapping[str, set[str]], both: str) -> Iterator[str]:
     of_study = f"study = {quoted(side.study)}"
     last = (
-        f'(SELECT arg_max(checkpoint, (coalesce(step, -1), checkpoint)) FROM "{database}".models '
-        f"WHERE {of_study} AND model = {quoted(side.model or '')})"
+        f'(SELECT checkpoint FROM "{database}".models '
+        f"WHERE {of_study} AND model = {quoted(side.model or '')} AND is_last)"
     )
     said = {"model": quoted(side.model or ""), "checkpoint": last}
     shown = {"model": quoted(both), "checkpoint": "'final'"}

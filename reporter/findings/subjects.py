@@ -26,6 +26,7 @@ from reporter.claims.numbers import PATH, Missing
 from reporter.claims.points import ROUNDING, Array, Estimates, Points
 from reporter.claims.profiles import Profile, Profiles, together
 from reporter.store.shape import quoted
+from reporter.table import LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
@@ -144,10 +145,7 @@ class Subjects:
     def models(self) -> list[str]:
         """The models that were trained, in the order of the study."""
         # Of a model with checkpoints the last one decides: its first may well be an initialisation.
-        untrained = self._records(
-            "SELECT model FROM models WHERE study = $study GROUP BY model "
-            "HAVING arg_max(coalesce(initialised, false), coalesce(step, -1))"
-        )
+        untrained = self._records("SELECT model FROM models WHERE study = $study AND is_last AND initialised")
         return [model for model in self.numbers.study.models if model not in {row["model"] for row in untrained}]
 
     @cached_property
@@ -165,8 +163,8 @@ class Subjects:
         """By model and corpus, of the last checkpoint: tokens, sinks among them, and texts."""
         found = self._records(
             "SELECT model, corpus, checkpoint, tokens, texts, sinks FROM cells JOIN models USING (study, model, "
-            "checkpoint) WHERE study = $study AND sinks IS NOT NULL QUALIFY row_number() OVER "
-            "(PARTITION BY model, corpus ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1"
+            "checkpoint) WHERE study = $study AND sinks IS NOT NULL AND is_last "
+            "QUALIFY row_number() OVER (PARTITION BY model, corpus) = 1"
         )
         return {(row["model"], row["corpus"]): row for row in found}
 
@@ -182,8 +180,7 @@ class Subjects:
             row
             for row in self._records(
                 'SELECT model, corpus, position_last, "count", layer_first, layer_last '
-                "FROM sinks WHERE study = $study QUALIFY checkpoint = last_value(checkpoint) OVER (PARTITION BY model "
-                "ORDER BY coalesce(step, -1), checkpoint ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
+                f"FROM sinks WHERE study = $study AND {LAST_CHECKPOINT}"
             )
             if (row["model"], row["corpus"]) == (subject.model, subject.corpus)
             and row["layer_first"] <= last

@@ -13,12 +13,13 @@ from reporter.analyses.registry import analyses
 from reporter.metrics.registry import catalogue
 from reporter.store import Store
 from reporter.store.schema import tables
+from reporter.table import LAST_CHECKPOINT
 
-_LAST = """
+_LAST = f"""
 SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high FROM layer_metrics l
 JOIN studies s USING (study)
 WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL AND "view" = ?
-QUALIFY row_number() OVER (PARTITION BY model, corpus, metric, statistic ORDER BY coalesce(step, 0) DESC) = 1
+AND {LAST_CHECKPOINT}
 ORDER BY ALL
 """
 

@@ -17,8 +17,11 @@ from reporter.metrics.registry import catalogue
 from reporter.store import Store
 
 _NUMBERS = """
-SELECT model, coalesce(step, 0) AS step, corpus, "view", metric || '.' || statistic AS name, layer, value
-FROM layer_metrics
+SELECT model, m.step AS step, corpus, "view", metric || '.' || statistic AS name, layer, value
+FROM layer_metrics JOIN (
+  SELECT study, model, checkpoint, if(bool_and(step IS NOT NULL) OVER (PARTITION BY study, model), step, position - 1)
+    AS step FROM models
+) AS m USING (study, model, checkpoint)
 WHERE study = ? AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block'))
 ORDER BY model, step, corpus, "view", name, layer
 """
@@ -30,7 +33,7 @@ class Scalar:
 
     Args:
         run: the model.
-        step: of training; 0 of a model with one checkpoint.
+        step: of training; the checkpoint's place in the study's list, from 0, where the step of one is not known.
         tag: corpus, view, full name and layer, between slashes.
         value: the number.
     """

@@ -20,7 +20,7 @@ from reporter.metrics._intervals import Influenced, changes_by_influence, descri
 from reporter.metrics._sources import YAMAGIWA
 from reporter.metrics.base import INFLUENCES, Between, Difference, Options, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.table import TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
+from reporter.table import LAST_CHECKPOINT, TOKEN, TOKEN_ID, Comparable, UnderView, at_place, column
 
 if TYPE_CHECKING:
     import torch
@@ -216,10 +216,10 @@ TYPES = Chart(
     "norm of the mean against variance, by token type",
     Query(
         "types",
-        """
+        f"""
 WITH newest AS (
-  SELECT model, last(checkpoint ORDER BY step NULLS LAST, checkpoint) AS checkpoint, max(layer) AS layers
-  FROM token_types WHERE study = $study AND metric = $metric GROUP BY model
+  SELECT model, checkpoint, max(layer) AS layers
+  FROM token_types WHERE study = $study AND metric = $metric AND {LAST_CHECKPOINT} GROUP BY model, checkpoint
 ), chosen AS (
   SELECT types.*, part
   FROM token_types AS types

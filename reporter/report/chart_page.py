@@ -151,13 +151,13 @@ def _stops(places: set[tuple[str, int]]) -> dict[str, list[dict[str, Any]]]:
 
 def _who(charts: Sequence[Drawn], models: pd.DataFrame, styles: Styles) -> list[Chosen]:
     found = {key for one in charts for key in one.who}
-    columns = (models[name] for name in ("model", "checkpoint", "step"))
-    steps = {
-        (model, checkpoint): None if is_null(step) else int(step)
-        for model, checkpoint, step in zip(*columns, strict=True)
-    }
+    columns = (models[name] for name in ("model", "checkpoint", "step", "position"))
+    steps, positions = dict[Who, int | None](), dict[Who, int]()
+    for model, checkpoint, step, position in zip(*columns, strict=True):
+        steps[model, checkpoint] = None if is_null(step) else int(step)
+        positions[model, checkpoint] = int(position)
     order = {name: place for place, name in enumerate(styles.names)}
-    keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], -(steps.get(key) or 0), key[1]))
+    keys = sorted(found, key=lambda key: (order.get(key[0], len(order)), key[0], -positions.get(key, 0)))
     many = {model for model, _ in keys if sum(model == other for other, _ in keys) > 1}
     return [Chosen(model, name, _label(model, name, steps, many)) for model, name in keys]
 

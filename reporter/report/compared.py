@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Drawn, Query
 from reporter.charts.scene import Scene
 from reporter.charts.styles import ModelStyle
+from reporter.table import LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,16 +29,13 @@ PAIR = ("words", "no-sinks")
 
 COMPARED = Query(
     "compared",
-    """
+    f"""
 WITH own AS (
   SELECT *, metric || '.' || statistic AS full_name FROM layer_metrics
   WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name)
     AND (site IS NULL OR site IN ('embedding', 'block'))
     AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
-  QUALIFY checkpoint = last_value(checkpoint) OVER (
-    PARTITION BY model ORDER BY coalesce(step, -1), checkpoint
-    ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
-  )
+    AND {LAST_CHECKPOINT}
 )
 SELECT full_name AS statistic, corpus, view, role, model, 1 AS models, avg(value) AS value,
   if(count(ci_low) = count(value), avg(ci_low), NULL) AS ci_low,

@@ -15,8 +15,8 @@ FROM layer_metrics WHERE study = $study GROUP BY metric, statistic ORDER BY metr
 CHECKPOINTS = Query(
     "checkpoints",
     """
-SELECT DISTINCT model, role, checkpoint, step
-FROM layer_metrics WHERE study = $study ORDER BY role, model, step, checkpoint
+SELECT DISTINCT model, l.role, checkpoint, l.step, position
+FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study ORDER BY role, model, position
 """,
 )
 
@@ -24,7 +24,7 @@ STUDIES = Query("studies", "SELECT * FROM studies ORDER BY study")
 STUDY = Query("study", "SELECT * FROM studies WHERE study = $study")
 MODELS = Query(
     "models",
-    "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, step, checkpoint",
+    "SELECT * FROM models WHERE study = $study ORDER BY role DESC NULLS LAST, model, position",
 )
 CORPORA = Query("corpora", "SELECT * FROM corpora WHERE study = $study ORDER BY corpus")
 CORPUS_TEXTS = Query("corpus_texts", "SELECT * FROM corpus_texts WHERE study = $study ORDER BY corpus, number")

@@ -62,12 +62,10 @@ class Missing:
 
 
 def model_rows(models: Sequence[Row]) -> list[ModelRow]:
-    """Group checkpoints by model; the last one by step stands for the model."""
+    """Group checkpoints, which come in the order of the study, by model; the last one stands for the model."""
     groups: dict[str, list[Row]] = {}
     for row in models:
         groups.setdefault(row["model"], []).append(row)
-    for own in groups.values():
-        own.sort(key=lambda row: (row["step"] is None, row["step"] or 0))
     return [ModelRow(name, own[-1], own) for name, own in groups.items()]
 
 

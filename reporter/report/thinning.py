@@ -115,7 +115,7 @@ class Thinning:
             parts.insert(
                 0,
                 f"kept AS (\n  SELECT model, checkpoint FROM models WHERE study = {self.study}\n"
-                f"  QUALIFY step IS NULL OR step IN ({steps}) OR step = max(step) OVER (PARTITION BY model)\n)",
+                f"  AND (step IS NULL OR step IN ({steps}) OR is_last)\n)",
             )
         # DuckDB forgets the tables of a query in brackets that follow others: they stand in one list
         rest = re.sub(r"^WITH\s+", ", ", sql) if re.match(r"WITH\s", sql) else f"\n{sql}"

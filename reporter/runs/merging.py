@@ -7,7 +7,9 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reporter.claims.correlations import write_correlations
 from reporter.errors import ReporterError, UsageError, describe
@@ -20,6 +22,9 @@ from reporter.runs.series import write_same_weights
 from reporter.runs.studies import study_of_text
 from reporter.store import Store
 from reporter.store.merging import DATABASE, Merged, merge_databases
+
+if TYPE_CHECKING:
+    from reporter.spec import Study
 
 _LOOK = "look"  # a study's own templates and stylesheet, beside its pages
 
@@ -68,20 +73,40 @@ def merge(out: Path, folders: Sequence[Path], prefer: Path | None = None, progre
 
 def _derive(store: Store, study: str, progress: Progress) -> None:
     """Compute what rests on all numbers of a study; what cannot be is left empty, and said."""
+    [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
+    try:
+        said = study_of_text(row["spec"]).study
+        _number_checkpoints(store, said)
+    except ReporterError as error:
+        why = describe(error).partition("\n")[0]
+        progress.note(f"{study}: claims and findings wait for the next `reporter run`, its text cannot be read: {why}")
+        said = None
     for sentence in write_same_weights(store, study):
         progress.note(f"  {sentence}")
     write_correlations(store, study)
     write_over_models(store, study)
-    [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
-    try:
-        said = study_of_text(row["spec"]).study
-    except ReporterError as error:
-        why = describe(error).partition("\n")[0]
-        progress.note(f"{study}: claims and findings wait for the next `reporter run`, its text cannot be read: {why}")
-    else:
+    if said is not None:
         judge_claims(said, store, progress)
         write_findings(said, store, progress)
     write_answers(store, study, progress)
+
+
+def _number_checkpoints(store: Store, study: Study) -> None:
+    """Store the place of each checkpoint in the study's list: each folder may have held a part of them."""
+    rows = store.records(
+        "SELECT model, checkpoint FROM models WHERE study = $study ORDER BY model, step NULLS LAST, position",
+        {"study": study.study},
+    )
+    numbered = []
+    for model, of_model in groupby(rows, key=lambda row: row["model"]):
+        names = [row["checkpoint"] for row in of_model]
+        listed = [checkpoint.name for checkpoint in getattr(study.models.get(model), "checkpoints", ())]
+        names.sort(key=lambda name: listed.index(name) if name in listed else -1)
+        numbered += [
+            {"study": study.study, "model": model, "checkpoint": name, "position": place, "is_last": name == names[-1]}
+            for place, name in enumerate(names, 1)
+        ]
+    store.put_all("models", ("study", "model", "checkpoint"), numbered)
 
 
 def _place(draft: Path, target: Path) -> None:

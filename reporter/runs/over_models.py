@@ -19,8 +19,8 @@ WITH own AS (
     FROM layer_metrics WHERE study = $study AND value IS NOT NULL
     AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 ), known AS (
-    SELECT model, arg_max(checkpoint, (coalesce(step, -1), checkpoint)) AS last, count(DISTINCT step) > 1 AS trained
-    FROM own GROUP BY model
+    SELECT model, models.checkpoint AS last, count(DISTINCT own.step) > 1 AS trained
+    FROM own JOIN models USING (study, model) WHERE is_last GROUP BY ALL
 ), each AS (
     SELECT model, checkpoint, {", ".join(_KEY)}, value, ci_low, ci_high FROM own
     UNION ALL BY NAME

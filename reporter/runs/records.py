@@ -124,12 +124,16 @@ def model_row(plan: Plan, checkpoint: Checkpoint) -> Record:
     """Return what a row of ``models`` says before the checkpoint is loaded."""
     name, study = checkpoint.model, plan.file.study
     baseline = plan.baselines.get(name)
+    known = plan.checkpoints[name]
+    names = [one.name for one in known] if isinstance(known, tuple) else [checkpoint.name]
     spec = study.models[baseline.base if baseline else name]
     return {
         "study": study.study,
         "model": name,
         "checkpoint": checkpoint.name,
         "step": checkpoint.step,
+        "position": names.index(checkpoint.name) + 1,
+        "is_last": checkpoint.name == names[-1],
         "source": checkpoint.source,
         "location": checkpoint.location,
         "revision": checkpoint.revision,

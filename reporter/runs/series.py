@@ -10,7 +10,7 @@ from reporter.store import Store
 
 _MODELS = """
 SELECT model, checkpoint, weights, same_weights FROM models
-WHERE study = $study AND baseline IS NULL ORDER BY model, step NULLS LAST, checkpoint
+WHERE study = $study AND baseline IS NULL ORDER BY model, position
 """
 _KEY = ("study", "model", "checkpoint")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reporter.errors import ReporterError, describe
 from reporter.imports import importing
+from reporter.models.checkpoint import FINAL
 from reporter.models.load import LoadedModel, load
 from reporter.models.pocket import prepare, prepare_together
 from reporter.models.states import SavedStates, load_states
@@ -96,7 +97,7 @@ class _Worker:
         self._train_together()
         for model, found in self.plan.checkpoints.items():
             if isinstance(found, Exception):
-                row = {"study": self.study.study, "model": model, "checkpoint": "final"}
+                row = {"study": self.study.study, "model": model, "checkpoint": FINAL, "position": 1, "is_last": True}
                 self.store.put("models", MODEL_KEY, row | {"status": "failed", "error": describe(found)})
             else:
                 self._model(model, found)
@@ -127,7 +128,7 @@ class _Worker:
         known = {cell.key.model for cell in self.plan.cells if cell.state == "cached"}
         ready = [found for model, found in self.plan.checkpoints.items() if model in known]
         found = [one for checkpoints in ready if isinstance(checkpoints, tuple) for one in checkpoints]
-        said = (*MODEL_KEY, "base", "baseline", "scores")
+        said = (*MODEL_KEY, "step", "position", "is_last", "base", "baseline", "scores")
         rows = [model_row(self.plan, checkpoint) for checkpoint in found]
         self.store.put_all("models", MODEL_KEY, [{name: row[name] for name in said} for row in rows])
 

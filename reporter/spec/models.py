@@ -30,26 +30,31 @@ class CheckpointSpec(Part):
 class _Revision(Part):
     revision: Text = Field(description="A hub revision: a branch, a tag or a commit.")
     step: int | None = Field(
-        None, ge=0, description="The training step; read from the name's last digits where it is left out."
+        None, ge=0, description="The training step; read from names such as step512 or ckpt-512 if left out."
     )
 
 
 class _Folder(Part):
     folder: Text = Field(description="A sub-folder of the model's path.")
     step: int | None = Field(
-        None, ge=0, description="The training step; read from the name's last digits where it is left out."
+        None, ge=0, description="The training step; read from names such as step512 or ckpt-512 if left out."
     )
 
 
-def step_of(name: str) -> int | None:
-    """Read a training step from the last digits of a name: 512 from ``step512`` or ``ckpt-512``.
+_STEP = re.compile(
+    r"(?:^|[^a-z0-9])(?:global_?)?(?:steps?|ckpt|checkpoint|iter|iteration)[-_]?(\d{1,18})$", re.IGNORECASE
+)
 
-    A commit hash or a version such as ``v1.0`` has no step.
+
+def step_of(name: str) -> int | None:
+    """Read the training step from the name of a checkpoint: 512 from ``step512``, ``ckpt-512`` or ``512``.
+
+    Digits of another meaning are no step: those of a release (``v2``, ``release-2024``) or of a commit.
     """
-    if re.fullmatch(r"[0-9a-f]{7,40}", name) and not (name.isdecimal() and len(name) < 40):
-        return None
-    found = re.search(r"(?:^|[A-Za-z_/-])([0-9]{1,18})$", name)
-    return int(found[1]) if found else None
+    if name.isdecimal() and len(name) <= 18:
+        return int(name)
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
 
 
 def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
@@ -72,13 +77,16 @@ def _checkpoint_of(kind: type[_Revision] | type[_Folder]) -> BeforeValidator:
     return BeforeValidator(read, json_schema_input_type=str | kind)
 
 
-def _distinct(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, ...]:
+def _in_order(checkpoints: tuple[CheckpointSpec, ...]) -> tuple[CheckpointSpec, ...]:
     seen: set[str] = set()
     for index, checkpoint in enumerate(checkpoints):
         if checkpoint.name in seen:
             raise failure(Complaint(f"checkpoint '{checkpoint.name}' is listed twice", (index,)))
         seen.add(checkpoint.name)
-    return checkpoints
+    steps = [checkpoint.step for checkpoint in checkpoints]
+    if None in steps:
+        return checkpoints
+    return tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.step or 0))
 
 
 def _hub_id(value: str) -> str:
@@ -172,8 +180,12 @@ class HubModel(_Weights, _Related, _Reading):
         description="Another hub id whose tokenizer to use: repositories of intermediate checkpoints may have none.",
     )
     checkpoints: Annotated[
-        tuple[Annotated[CheckpointSpec, _checkpoint_of(_Revision)], ...], AsTuple, AfterValidator(_distinct)
-    ] = Field((), description="Revisions to measure, one after the other: names, or {revision:, step:}.")
+        tuple[Annotated[CheckpointSpec, _checkpoint_of(_Revision)], ...], AsTuple, AfterValidator(_in_order)
+    ] = Field(
+        (),
+        description="Revisions to measure, in the order of training: names, or {revision:, step:}. The last one stands "
+        "for the model wherever only one is compared; where the steps of all are known, the highest step is last.",
+    )
 
     @model_validator(mode="after")
     def _one_way_to_name_revisions(self) -> HubModel:
@@ -190,8 +202,12 @@ class PathModel(_Weights, _Related, _Reading):
         description="The folder, or a GGUF file, relative to the study file or absolute."
     )
     checkpoints: Annotated[
-        tuple[Annotated[CheckpointSpec, _checkpoint_of(_Folder)], ...], AsTuple, AfterValidator(_distinct)
-    ] = Field((), description="Sub-folders to measure, one after the other: names, or {folder:, step:}.")
+        tuple[Annotated[CheckpointSpec, _checkpoint_of(_Folder)], ...], AsTuple, AfterValidator(_in_order)
+    ] = Field(
+        (),
+        description="Sub-folders to measure, in the order of training: names, or {folder:, step:}. The last one stands "
+        "for the model wherever only one is compared; where the steps of all are known, the highest step is last.",
+    )
 
     @model_validator(mode="after")
     def _folders_are_inside(self) -> PathModel:

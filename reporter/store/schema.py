@@ -17,7 +17,7 @@ from reporter.table import CORPUS, HIGH, LOW, METRIC, VIEW, Comparable, OfModel,
 
 # Raise it whenever a table or a column is added: older files then get what they lack, and an older reporter
 # refuses the newer file instead of misreading it.
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 
 
 Word = Literal["supported", "refuted", "inconclusive", "failed"]
@@ -255,6 +255,10 @@ class Found(Row, table="findings"):
 class Model(OfModel, table="models"):
     """One checkpoint of one model: where it came from and what the self-test at load measured."""
 
+    position: int = column("place of the checkpoint among those that the study lists for the model, from 1")
+    is_last: bool = column(
+        "whether it is the last of them, which stands for the model wherever only one checkpoint is compared"
+    )
     source: str = column("'hub', 'path', 'recipe' or 'states' (computed elsewhere)")
     location: str = column("hub id, path as written in the study, or the recipe's architecture")
     revision: str = column("commit of the hub repository, or hash of the files")

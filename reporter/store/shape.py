@@ -26,6 +26,19 @@ _NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1
 _log = logging.getLogger(__name__)
 _HERE = "WHERE database_name = current_database()"
 
+# Files before version 13 do not hold the order in which a study lists checkpoints. The training step stands in for it
+# until the study runs again, which the empty hash causes.
+_FILL = {
+    ("models", "is_last"): (
+        "UPDATE models SET position = of.position, is_last = of.position = of.count FROM ("
+        "SELECT study, model, checkpoint, row_number() OVER (PARTITION BY study, model "
+        "ORDER BY coalesce(step, -1), checkpoint) AS position, count(*) OVER (PARTITION BY study, model) AS count "
+        "FROM models) AS of "
+        "WHERE (of.study, of.model, of.checkpoint) = (models.study, models.model, models.checkpoint)",
+        "UPDATE studies SET spec_hash = ''",
+    )
+}
+
 
 def create_file(path: Path) -> None:
     """Makes the database with all its tables, unless it is there.
@@ -160,6 +173,7 @@ def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
         for column in table.columns:
             if (table.name, None) in known and (table.name, column.name) not in known:
                 yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
+                yield from _FILL.get((table.name, column.name), ())
             yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
     for view in VIEWS.values():  # anew each time: what they read may have changed
         yield view.sql

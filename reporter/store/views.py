@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reporter.metrics.base import Value
+from reporter.table import LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     from reporter.table import Column, Table
@@ -57,8 +58,7 @@ PROFILES = View(
     "What the report shows first of the view 'layers': one row for each layer of each number, at the last checkpoint "
     "of each model and under the first of the study's views.",
     Value.table,
-    f"{LAYERS.where} AND (study, model, checkpoint) IN "
-    "(SELECT (study, model, arg_max(checkpoint, (coalesce(step, -1), checkpoint))) FROM models GROUP BY study, model) "
+    f"{LAYERS.where} AND {LAST_CHECKPOINT} "
     "AND (study, \"view\") IN (SELECT (study, json_extract_string(views, '$[0]')) FROM studies)",
 )
 

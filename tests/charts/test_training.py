@@ -31,7 +31,11 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[tuple
         rows = [more | at | {"value": float(value)} for at, value in zip(layers, values, strict=True)]
         store.commit_cell(cell | {"status": "done"}, rows)
         known = {"study": "s", "model": model, "checkpoint": f"step-{step}"}
-        store.put("models", tuple(known), known | {"baseline": "random-init" if "(" in model else None})
+        store.put(
+            "models",
+            tuple(known),
+            known | {"is_last": step == 100, "baseline": "random-init" if "(" in model else None},
+        )
     write_over_models(store, "s")
     return store, made
 

@@ -23,9 +23,29 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.store = Store(folder / "results.duckdb")
+        self._store = Store(folder / "results.duckdb")
+        self._new_models = False
         self._cells: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         self._types: list[dict[str, Any]] = []
+
+    @property
+    def store(self) -> Store:
+        """The database, in which every checkpoint with numbers has its row, by training step, as the planner has it."""
+        if not self._new_models:
+            return self._store
+        checkpoints: dict[tuple[str, str], set[str]] = {}
+        for study, model, checkpoint, *_ in self._cells:
+            checkpoints.setdefault((study, model), set()).add(checkpoint)
+        rows = []
+        for (study, model), names in checkpoints.items():
+            ordered = sorted(names, key=lambda name: int(name.removeprefix("step")) if name != "final" else -1)
+            rows += [
+                {"study": study, "model": model, "checkpoint": name, "position": place, "is_last": place == len(names)}
+                for place, name in enumerate(ordered, 1)
+            ]
+        self._store.put_all("models", ("study", "model", "checkpoint"), rows)
+        self._new_models = False
+        return self._store
 
     def put(
         self,
@@ -71,7 +91,8 @@ class World:
         rows += [row for row in before if (row["statistic"], row["view"]) != (statistic, view)]
         self._cells[tuple(key.values())] = rows
         cell = {**key, "fingerprint": "f", "status": "done", "options": options or {}, "reasons": reasons or []}
-        self.store.commit_cell(cell, rows)
+        self._store.commit_cell(cell, rows)
+        self._new_models = True
 
     def put_types(self, model: str, layer: int, numbers: Mapping[str, Any], corpus: str = "wiki") -> None:
         """Store numbers of token types at a layer, beside a statistic that says that they are there."""
@@ -85,7 +106,8 @@ class World:
         rows = self._cells.setdefault(tuple(key.values()), [])
         rows.append(row)
         self._types += types
-        self.store.commit_cell({**key, "fingerprint": "f", "status": "done"}, rows, {"token_types": self._types})
+        self._new_models = True
+        self._store.commit_cell({**key, "fingerprint": "f", "status": "done"}, rows, {"token_types": self._types})
 
     def study(
         self,

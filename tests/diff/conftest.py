@@ -43,7 +43,14 @@ def folder(tmp_path: Path, empty: Path) -> Callable[..., Path]:
         bert = {"study": study, "model": "bert", "checkpoint": "final"}
         cell = bert | {"corpus": "wiki", "metric": "motion"}
         rows = [("studies", {"study": study, "spec": spec, "versions": versions})]
-        rows.append(("models", bert | {"revision": "aa", "layers": 4, "status": "done"} | dict(model or {})))
+        rows.append(
+            (
+                "models",
+                bert
+                | {"position": 1, "is_last": True, "revision": "aa", "layers": 4, "status": "done"}
+                | dict(model or {}),
+            )
+        )
         rows.append(("corpora", {"study": study, "corpus": "wiki", "content_hash": "ab"}))
         rows.append(("cells", cell | {"status": "done", "options": options}))
         for statistic, layer, value, low, high in numbers:

@@ -99,7 +99,7 @@ def test_two_models_of_a_study_stand_side_by_side(folder: Folder) -> None:
     with duckdb.connect(str(place / "results.duckdb")) as connection:
         for checkpoint, step, value in (("step-9", 9, 5.0), ("step-10", 10, 3.0)):
             key = {"study": "s", "model": "tuned", "checkpoint": checkpoint, "step": step}
-            insert(connection, "models", key | {"base": "bert", "status": "done"})
+            insert(connection, "models", key | {"is_last": step == 10, "base": "bert", "status": "done"})
             number = {"corpus": "wiki", "metric": "motion", "view": "words", "statistic": "norm", "site": "block"}
             number |= {"layer": 1, "value": value, "ci_low": 2.9, "ci_high": 3.1}
             insert(connection, "layer_metrics", key | number)

@@ -138,6 +138,7 @@ class MadeUp(Numbers):
                 model,
                 "final" if step is None else str(step),
                 step,
+                step == (self._steps or (None,))[-1],
                 role,
                 "c",
                 None if self._is_whole else "block" if layer else "embedding",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import runpy
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -173,6 +174,11 @@ def values(
     return rows
 
 
+def place_of(step: int | None, steps: Sequence[int | None]) -> dict[str, Any]:
+    """Return where a checkpoint stands among those of its model."""
+    return {"position": list(steps).index(step) + 1, "is_last": step == steps[-1]}
+
+
 def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
     """Write a study into a database; keywords replace the usual models, corpora, metrics, title…"""
     corpora, metrics = more.get("corpora", CORPORA), more.get("metrics", tuple(catalogue()))
@@ -185,7 +191,7 @@ def fill(path: Path, study: str = "made-up", **more: Any) -> Store:
             key = {"study": study, "model": name, "checkpoint": checkpoint}
             base, baseline = bases.get(name, (None, None))
             of_base = {"base": base, "baseline": baseline}
-            models.append(key | model_row(name, role, layers, width, step) | of_base)
+            models.append(key | model_row(name, role, layers, width, step) | of_base | place_of(step, steps))
             for corpus in corpora:
                 for metric in metrics:
                     age = 1.0 if step is None else min(1.0, step / 600)
@@ -246,7 +252,7 @@ def fill_explored(path: Path, study: str = "explored") -> Store:
     for name, role, layers, checkpoints, *_ in JOURNEYS["MODELS"]:
         for step in checkpoints:
             key = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
-            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step))
+            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step) | place_of(step, checkpoints))
     JOURNEYS["fill_journeys"](path, study)
     return store
 
@@ -257,7 +263,7 @@ def fill_exhibited(path: Path, study: str = "exhibited") -> Store:
     for name, role, layers, checkpoints, *_ in EXHIBITS["MODELS"]:
         for step in checkpoints:
             key = {"study": study, "model": name, "checkpoint": "final" if step is None else f"step{step}"}
-            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step))
+            store.put("models", tuple(key), key | model_row(name, role, layers, 64, step) | place_of(step, checkpoints))
             cell = key | {"corpus": "(weights)", "metric": "vocabulary"}
             store.put("cells", (*key, "corpus", "metric"), cell | cell_row(f"{name}-{step}", "vocabulary", role))
     EXHIBITS["fill_exhibits"](path, study)
@@ -355,6 +361,6 @@ def study_row(study: str, more: dict[str, Any]) -> dict[str, Any]:
 def fail(store: Store, study: str, error: str) -> None:
     """Add a model that failed, and a failed cell of another one."""
     key = {"study": study, "model": "broken", "checkpoint": "final"}
-    store.put("models", tuple(key), key | {"status": "failed", "error": error})
+    store.put("models", tuple(key), key | {"status": "failed", "error": error} | place_of(None, (None,)))
     key = {"study": study, "model": "minilm", "checkpoint": "final", "corpus": CORPORA[0], "metric": "motion"}
     store.commit_cell(key | {"status": "failed", "fingerprint": "x", "error": error, "why": "new"})

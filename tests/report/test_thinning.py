@@ -27,9 +27,10 @@ def read() -> Iterator[Read]:
     with duckdb.connect() as base:
         base.execute(f"""
 CREATE TABLE models AS
-  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline, 12 AS layers
+  SELECT 's' AS study, m AS model, 'step-' || step AS checkpoint, step, NULL AS baseline, 12 AS layers,
+    step = max(step) OVER (PARTITION BY model) AS is_last
   FROM unnest(['a', 'b', 'c']) AS ms(m), unnest({list(STEPS)}) AS steps(step) WHERE m <> 'c' OR step < 100
-  UNION ALL SELECT 's', 'd', 'main', NULL, NULL, 12;
+  UNION ALL SELECT 's', 'd', 'main', NULL, NULL, 12, true;
 CREATE TABLE layer_metrics AS
   SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
     'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value,

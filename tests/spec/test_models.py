@@ -44,8 +44,8 @@ def test_checkpoints_are_revisions_of_a_hub_model_and_folders_of_a_path(load: Lo
     assert isinstance(path, PathModel)
     assert [(c.name, c.step) for c in hub.checkpoints] == [("step1", 1), ("main", 9), ("step512", 512)]
     assert path.checkpoints == (
-        CheckpointSpec(name="ckpt-500", step=500),
         CheckpointSpec(name="best", step=3),
+        CheckpointSpec(name="ckpt-500", step=500),
     )
 
 
@@ -60,13 +60,18 @@ def test_checkpoints_are_revisions_of_a_hub_model_and_folders_of_a_path(load: Lo
         ("step000100", 100),
         ("main", None),
         ("v1.0", None),
+        ("v2", None),
+        ("release-2024", None),
+        ("epoch-3", None),
+        ("iter_000200", 200),
+        ("Step-7", 7),
         ("607a30d783dfa663caf39e06633721c8d4cfcd7e", None),
         ("607a30d", None),
         ("stage1-step10-tokens", None),
         ("step" + "9" * 40, None),
     ],
 )
-def test_a_step_is_read_from_the_last_digits_of_a_name(name: str, step: int | None) -> None:
+def test_a_step_is_read_from_a_name_that_says_so(name: str, step: int | None) -> None:
     assert step_of(name) == step
 
 

@@ -53,7 +53,9 @@ def folder(tmp_path, empty, cell, numbers) -> Callable[..., Path]:
         )
         for model in models:
             item = {"study": study, "model": model, "checkpoint": "final"}
-            store.put("models", list(item), item | {"fingerprint": weights, "status": status})
+            store.put(
+                "models", list(item), item | {"position": 1, "is_last": True, "fingerprint": weights, "status": status}
+            )
             row = cell(study=study, model=model, fingerprint=f"{weights}{inputs}", inputs={"options": inputs})
             values = [one | {"value": one["value"] * factor} for one in numbers()]
             store.commit_cell(row | {"finished": finished, "status": status}, values if status == "done" else [])

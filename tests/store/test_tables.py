@@ -17,7 +17,8 @@ def filled(store, cell, numbers):
     for model, checkpoint, step in (("bert", "step-5", 5), ("bert", "step-40", 40), ("noise", "final", None)):
         baseline = {"base": "bert", "baseline": "random-init"} if model == "noise" else {}
         store.put("models", ["study", "model", "checkpoint"],
-                  {"study": "s", "model": model, "checkpoint": checkpoint, "step": step, **baseline})  # fmt: skip
+                  {"study": "s", "model": model, "checkpoint": checkpoint, "step": step,
+                   "position": 2 if step == 40 else 1, "is_last": step != 5, **baseline})  # fmt: skip
         rows = [row for view in ("words", "all") for row in numbers(view=view, step=step)]
         rows += numbers(site="final", layer=4)[:1] + numbers(site=None, layer=None, depth=None)[:1]
         store.commit_cell(cell(model=model, checkpoint=checkpoint), rows)
