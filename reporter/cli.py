@@ -228,7 +228,8 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Run only this model, corpus, metric, analysis or item; repeated, what all kinds that are named name.",
+            help="Run only these models, corpora, metrics, analyses or items; may be repeated. Names of one kind are "
+            "alternatives, different kinds must all match.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Compute again what is already there.")] = False,
@@ -265,7 +266,7 @@ def run(
     outcome = run_studies(
         files,
         out=out,
-        only=tuple(only or ()),
+        only=tuple(_names(only)),
         force=force,
         offline=offline,
         strict=strict,
@@ -639,7 +640,7 @@ def verify(
     cells: Annotated[int, typer.Option(min=1, help="Checkpoints × corpora to measure, the smallest first.")] = 2,
     model: Annotated[str | None, typer.Option(help="Only this model, or baseline of this name.")] = None,
     corpus: Annotated[str | None, typer.Option(help="Only this corpus.")] = None,
-    texts: Annotated[int, typer.Option(min=1, help="Only corpora of at most so many texts.")] = 500,
+    max_texts: Annotated[int, typer.Option(min=1, help="Skip corpora with more texts than this.")] = 500,
     format: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
     offline: Offline = False,
 ) -> None:
@@ -657,7 +658,7 @@ def verify(
 
     file = read_study(Path(study)) if Path(study).is_file() else None
     plugins = [file.folder / plugin for plugin in file.study.plugins] if file else []
-    found = measure_again(study, out, offer(plugins), Asked(cells, texts, model, corpus), offline=offline)
+    found = measure_again(study, out, offer(plugins), Asked(cells, max_texts, model, corpus), offline=offline)
     typer.echo(show(found, format))
     if not found.passed:
         raise typer.Exit(1)
@@ -703,19 +704,28 @@ def cache(
 
 @app.command()
 def metrics(
-    name: Annotated[str | None, typer.Argument(help="A metric to explain; lists all if left out.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A metric to explain, or a word to search for; all metrics are listed if left out."),
+    ] = None,
+    study: Annotated[Path | None, typer.Option(metavar="FILE", help="A study whose plug-ins are included.")] = None,
     new: Annotated[
         str | None,
         typer.Option("--new", metavar="NAME", help="Write NAME.py, a metric of your own to start from."),
     ] = None,
 ) -> None:
-    """Explain the metrics and analyses, or begin one of your own.
+    """Explain or search the metrics and analyses, or begin a new one.
 
-    Definition, source, options and columns of each.
+    Definition, source, options and columns of each. A word that is no metric
+    is searched for in names, titles and definitions of all statistics.
     """
     from reporter.analyses.registry import analyses
     from reporter.metrics.registry import catalogue
 
+    if study is not None:
+        from reporter.runs.studies import read_study
+
+        read_study(study)  # registers the plug-ins of the study
     found: dict[str, Definition] = {**catalogue(), **analyses()}
     if new is not None:
         from reporter.spec.starter import packaging, write_metric
@@ -732,8 +742,12 @@ def metrics(
             typer.echo(f"    {metric.summary}")
         return
     if name not in found:
+        from reporter.docs.metric_page import search
         from reporter.errors import hint, one_line
 
+        if matches := search(name, found.values()):
+            typer.echo("\n".join(matches))
+            return
         raise UsageError(f"unknown metric '{one_line(name)}'{hint(name, list(found), 'there are')}")
     from reporter.docs.metric_page import metric_page
 

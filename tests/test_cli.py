@@ -382,6 +382,23 @@ def test_a_metric_is_explained_in_full(call: Call, name: str) -> None:
         assert own.get(name, "layer_pairs" if "models" in metric.between.of else "differences") in names
 
 
+def test_a_word_that_is_no_metric_is_searched_for(call: Call) -> None:
+    names = [line.partition(":")[0] for line in call("metrics", "norm").stdout.splitlines()]
+    assert "motion.norm" in names and "variance.norm_of_mean" in names
+
+
+def test_metrics_knows_the_plug_ins_of_a_study(call: Call, tmp_path: Path) -> None:
+    assert call("metrics", "--new", "mine").exit_code == 0
+    study = "study: s\nmodels: {m: {path: m}}\nplugins: [mine.py]\n"
+    Path("study.yaml").write_text(study, "utf-8")
+    assert call("metrics", "mine").exit_code == 2
+    try:
+        result = call("metrics", "mine", "--study", "study.yaml")
+    finally:
+        forget_plugins()
+    assert result.exit_code == 0 and result.stdout.startswith("mine:")
+
+
 def test_an_unknown_metric_is_a_wrong_call(call: Call) -> None:
     result = call("metrics", "convergense")
     assert result.exit_code == 2
@@ -467,7 +484,8 @@ def test_a_signal_ends_it_with_its_code_and_one_line(tmp_path: Path, sent: int, 
 
 
 def test_ctrl_c_ends_a_query_at_once(tmp_path: Path) -> None:
-    from reporter.store import Store
+    from reporter.registry import forget_plugins
+from reporter.store import Store
 
     (tmp_path / "results").mkdir()
     Store(tmp_path / "results" / "results.duckdb").put("studies", ["study"], {"study": "s"})

@@ -115,7 +115,7 @@ STATISTICS = (
     ),
     Statistic(
         "entropy",
-        "entropy of attention, normalised",
+        "normalised entropy of attention",
         f"mean over heads and the tokens i = 2…T of −Σ_j p ln p / ln m, p = a_ij/Σ_j a_ij and m the tokens that i may "
         f"attend to: i in decoders, T in encoders; {_SAID}",
         (CLARK,),

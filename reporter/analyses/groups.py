@@ -142,7 +142,7 @@ STATISTICS = (
         replace(
             of,
             name=f"{of.name}_{control}",
-            title=f"{of.title}, random {control}",
+            title=f"{of.title} (random {control})",
             definition=f"the same of a control: {how}; one draw, given by the study's seed",
             headline=False,
             trap="One draw of texts. No structure reads a silhouette of 0 or a little less (the nearest other group is "

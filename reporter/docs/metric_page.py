@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from textwrap import wrap
 
 from reporter.metrics.base import Definition, Metric, Statistic, Value
@@ -52,6 +53,20 @@ def metric_page(metric: Definition) -> str:
     if isinstance(metric, Metric) and metric.optional:
         lines += ["", *wrapped("`metrics: all` leaves it out: list it to have it.")]
     return "\n".join(lines)
+
+
+def search(word: str, metrics: Iterable[Definition]) -> list[str]:
+    """Return a line for each statistic whose name, title or definition has a word, those with it in the name first."""
+    wanted, named, described = word.lower(), list[str](), list[str]()
+    for metric in metrics:
+        for statistic in metric.statistics:
+            full_name = f"{metric.name}.{statistic.name}"
+            line = f"{full_name}: {statistic.title}"
+            if wanted in full_name.lower():
+                named.append(line)
+            elif wanted in f"{statistic.title} {statistic.plainly} {statistic.definition}".lower():
+                described.append(line)
+    return named + described
 
 
 def facts_of(metric: Definition, statistic: Statistic) -> dict[str, str]:

@@ -15,6 +15,7 @@ from reporter.runs.studies import study_of
 from reporter.spec.study import StudyFile
 from reporter.store import Store, query_frame
 from reporter.store.schema import tables
+from reporter.store.views import VIEWS
 
 if TYPE_CHECKING:
     import altair as alt
@@ -48,7 +49,8 @@ class Results(Tables):
     """What studies left in a results folder, to be read and never written.
 
     Each table is an attribute, read from the database when it is asked for: ``results.layer_metrics``,
-    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. A notebook shows verdicts.
+    ``results.claims``, ``results.cells``; the page Tables of ``reporter docs`` lists them. ``results.profiles`` has
+    what the report shows first: one row for each layer of a number, at the last checkpoint. A notebook shows verdicts.
 
     Args:
         folder: the results folder.
@@ -123,7 +125,7 @@ class Results(Tables):
         return self.folder / DATABASE
 
     def _names(self) -> Sequence[str]:
-        return [name for name in tables() if name != "schema_version"]
+        return [*VIEWS, *(name for name in tables() if name != "schema_version")]
 
     def _table(self, name: str) -> pd.DataFrame:
         marks = ", ".join("?" for _ in self._ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporter.charts.figure import Figure, filled_spec
 from reporter.charts.styles import THEMES
@@ -48,4 +48,20 @@ def chart(study: str, out: Path, name: str, panel: str = "", choose: Mapping[str
         raise UsageError(f"{drawn.id} is no chart here; its rows are results.sql({drawn.sql!r})")
     spec = filled_spec(figure, rows, WIDTH)
     spec |= {"title": f"{figure.title}: {label}" if label else figure.title, "config": THEMES["light"]}
-    return altair.Chart.from_dict(spec)
+    return altair.Chart.from_dict(_explained(spec, figure.title))
+
+
+def _explained(part: Any, title: str) -> Any:
+    """Return a specification with legends and a title of the y axis, which a page prints around its charts."""
+    if isinstance(part, list):
+        return [_explained(one, title) for one in part]
+    if not isinstance(part, dict):
+        return part
+    explained = {name: value if name == "datasets" else _explained(value, title) for name, value in part.items()}
+    encoding = explained.get("encoding", {})
+    for channel in {"color", "strokeDash"} & encoding.keys():
+        if encoding[channel].get("legend", "") is None:
+            encoding[channel] |= {"legend": {"title": None}}
+    if "y" in encoding and encoding["y"].get("title", "") is None:
+        encoding["y"] |= {"title": title}
+    return explained

@@ -13,14 +13,10 @@ from reporter.analyses.registry import analyses
 from reporter.metrics.registry import catalogue
 from reporter.store import Store
 from reporter.store.schema import tables
-from reporter.table import LAST_CHECKPOINT
 
-_LAST = f"""
-SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high FROM layer_metrics l
-JOIN studies s USING (study)
-WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL AND "view" = ?
-AND {LAST_CHECKPOINT}
-ORDER BY ALL
+_LAST = """
+SELECT model, corpus, metric, statistic, layer, value, ci_low, ci_high, "view" FROM profiles
+WHERE study = ? AND site = 'block' AND depth = 1 AND value IS NOT NULL ORDER BY ALL
 """
 
 
@@ -58,9 +54,8 @@ def hub(study: str, store: Store, folder: Path) -> None:
 def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
     """Return, by model, an entry for ``model-index``: headline numbers at the last block, with their intervals."""
     known = catalogue() | analyses()
-    (first,) = store.records('SELECT first("view" ORDER BY "view" = \'words\' DESC) AS v FROM layer_metrics', [])
     found: dict[str, dict[str, Any]] = {}
-    for row in store.records(_LAST, [study, first["v"]]):
+    for row in store.records(_LAST, [study]):
         definition = known.get(row["metric"])
         statistics = {one.name: one for one in definition.statistics} if definition else {}
         if row["statistic"] not in statistics or not statistics[row["statistic"]].headline:
@@ -74,7 +69,7 @@ def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
                     "metrics": [],
                 }
             )
-        title = f"{statistics[row['statistic']].title}, block {row['layer']}, {first['v']}"
+        title = f"{statistics[row['statistic']].title}, block {row['layer']}, {row['view']}"
         number = {"type": f"{row['metric']}.{row['statistic']}", "name": title, "value": row["value"]}
         if row["ci_low"] is not None:
             number["args"] = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}

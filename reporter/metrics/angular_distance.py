@@ -43,7 +43,7 @@ STATISTICS = (
     ),
     Statistic(
         "last_token",
-        "angular distance of two layers, last tokens",
+        "angular distance of two layers (last tokens)",
         f"mean over texts of {_ANGLE}, of the last token of the view in each text",
         (GROMOV,),
         per="pair",

@@ -57,7 +57,7 @@ STATISTICS = (
     ),
     Statistic(
         "top_variance_share_batch",
-        "variance explained by the first principal component, by batch",
+        "variance explained by the first principal component (by batch)",
         "mean over shuffled batches of λ1 / Σλ, each batch centred by itself; batches of `sample` tokens drawn without "
         "replacement, duplicates included",
         (SHAPE_OF_LEARNING,),
@@ -92,7 +92,7 @@ STATISTICS = (
     ),
     Statistic(
         "mean_cosine_centred",
-        "mean cosine, centred",
+        "mean cosine (centred)",
         "the mean cosine of x − μ over a uniform sample of tokens, μ the mean of all tokens",
         (ETHAYARAJH, TIMKEY),
         interval=described("fisher", "0.73 to 1.00") + _SAMPLE.format(most="0.0015"),
@@ -103,7 +103,7 @@ STATISTICS = (
     ),
     Statistic(
         "mean_cosine_standardised",
-        "mean cosine, standardised",
+        "mean cosine (standardised)",
         "the mean cosine of (x − μ)/σ, each dimension by its own standard deviation over all tokens, over a uniform "
         "sample of tokens; dimensions that do not vary are left out: their deviation is at most 1e-6 of their mean, or "
         "of the root mean square of all deviations (what underflow leaves of a dead dimension)",

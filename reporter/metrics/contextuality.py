@@ -96,7 +96,7 @@ STATISTICS = (
     ),
     Statistic(
         "explained_by_first_published",
-        "maximum explainable variance, centred",
+        "maximum explainable variance (centred)",
         "mean over types of λ1/Σλ, λ the eigenvalues of the covariance of the type's occurrences about their mean, "
         f"{_SAMPLE}; types whose occurrences all have the same state are left out",
         (ETHAYARAJH,),
@@ -110,7 +110,7 @@ STATISTICS = (
     ),
     Statistic(
         "explained_by_first_truncated",
-        "maximum explainable variance, variance along the mean",
+        "maximum explainable variance (along the mean)",
         "mean over types of Var(X·v1) / Σ_j Var(x_j), X the matrix of the type's occurrences, v1 its first right "
         f"singular vector, not centred, {_SAMPLE}; types whose occurrences all have the same state are left out",
         (ETHAYARAJH,),
@@ -137,7 +137,7 @@ STATISTICS = (
     ),
     Statistic(
         "explained_by_first_adjusted",
-        "maximum explainable variance, adjusted",
+        "maximum explainable variance (adjusted)",
         "explained_by_first − explained_by_first_baseline",
         (ETHAYARAJH,),
         interval=_OVER_TYPES,
@@ -162,7 +162,7 @@ STATISTICS = (
     ),
     Statistic(
         "intra_text_adjusted",
-        "similarity within a text, adjusted",
+        "similarity within a text (adjusted)",
         "intra_text − anisotropy.mean_cosine of the same view",
         (ETHAYARAJH,),
         interval="95 %, Student's t: variance of 1000 bootstrap replicates over texts, that of the mean cosine by the "

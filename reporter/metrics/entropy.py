@@ -83,7 +83,7 @@ STATISTICS = (
     ),
     Statistic(
         "prompt_unit",
-        "entropy of a text's directions, normalised",
+        "normalised entropy of a text's directions",
         "mean over the same texts as `prompt` of H/log(min(n, d)), n the text's tokens in the view, H = −Σ p log p, "
         "p = λ/Σλ over the positive eigenvalues λ of the matrix UUᵀ for n ≤ d, UᵀU for n > d, U the states minus their "
         "mean and each scaled to length 1, with negative entries of that matrix set to 0",

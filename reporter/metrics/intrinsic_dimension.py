@@ -124,7 +124,7 @@ STATISTICS = (
     ),
     Statistic(
         "twonn_published",
-        "intrinsic dimension (TwoNN, lowest fifth)",
+        "intrinsic dimension (TwoNN of the lowest fifth)",
         f"{_RATIO}, the ⌊N/5⌋ smallest μ sorted ascending, F_i = i/N: slope through the origin of −log(1 − F) on log "
         f"μ, which is `twonn` with `discard: 0.8`, whatever `discard` says; {_DISTINCT}; float64, centred",
         (SHAPE_OF_LEARNING, FACCO),
@@ -142,7 +142,7 @@ STATISTICS = (
     ),
     Statistic(
         "twonn_ml",
-        "intrinsic dimension (TwoNN, maximum likelihood)",
+        "intrinsic dimension (TwoNN by maximum likelihood)",
         "(N − 1) / Σ log μ over all N states, mean over batches",
         (DENTI,),
         interval=_halves("twonn_ml"),

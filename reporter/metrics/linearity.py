@@ -56,7 +56,7 @@ def _scores(
     )
     yield Statistic(
         f"{name}_heldout",
-        f"{title}, held out",
+        f"{title} (held out)",
         f"{_HELD_OUT}{what} and A as in {name}",
         (source,),
         per="step",

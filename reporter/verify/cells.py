@@ -32,13 +32,13 @@ class Asked:
 
     Args:
         cells: at most so many checkpoints × corpora.
-        texts: only corpora of at most so many texts.
+        max_texts: corpora with more texts are skipped.
         model: only this model, or a baseline of this name; None for any.
         corpus: only this corpus; None for any.
     """
 
     cells: int = 2
-    texts: int = 500
+    max_texts: int = 500
     model: str | None = None
     corpus: str | None = None
 
@@ -129,8 +129,8 @@ def choose(plan: Plan, store: Store, asked: Asked) -> tuple[list[Cell], dict[str
             left_out[str(cell)] = "its corpus is read in windows, which no second path does yet"
         elif getattr(plan.file.study.corpora[cell.corpus], "chat", False):
             left_out[str(cell)] = "its corpus is a chat, which no second path reads yet"
-        elif texts > asked.texts:
-            left_out[str(cell)] = f"{texts:,} texts, more than --texts {asked.texts:,}"
+        elif texts > asked.max_texts:
+            left_out[str(cell)] = f"{texts:,} texts, more than --max-texts {asked.max_texts:,}"
         else:
             chosen.append(cell)
     for cell in _in_turn(chosen)[asked.cells :]:

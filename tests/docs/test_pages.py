@@ -49,8 +49,15 @@ def place(tmp_path_factory):
     """A folder with a study and its results."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "study.yaml").write_text(textwrap.dedent(STUDY), "utf-8")
+    (folder / "other.yaml").write_text(
+        textwrap.dedent(STUDY)
+        .replace("study: small", "study: other")
+        .replace("steps: 0}", "steps: 2, checkpoints: [0, 2]}"),
+        "utf-8",
+    )
     with contextlib.chdir(folder):
         reporter.run("study.yaml")
+        reporter.run("other.yaml")
     return folder
 
 
@@ -79,6 +86,8 @@ def test_the_python_blocks_run(place, monkeypatch):
 def test_the_questions_have_answers(place, page, query):
     answer = reporter.open(place / "results").sql(query)
     assert len(answer) or "status <> 'done'" in query
+    # Two studies, one with two checkpoints, two token sets: a row that cannot be told from another mixes them.
+    assert not answer.select_dtypes(exclude="float").duplicated().any()
 
 
 def test_the_error_is_the_one_that_is_shown(tmp_path):

@@ -137,6 +137,9 @@ def test_a_figure_is_an_altair_chart_with_its_rows(results):
     chart = results.chart("anisotropy.top_variance_share", view="no-sinks")
     said = chart.to_dict()
     assert "variance explained" in said["title"].lower()
+    drawn = [layer["encoding"] for layer in said["layer"] if "color" in layer.get("encoding", {})]
+    assert drawn and all(one["color"]["legend"] is not None for one in drawn)
+    assert all("variance explained" in one["y"]["title"].lower() for one in drawn)
     rows = said["datasets"]["rows"]
     assert {row["view"] for row in rows} == {"no-sinks"} and {0, 1, 2} <= {row["layer"] for row in rows}
     with pytest.raises(reporter.UsageError, match="there is no figure"):

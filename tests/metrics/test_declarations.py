@@ -31,6 +31,13 @@ def found(observe, values, layers):
     return result
 
 
+def test_titles_can_stand_in_a_list():
+    from reporter.analyses.registry import analyses
+
+    titles = [s.title for of in (*catalogue().values(), *analyses().values()) for s in of.statistics]
+    assert not [title for title in titles if "," in title]
+
+
 def test_a_headline_says_in_plain_words_what_it_is():
     for of_metric in catalogue().values():
         for statistic in of_metric.statistics:

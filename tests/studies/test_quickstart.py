@@ -71,12 +71,12 @@ def test_the_five_questions_have_answers(out: Path, tmp_path: Path, monkeypatch:
         assert old in text
         text = text.replace(old, new)
     text = "\n".join(line for line in text.splitlines() if "- intrinsic" not in line and "- layer_pairs" not in line)
-    (tmp_path / "asked.yaml").write_text(text.replace("study: quickstart", "study: asked"), "utf-8")
+    (tmp_path / "asked.yaml").write_text(text, "utf-8")
     run_studies([load_study(tmp_path / "asked.yaml", offer())], tmp_path / "results")
     largest, _, trained, sinks, mouse = (query_frame(tmp_path / "results" / "results.duckdb", sql) for sql in QUESTIONS)
     assert list(largest["model"]) == ["pocket-bert", "pocket-gpt2"] and (largest["low"] <= largest["share"]).all()
     assert list(trained["step"]) == [0, 2, 0, 2]
-    assert list(sinks)[:2] == ["model", "token"]
+    assert list(sinks)[:3] == ["model", "corpus", "token"]
     motion = Store(tmp_path / "results" / "results.duckdb").frame(
         "SELECT model, layer FROM layers WHERE statistic = 'step_cosine' AND corpus = 'sentences' AND step = 2 "
         "AND \"view\" = 'words' ORDER BY ALL"

@@ -121,8 +121,8 @@ def test_what_is_left_out_says_why(small, again):
     assert found.left_out == {"enc × nested": "not asked for"}
     assert "enc × nested: not asked for" in show(found)
     assert "verified: " in show(found).splitlines()[-1]
-    with pytest.raises(UsageError, match="8 texts, more than --texts 7"):
-        again(small, texts=7)
+    with pytest.raises(UsageError, match="8 texts, more than --max-texts 7"):
+        again(small, max_texts=7)
     with pytest.raises(UsageError, match="no model 'dce'; did you mean 'dec'"):
         again(small, model="dce")
     with pytest.raises(UsageError, match=r"no study 'tinny' in .*; did you mean 'tiny'"):
