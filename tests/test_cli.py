@@ -22,6 +22,7 @@ from reporter.cli import app
 from reporter.docs.metric_page import tables_of
 from reporter.errors import ReporterError, UsageError
 from reporter.metrics.registry import catalogue
+from reporter.registry import forget_plugins
 
 GOOD = "study: good\nmodels: {m: gpt2}\ncorpora: {c: {texts: [a]}}\n"
 BAD = "study: bad\nmodels: {m: {hub: gpt2, dtyp: auto}}\n"
@@ -484,8 +485,7 @@ def test_a_signal_ends_it_with_its_code_and_one_line(tmp_path: Path, sent: int, 
 
 
 def test_ctrl_c_ends_a_query_at_once(tmp_path: Path) -> None:
-    from reporter.registry import forget_plugins
-from reporter.store import Store
+    from reporter.store import Store
 
     (tmp_path / "results").mkdir()
     Store(tmp_path / "results" / "results.duckdb").put("studies", ["study"], {"study": "s"})
