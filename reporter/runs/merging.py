@@ -72,6 +72,7 @@ def _derive(store: Store, study: str, progress: Progress) -> None:
         progress.note(f"  {sentence}")
     write_correlations(store, study)
     write_over_models(store, study)
+    write_answers(store, study, progress)
     [row] = store.records("SELECT spec FROM studies WHERE study = $study", {"study": study})
     try:
         said = study_of_text(row["spec"]).study
@@ -81,7 +82,6 @@ def _derive(store: Store, study: str, progress: Progress) -> None:
     else:
         judge_claims(said, store, progress)
         write_findings(said, store, progress)
-    write_answers(store, study, progress)
 
 
 def _place(draft: Path, target: Path) -> None:

@@ -1,0 +1,48 @@
+"""Is a concept a direction that its pairs share: a test of its consistency, layer by layer.
+
+The consistency T of a concept's m pairs is the mean over i of cos(δ_i, Σ_{j≠i} δ_j). Two tests must agree:
+
+- Student's t of (T − chance level) over its jackknife error, m − 1 degrees of freedom, one-sided, corrected for the
+  layers (Bonferroni). Its p can be small enough for a correction over many concepts and findings.
+- Random turns of the pairs: p ≤ 0.05 over the number of concepts. This test is exact, but with m pairs its p is at
+  least 2/2^m. It guards against differences in one or two dimensions, where a few pairs agree by luck and the jackknife
+  error is far too small.
+
+With made-up differences without a common direction, in 8 or more dimensions, the first test alone has p ≤ 0.001 in at
+most 0.2 % of cases with 8 to 30 pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reporter.geometry.arrays import Floats
+from reporter.geometry.intervals import below
+
+LEVEL = 0.05
+
+
+def error_of(influence: Floats) -> float:
+    """Return the jackknife's standard error of a consistency.
+
+    Args:
+        influence: of each pair, (m,).
+    """
+    return float(np.sqrt(influence.var(ddof=1) / len(influence)))
+
+
+def shared_p(over: float, error: float, turned: float, pairs: int, layers: int, concepts: int) -> float:
+    """Return the p-value of a shared direction at one layer, corrected for the layers; 1 where the exact test fails.
+
+    Args:
+        over: the consistency minus what it is compared with.
+        error: its standard error.
+        turned: p of the exact test.
+        pairs: how many pairs the consistency rests on.
+        layers: how many layers are tested.
+        concepts: how many concepts the set has.
+    """
+    if turned > LEVEL / concepts or over <= 0:
+        return 1.0
+    t = over / max(error, np.finfo(float).tiny)
+    return min(1.0, layers * float(below(-t, pairs - 1)))
