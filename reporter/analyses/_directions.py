@@ -68,7 +68,8 @@ def consistency(x: Floats) -> float:
         return float("nan")
     others = x.sum(axis=0) - x
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(others, axis=1)
-    return float(np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0).mean())
+    cosines = np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0)
+    return float(np.clip(cosines.mean(), -1.0, 1.0))  # rounding may carry it past 1
 
 
 def parts(x: Floats) -> tuple[Floats, Floats]:

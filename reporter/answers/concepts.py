@@ -13,13 +13,11 @@ import numpy as np
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted
 from reporter.charts.numbers import interval, p_value, short
 from reporter.geometry.best import behind_best
-from reporter.geometry.directions import LEVEL, error_of, shared_p
+from reporter.geometry.directions import LEVEL, error_of, fewest_pairs, shared_p
 from reporter.table import HIGH, LOW, Comparable, OfModel, Row, column
 
 MOST_SENTENCES = 3
 """With more concepts the answer counts them, and the table has each."""
-FEWEST_PAIRS = 6
-"""With fewer pairs the exact test cannot reach 5 %."""
 
 _MODELS = """
 SELECT model, checkpoint, base, baseline FROM models
@@ -180,7 +178,7 @@ def _box(rows: Sequence[Record]) -> Box:
             ("no significant difference at layers", False),
             ("pairs", True),
         ),
-        rows=tuple(_line(of) for of in concepts),
+        rows=tuple(_line(of, len(concepts)) for of in concepts),
         notes=tuple(_notes(concepts)),
     )
 
@@ -192,7 +190,7 @@ def _strongest(rows: Sequence[Record]) -> Record | None:
 def _says(concepts: Sequence[Sequence[Record]]) -> str:
     shared = [of for of in concepts if any(row["shared"] for row in of)]
     if len(concepts) <= MOST_SENTENCES:
-        return " ".join(map(_sentence, concepts))
+        return " ".join(_sentence(of, len(concepts)) for of in concepts)
     says = f"{len(shared)} of {len(concepts)} concepts are shared directions at some layer"
     start = sum(bool(of[0]["shared"]) for of in shared)
     says += f", {start} of them from the embedding on." if start else "."
@@ -202,20 +200,27 @@ def _says(concepts: Sequence[Sequence[Record]]) -> str:
     return says
 
 
-def _sentence(rows: Sequence[Record]) -> str:
+def _sentence(rows: Sequence[Record], concepts: int) -> str:
     name, best = quoted(rows[0]["concept"]), _strongest(rows)
     if best is None or not any(row["shared"] for row in rows):
-        few = f": its {rows[0]['n']} pairs are too few to test" if rows[0]["n"] < FEWEST_PAIRS else ""
-        return f"{name} is not shown to be a shared direction at any layer{few}."
+        return f"{name} is not shown to be a shared direction at any layer{_too_few(rows, concepts)}."
     level = f"{short(best['consistency'], 2)}; chance level {short(best['chance'], 2)}"
     return f"{name} is a shared direction {layers_of(rows)}, strongest at layer {best['layer']} ({level})."
 
 
-def _line(rows: Sequence[Record]) -> tuple[str, ...]:
+def _too_few(rows: Sequence[Record], concepts: int) -> str:
+    """Say so where a concept has too few pairs; empty where it has enough."""
+    fewest, pairs = fewest_pairs(concepts), rows[0]["n"]
+    return f": {pairs} pairs are too few to test, {fewest} are needed" if pairs < fewest else ""
+
+
+def _line(rows: Sequence[Record], concepts: int) -> tuple[str, ...]:
     best = _strongest(rows)
     if best is None:
         return (rows[0]["concept"], "not tested", "–", "–", "", "–", "–", "", str(rows[0]["n"]))
-    shared = layers_of(rows) if any(row["shared"] for row in rows) else "not shown at any layer"
+    shared = (
+        layers_of(rows) if any(row["shared"] for row in rows) else f"not shown at any layer{_too_few(rows, concepts)}"
+    )
     others = [{"layer": row["layer"], "shared": row["alike"] and not row["strongest"]} for row in rows]
     alike = "–" if best["alike"] is None else "none"
     if any(row["shared"] for row in others):

@@ -39,8 +39,8 @@ class ProbeDifference(Row, table="probe_differences"):
     """The accuracy of a probe on one side minus that on another, on the same held-out texts.
 
     The sides are a checkpoint of a tuned model and the last one of its base at the same layer, or two layers of one
-    checkpoint. Both sides have the main pooling (``probe_poolings.main``). Of the share of neighbours of the same class (``probes.label_overlap``) there is none: it has no right
-    or wrong of a text, and its own jackknife over texts.
+    checkpoint. Both sides have the main pooling (``probe_poolings.main``). Of the share of neighbours of the same class
+    (``probes.label_overlap``) there is none: it has no right or wrong of a text, and its own jackknife over texts.
     """
 
     compared = (

@@ -4,15 +4,17 @@ The consistency T of a concept's m pairs is the mean over i of cos(δ_i, Σ_{j�
 
 - Student's t of (T − chance level) over its jackknife error, m − 1 degrees of freedom, one-sided, corrected for the
   layers (Bonferroni). Its p can be small enough for a correction over many concepts and findings.
-- Random turns of the pairs: p ≤ 0.05 over the number of concepts. This test is exact, but with m pairs its p is at
-  least 2/2^m. It guards against differences in one or two dimensions, where a few pairs agree by luck and the jackknife
-  error is far too small.
+- Random turns of the pairs, an exact test whose p with m pairs is at least 2/2^m: p ≤ 0.05 over the number of concepts
+  and layers, or p as small as m pairs allow and ≤ 0.05 over the number of concepts. It guards against differences in
+  one or two dimensions, where a few pairs agree by luck and the jackknife error is far too small.
 
 With made-up differences without a common direction, in 8 or more dimensions, the first test alone has p ≤ 0.001 in at
 most 0.2 % of cases with 8 to 30 pairs.
 """
 
 from __future__ import annotations
+
+from math import ceil, log2
 
 import numpy as np
 
@@ -31,6 +33,15 @@ def error_of(influence: Floats) -> float:
     return float(np.sqrt(influence.var(ddof=1) / len(influence)))
 
 
+def fewest_pairs(concepts: int) -> int:
+    """Return the pairs that a concept needs, so that random turns can confirm a direction.
+
+    Args:
+        concepts: how many concepts the set has.
+    """
+    return ceil(log2(2 * concepts / LEVEL))
+
+
 def shared_p(over: float, error: float, turned: float, pairs: int, layers: int, concepts: int) -> float:
     """Return the p-value of a shared direction at one layer, corrected for the layers; 1 where the exact test fails.
 
@@ -42,7 +53,8 @@ def shared_p(over: float, error: float, turned: float, pairs: int, layers: int, 
         layers: how many layers are tested.
         concepts: how many concepts the set has.
     """
-    if turned > LEVEL / concepts or over <= 0:
+    smallest = 1.5 * 2.0 ** (1 - pairs) + 2e-4  # as random turns estimate it
+    if over <= 0 or turned > min(LEVEL / concepts, max(LEVEL / concepts / layers, smallest)):
         return 1.0
     t = over / max(error, np.finfo(float).tiny)
     return min(1.0, layers * float(below(-t, pairs - 1)))
