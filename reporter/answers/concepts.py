@@ -60,8 +60,8 @@ class ConceptAnswer(Row, table="concept_answers"):
     ci_high: float | None = column(HIGH)
     chance: float | None = column("chance level: the same of texts of the set paired at random")
     p: float | None = column(
-        "p-value of a consistency above the chance level, corrected for the layers; 1 where random turns of the pairs "
-        "do not confirm it; NULL for fewer than three different pairs"
+        "p-value of a consistency above the chance level, corrected for the layers (Holm); 1 where random turns of the "
+        "pairs do not confirm it; NULL for fewer than three different pairs"
     )
     p_untrained: float | None = column(
         "p-value, corrected likewise, of a consistency above that of the same model with random weights; NULL without "
@@ -101,27 +101,39 @@ def _rows(
 ) -> Iterator[ConceptAnswer]:
     """Yield the rows of one concept in one model."""
     tested = [row for row in rows if row["consistency"] is not None and row["influence"]]
-    strongest = max((row for row in tested), key=lambda row: row["consistency"], default=None)
+    strongest = max(tested, key=lambda row: row["consistency"], default=None)
     alike = _alike(tested)
+    p = _p(tested, [row["chance"] or 0.0 for row in tested], [0.0] * len(tested), concepts)
+    others = [untrained.get((row["pairs"], row["concept"], row["layer"]), {}) for row in tested]
+    known = [(row, of) for row, of in zip(tested, others, strict=True) if of.get("influence")]
+    errors = [error_of(np.array(of["influence"])) for _, of in known]
+    p_untrained = _p([row for row, _ in known], [of["consistency"] for _, of in known], errors, concepts)
     for row in rows:
-        p = p_untrained = None
-        if row in tested:
-            influence = np.array(row["influence"])
-            error, rest = error_of(influence), (row["p"], len(influence), len(tested), concepts)
-            p = shared_p(row["consistency"] - (row["chance"] or 0.0), error, *rest)
-            other = untrained.get((row["pairs"], row["concept"], row["layer"]))
-            if other is not None and other["consistency"] is not None and other["influence"]:
-                both = float(np.hypot(error, error_of(np.array(other["influence"]))))
-                p_untrained = shared_p(row["consistency"] - other["consistency"], both, *rest)
+        layer = row["layer"]
         yield ConceptAnswer(
             **{name: row[name] for name in ("model", "checkpoint", "pairs", "concept", "layer", "pooling", "n")},
             **{name: row[name] for name in ("consistency", "ci_low", "ci_high", "chance", "same_token")},
-            p=p,
-            p_untrained=p_untrained,
-            shared=p is not None and p <= LEVEL / concepts,
+            p=p.get(layer),
+            p_untrained=p_untrained.get(layer),
+            shared=p.get(layer, 1.0) <= LEVEL / concepts,
             strongest=row is strongest,
-            alike=alike.get(row["layer"]),
+            alike=alike.get(layer),
         )
+
+
+def _p(rows: Sequence[Record], than: Sequence[float], errors: Sequence[float], concepts: int) -> dict[int, float]:
+    """Return for each layer the p-value of a consistency that is larger than another number with a standard error."""
+    if not rows:
+        return {}
+    influence = [np.array(row["influence"]) for row in rows]
+    found = shared_p(
+        over=np.array([row["consistency"] for row in rows]) - than,
+        error=np.hypot([error_of(of) for of in influence], errors),
+        turned=np.array([row["p"] for row in rows]),
+        pairs=np.array([len(of) for of in influence]),
+        concepts=concepts,
+    )
+    return {row["layer"]: float(p) for row, p in zip(rows, found, strict=True)}
 
 
 def _alike(rows: Sequence[Record]) -> dict[int, bool]:

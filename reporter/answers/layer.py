@@ -40,6 +40,8 @@ LABEL_FREE: Mapping[str, tuple[End, str]] = {
     "token_path.curvature": ("low", "straightest path from token to token"),
 }
 """Which end a layer is chosen by, and what that is called."""
+CLOSE = 0.03
+"""Accuracies that lie no farther below the best are called close to it."""
 _NORMED = (
     "whether they come out of a norm: the closing one (or a closing projection), or the block's own in a post-norm "
     "model; NULL for the embedding, of which it was not measured"
@@ -442,7 +444,7 @@ def _margin() -> float:
 
 
 def _alike(rows: Sequence[Record]) -> str:
-    """Say how many layers and poolings do not differ significantly from the best, and the earliest layer of them."""
+    """Say how many layers and poolings do not differ significantly from the best, and an early one that is close."""
     best = next(row for row in rows if row["best"])
     known = [row for row in rows if row["loss_low"] is not None and not row["best"]]
     alike = [row for row in known if row["loss_low"] == 0]
@@ -450,9 +452,10 @@ def _alike(rows: Sequence[Record]) -> str:
     if not alike:
         return f"All other {both} score significantly less."
     says = f"{len(alike)} of {len(known)} other {both} do not differ significantly from the best"
-    first = min(alike, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]))
+    close = [row for row in alike if row["loss"] <= CLOSE]
+    first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
     if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:
-        says += f"; the earliest is {_with(first)}, {_points(first['loss'])} points below"
+        says += f"; the earliest within {_points(CLOSE)} points of it is {_with(first)}"
     return f"{says}."
 
 
