@@ -79,8 +79,8 @@ POOLINGS = Chart(
 WITH own AS (
   SELECT *, if(pooling = 'mean', 'mean of the tokens', pooling || ' token') || if(main, ' (default)', '') AS named
   FROM probe_poolings WHERE study = $study AND site IN ('embedding', 'block')
-  QUALIFY min(pooling) OVER of_probe <> max(pooling) OVER of_probe
   WINDOW of_probe AS (PARTITION BY model, checkpoint, probe)
+  QUALIFY min(pooling) OVER of_probe <> max(pooling) OVER of_probe
 )
 SELECT model, checkpoint, probe, named AS pooling, 'accuracy' AS kind, layer, depth, accuracy AS value, ci_low, ci_high,
   n, main
