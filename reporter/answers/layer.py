@@ -346,8 +346,10 @@ def _recommended(rows: Sequence[Record], labels: Sequence[object]) -> Box:
             ("best layer", False),
             ("accuracy", True),
             ("points below the best", True),
+            ("significant", False),
+            ("last hidden state: points below", True),
+            ("significant", False),
             ("no significant difference from the best", False),
-            ("the last hidden state: points below the best", True),
         ),
         rows=tuple(map(_line, grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"))),
         notes=tuple(_notes(rows, take)),
@@ -359,7 +361,7 @@ def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
     best = [next(row for row in own if row["best"]) for own in criteria]
     judged = next((row["probe"] for row in best if row["probe"]), None)
     columns = [("by", False), ("pooling", False), ("layer", False), ("value", True)]
-    columns += [(f"points below the best of the probe {quoted(judged)}", True)] if judged else []
+    columns += [(f"points below the best of the probe {judged}", True)] if judged else []
     notes = [note for row in best if (note := same_token_note(row, "texts of the groups"))]
     if any(row["kind"] == "no labels" for row in best):
         notes.append(_WEAK)
@@ -468,20 +470,18 @@ def _line(rows: Sequence[Record]) -> tuple[str, ...]:
         str(best["pooling"]),
         _place(best),
         _number(best),
-        _significance(best),
+        *_significance(best),
+        *(("–", "–") if last is None else _significance(last)),
         ("all layers" if len(alike) == len(rows) else _places(alike) or "none") if known else "not known",
-        "–" if last is None else _significance(last),
     )
 
 
-def _significance(row: Record) -> str:
-    """Write what a layer loses, with its interval and whether it is significant."""
+def _significance(row: Record) -> tuple[str, str]:
+    """Return what a layer loses, with its interval, and whether that is significant."""
     if row["best"]:
-        return "best"
-    said = _points(row["loss"], row["loss_low"], row["loss_high"])
-    if row["loss_low"] is None:
-        return said
-    return f"{said}, {'significant' if row['loss_low'] > 0 else 'not significant'}"
+        return "best", "–"
+    significant = "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
+    return _points(row["loss"], row["loss_low"], row["loss_high"]), significant
 
 
 def _points(loss: float | None, low: float | None = None, high: float | None = None) -> str:
