@@ -167,7 +167,7 @@ class _Criterion:
         if self.behind is None or cell not in self.cells:
             return seen, None, None
         at = self.cells.index(cell)
-        return seen, float(self.behind.low[at]), float(self.behind.high[at])
+        return seen, float(self.behind.low[at]), min(float(self.behind.high[at]), 1.0)  # accuracies lie within 0 and 1
 
     def needed(self, cell: Cell) -> int | None:
         """Return the texts that would decide a loss; None where it is significant, zero or unknown."""

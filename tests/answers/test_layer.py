@@ -105,6 +105,7 @@ def test_the_last_hidden_state_is_not_kept_for_want_of_texts(layers):
     assert last["loss_low"] == 0 and last["loss"] > 0.05 and last["needed"] > 40
     (box,) = few.boxes
     assert "Keep" not in box.says and "hidden_states[2]" in box.code
+    assert all(row["loss_high"] <= 1 for row in rows_of(layers(told([0.9, 0.1] * 3, n=6))))
     assert "not significant with 40 texts" in box.says and "texts would decide" in box.says
     assert f"{100 * last['loss']:.1f} points less" in box.says
     assert many.boxes[0].says.startswith("Take block 2") and rows_of(many)[-1]["needed"] is None
