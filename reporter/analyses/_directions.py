@@ -68,7 +68,8 @@ def consistency(x: Floats) -> float:
         return float("nan")
     others = x.sum(axis=0) - x
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(others, axis=1)
-    return float(np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0).mean())
+    cosines = np.divide((x * others).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > 0)
+    return float(np.clip(cosines.mean(), -1.0, 1.0))  # rounding may carry it past 1
 
 
 def parts(x: Floats) -> tuple[Floats, Floats]:
@@ -167,11 +168,13 @@ class ByChance:
 
     Args:
         consistency: mean over concepts and random sets; None where all vectors are the same.
+        consistencies: the same of each concept, mean over random sets.
         aligned: mean |cosine| of two mean differences; None for one concept, too.
         relative_norm: mean norm of the mean difference over the mean norm of the texts.
     """
 
     consistency: float | None
+    consistencies: list[float | None]
     aligned: float | None
     relative_norm: float | None
 
@@ -185,20 +188,23 @@ def by_chance(texts: Floats, sizes: list[int], rng: np.random.Generator) -> ByCh
         rng: draws the texts.
     """
     found: dict[str, list[float]] = {"consistency": [], "aligned": [], "relative_norm": []}
+    of_each: list[list[float]] = [[] for _ in sizes]
     for _ in range(RANDOM_SETS):
         directions = []
-        for size in sizes:
+        for size, of_concept in zip(sizes, of_each, strict=True):
             drawn = rng.permutation(len(texts))[: 2 * size]
             made = differences(texts[drawn[:size]], texts[drawn[size:]])
             if len(made.different) > 1:
-                found["consistency"].append(consistency(made.different))
+                of_concept.append(consistency(made.different))
+                found["consistency"].append(of_concept[-1])
             if made.scale > 0:
                 found["relative_norm"].append(float(np.linalg.norm(made.mean)) / made.scale)
             if made.direction is not None:
                 directions.append(made.direction)
         found["aligned"] += aligned(directions)
     means = {name: float(np.mean(values)) if values else None for name, values in found.items()}
-    return ByChance(means["consistency"], means["aligned"], means["relative_norm"])
+    each = [float(np.mean(values)) if values else None for values in of_each]
+    return ByChance(means["consistency"], each, means["aligned"], means["relative_norm"])
 
 
 def aligned(directions: list[Floats]) -> list[float]:

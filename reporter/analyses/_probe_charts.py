@@ -24,6 +24,14 @@ def probes(frame: pd.DataFrame, styles: Styles) -> Any:
     return parts.by_kind(frame, "classifier", KINDS, y, tips, _band)
 
 
+def by_pooling(frame: pd.DataFrame, styles: Styles) -> Any:
+    """Draw the accuracy of the linear probe over layers, a line for each pooling."""
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", tickCount=5))
+    tips = parts.tips("pooling", "kind", "layer", "value", "ci_low", "ci_high", "n")
+    kinds = {kind: KINDS[kind] for kind in ("accuracy", "floor")}
+    return parts.by_kind(frame, "pooling", kinds, y, tips, _band)
+
+
 def _band(base: Any) -> Any:
     """The interval of the accuracy."""
     band = base.transform_filter("datum.kind === 'accuracy'").mark_area(opacity=0.15)
@@ -62,6 +70,37 @@ ORDER BY model, checkpoint, corpus, list_position(['linear probe', 'one-hidden-l
     statistics=("*",),
 )
 
+POOLINGS = Chart(
+    "sentences.poolings",
+    "Accuracy by pooling",
+    Query(
+        "probe_poolings",
+        """
+WITH own AS (
+  SELECT *, if(pooling = 'mean', 'mean of the tokens', pooling || ' token') || if(main, ' (default)', '') AS named
+  FROM probe_poolings WHERE study = $study AND site IN ('embedding', 'block')
+  WINDOW of_probe AS (PARTITION BY model, checkpoint, probe)
+  QUALIFY min(pooling) OVER of_probe <> max(pooling) OVER of_probe
+)
+SELECT model, checkpoint, probe, named AS pooling, 'accuracy' AS kind, layer, depth, accuracy AS value, ci_low, ci_high,
+  n, main
+FROM own
+UNION ALL
+SELECT model, checkpoint, probe, named, 'floor', layer, depth, chance, NULL, NULL, n, main FROM own WHERE main
+ORDER BY model, checkpoint, probe, main DESC, pooling, kind, layer
+""",
+    ),
+    by_pooling,
+    lead="Cross-validated accuracy of the linear probe with each pooling, on the same texts. Dotted: chance.",
+    mind="Each band is for one layer and pooling alone; the answer 'Which layer?' compares them on the same texts.",
+    table="probe_poolings",
+    columns=("pooling", "accuracy", "ci_low", "ci_high", "n"),
+    chapter=CHAPTER,
+    picks=lambda frame, scene: [choices(frame, "probe", "Probe")],
+    key="pooling",
+    half=True,
+)
+
 SELECTIVITY = beside(
     "sentences.selectivity",
     "Models beside each other",
@@ -77,5 +116,6 @@ SELECTIVITY = beside(
 
 CHARTS = (
     PROBES,
+    POOLINGS,
     SELECTIVITY,
 )

@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from reporter.texts import Texts
 
 Pooling = Literal["first", "mean", "last"]
+POOLINGS: tuple[Pooling, ...] = ("mean", "last", "first")
 POOLED = "how a text became one vector: 'first', 'mean' or 'last' token"
+SAME_TOKEN = (
+    "the token that is read in every text, where pooling reads one token and it is the same in all texts; NULL where "
+    "texts differ in it or several tokens are averaged"
+)
 Tell = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
 
@@ -55,6 +60,8 @@ class Context:
         model: the loaded model; products are in the precision of its weights, float32 unless a study asks otherwise.
         layout: the places that are read.
         pooling: how a text becomes one vector.
+        auto: whether ``pooling`` is the default of the model's role (the study says ``pooling: auto``); probes of texts
+            then try the other poolings as well.
         corpora: the corpora that the item names, by name.
         seed: the study's seed: of samples, permutations, controls.
         batch_tokens: the most tokens in a batch, padding included; changes no number.
@@ -68,6 +75,7 @@ class Context:
     seed: int
     batch_tokens: int = 8192
     tell: Tell = silent
+    auto: bool = False
 
 
 Compute = Callable[[Any, Context], Iterator[Row]]

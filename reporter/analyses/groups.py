@@ -20,7 +20,7 @@ from reporter.analyses._group_charts import CHARTS
 from reporter.analyses._pictures import Point, points
 from reporter.analyses._samples import stream
 from reporter.analyses._sources import LUISTO, ROUSSEEUW
-from reporter.analyses.base import POOLED, Context
+from reporter.analyses.base import POOLED, SAME_TOKEN, Context
 from reporter.analyses.registry import analysis
 from reporter.errors import ReporterError
 from reporter.geometry.clouds import Spreads, spreads
@@ -180,6 +180,7 @@ class GroupSpread(OfModel, table="groups", corpus=ALL_GROUPS, metric="groups"):
     between: float | None = column("mean distance of one of its texts and one of another group")
     ratio: float | None = column("within / between")
     n: int = column("texts", "BIGINT")
+    same_token: str | None = column(f"{SAME_TOKEN}; of all groups together")
 
 
 def _resolve(said: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
@@ -194,6 +195,7 @@ def _resolve(said: Mapping[str, tuple[str, ...]], folder: Path) -> Groups:
     statistics=STATISTICS,
     cost="a forward pass over three times the texts; all their distances at each layer",
     tables=(GroupSpread, Point),
+    version=2,  # the token that all texts share is stored
     charts=CHARTS,
     section=Section(
         GroupSpec,
@@ -213,7 +215,7 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
         item: the groups.
         context: the model, and what to read it with.
     """
-    from reporter.analyses._encode import pooled
+    from reporter.analyses._encode import pooled, same_token
 
     for control in _ENDINGS:
         try:
@@ -226,13 +228,14 @@ def groups(item: Groups, context: Context) -> Iterator[Row]:
             for place in context.layout.places:
                 yield from _numbers(place, control, None, str(error))
             continue
+        shared = same_token([text for of in texts.values() for text in of], context)
         group = np.repeat(np.arange(len(texts)), [len(of) for of in texts.values()])
         for place, x in vectors.items():
             found = spreads(x, group)
             yield from _numbers(place, control, found, _ONE if len(texts) < 2 else _SAME)
             for name, of in zip(texts, found.groups, strict=True):
                 which = (name, control, context.pooling, place)
-                yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n)
+                yield GroupSpread(*which, of.silhouette, of.within, of.between, of.ratio, of.n, shared)
             if control == "none":
                 yield from points(place, {name: x[group == code] for code, name in enumerate(texts)}, texts)
 

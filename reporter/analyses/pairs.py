@@ -36,7 +36,7 @@ from reporter.analyses._pair_charts import CHARTS
 from reporter.analyses._pictures import MOST_POINTS, Point
 from reporter.analyses._samples import evenly, label, stream
 from reporter.analyses._sources import EFRON, FISHER, LUISTO
-from reporter.analyses.base import POOLED, Context
+from reporter.analyses.base import POOLED, SAME_TOKEN, Context
 from reporter.analyses.registry import analysis
 from reporter.effort import Effort
 from reporter.geometry.components import coordinates
@@ -148,7 +148,8 @@ STATISTICS = (
         headline=True,
         trap="It grows with the number of pairs, since the mean of more differences is a better guess at the "
         "direction: compare concepts of equal size. A word that all second texts share makes it large at the embedding "
-        "already, whatever the model knows; what later layers add to that is theirs.",
+        "already, whatever the model knows; what later layers add to that is theirs. The mean hides concepts with "
+        "opposite profiles; the table concept_answers has each concept.",
     ),
     Statistic(
         "aligned",
@@ -210,12 +211,16 @@ class PairDirection(OfPairs, table="pair_directions"):
     p: float | None = column(
         "probability of such a consistency, or a larger one, if each pair were turned round at random"
     )
+    chance: float | None = column(
+        "chance level: mean consistency of as many pairs of texts of the set, paired at random, in 100 draws"
+    )
     norm: float = column("norm of the mean difference")
     relative_norm: float | None = column("that norm over the mean norm of the texts' vectors")
     n: int = column("pairs", "BIGINT")
     same: int = column(
         "of them, those whose two texts have the same vector here; they have no part in the consistency", "BIGINT"
     )
+    same_token: str | None = column(f"{SAME_TOKEN}; of this concept")
 
 
 class PairText(OfPairs, table="pair_texts"):
@@ -267,7 +272,7 @@ def _resolve(said: WrittenPairs | PairsFile | ShippedPairs, folder: Path) -> Wri
     "on products of its pairs alone",
     effort=lambda scale, said: Effort(steps=10e3 * scale.places * scale.texts),
     tables=(PairDirection, PairText, DirectionCosine, Point),
-    version=2,  # what each pair has to do with it is kept
+    version=3,  # the chance level of each concept and the token that all texts share are stored
     charts=CHARTS,
     section=Section(
         PairsSpec,
@@ -285,11 +290,12 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
         item: the concepts.
         context: the model, and what to read it with.
     """
-    from reporter.analyses._encode import pooled
+    from reporter.analyses._encode import pooled, same_token
 
     concepts: Concepts = item.concepts
     texts = [text for pairs in concepts.values() for pair in pairs for text in pair]
     vectors = pooled(texts, context)
+    shared = {name: same_token([text for pair in of for text in pair], context) for name, of in concepts.items()}
     signs = {name: turned(len(pairs), stream(context.seed, "turns", name)) for name, pairs in concepts.items()}
     for done, place in enumerate(context.layout.places, 1):
         x = vectors[place]
@@ -298,18 +304,25 @@ def pairs(item: WrittenPairs, context: Context) -> Iterator[Row]:
             of_concept = x[start : start + 2 * len(pairs)]
             found[name] = differences(of_concept[::2], of_concept[1::2])
             start += 2 * len(pairs)
-        rows = list(_at(place, found, signs, context))
-        yield from rows
         sizes = [len(pairs) for pairs in concepts.values()]
         chance = by_chance(x, sizes, stream(context.seed, "random pairs"))
+        rows = list(_at(place, found, signs, chance, shared, context))
+        yield from rows
         yield from _floors([row for row in rows if isinstance(row, Value)], chance)
         yield from _points(place, found, concepts)
         context.tell("layers", done, len(context.layout.places))
 
 
-def _at(place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floats], context: Context) -> Iterator[Row]:
+def _at(
+    place: Place,
+    found: Mapping[str, Differences],
+    signs: Mapping[str, Floats],
+    chance: ByChance,
+    shared: Mapping[str, str | None],
+    context: Context,
+) -> Iterator[Row]:
     consistent, replicates, norms, pairs = [], [], [], 0
-    for name, of in found.items():
+    for (name, of), by_luck in zip(found.items(), chance.consistencies, strict=True):
         x, value, low, high, p = of.different, None, None, None, None
         if len(x) > 1:
             value, p = consistency(x), consistency_p(x, stream(context.seed, "consistency", name))
@@ -320,7 +333,21 @@ def _at(place: Place, found: Mapping[str, Differences], signs: Mapping[str, Floa
         norm, n = float(np.linalg.norm(of.mean)), len(of.vectors)
         relative = norm / of.scale if of.scale > 0 else None
         norms += [] if relative is None else [relative]
-        yield PairDirection(name, context.pooling, place, value, low, high, p, norm, relative, n, n - len(x))
+        yield PairDirection(
+            concept=name,
+            pooling=context.pooling,
+            place=place,
+            consistency=value,
+            ci_low=low,
+            ci_high=high,
+            p=p,
+            chance=by_luck,
+            norm=norm,
+            relative_norm=relative,
+            n=n,
+            same=n - len(x),
+            same_token=shared[name],
+        )
         if len(x) > 2:
             which = np.flatnonzero(np.any(of.vectors != 0, axis=1)).tolist()
             for pair, cosine, influence in zip(which, *(part.tolist() for part in parts(x)), strict=True):

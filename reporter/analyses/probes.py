@@ -34,7 +34,7 @@ from reporter.analyses._pictures import Point, points
 from reporter.analyses._probe_charts import CHARTS
 from reporter.analyses._samples import readable, stream
 from reporter.analyses._sources import DOIMO, HEWITT, LUISTO, VALERIANI, WILSON
-from reporter.analyses.base import POOLED, Context, Corpus
+from reporter.analyses.base import POOLED, POOLINGS, Context, Corpus, Pooling
 from reporter.analyses.registry import analysis
 from reporter.effort import Effort
 from reporter.errors import ReporterError
@@ -44,7 +44,7 @@ from reporter.metrics.base import Statistic, Value
 from reporter.spec.offer import Reference, Section
 from reporter.spec.part import AsTuple, Complaint, Elsewhere, Name, Part, Prose, complaints_of, failure, one_of
 from reporter.spec.problems import show
-from reporter.table import OfModel, Row, at_place, column, of_cell
+from reporter.table import HIGH, LOW, Comparable, OfModel, Row, at_place, column, of_cell
 from reporter.threads import spread
 
 if TYPE_CHECKING:
@@ -117,6 +117,10 @@ ProbeSpec = Annotated[
 _GROUPS = 10  # of texts, that the interval of the share of neighbours leaves out
 _SPARE = 20  # neighbours that are listed beyond twice as many as count, so that a group left out leaves enough of them
 
+_POOLING = (
+    "Pooling is the study's (`pooling:`); 'auto' is the mean for encoders and the last token for decoders. With 'auto' "
+    "the linear probe also reads texts with the other poolings; those accuracies are in the table probe_poolings."
+)
 _FLOOR = "Floor: the share of the most frequent class, what is right if that one is always said."
 _CONTROL = (
     "the same classifier, on the same vectors and folds, with a class drawn at random for each distinct text or word, "
@@ -134,7 +138,7 @@ def _statistics(name: str, title: str, definition: str, headline: bool) -> tuple
             "cross-validation: random folds (5 unless the study says otherwise), each class spread evenly over them; "
             f"each text classified once, by the classifier trained on the other folds. Standardised: {STANDARDISED}. "
             "Equal texts count once; classes of fewer texts than folds are left out; the sample takes as many of each "
-            f"class as there are, up to the same number. {_FLOOR}",
+            f"class as there are, up to the same number. {_POOLING} {_FLOOR}",
             (LUISTO, WILSON),
             interval=WILSON_SAID,
             floor=True,
@@ -215,19 +219,57 @@ _LINEAR_ALONE = "the study asks for the linear probe alone (hidden: 0)"
 _SAME = "all texts have the same vector here"
 
 
-class ProbeText(OfModel, table="probe_texts", metric="probes"):
-    """A text or word that was held out, at one layer: whether its class was told rightly."""
+class OfProbe(OfModel, metric="probes"):
+    """Base of what is stored for one probe."""
 
     probe = of_cell("name of the probe in the study", part="corpus")
+
+
+class ProbePooling(OfProbe, table="probe_poolings"):
+    """The accuracy of the linear probe at one layer with one pooling.
+
+    With `pooling: auto`, probes of texts try the mean, the last and the first token, all from one forward pass. A probe
+    of words, and a study that names a pooling, has that pooling alone.
+    """
+
+    compared = (
+        Comparable(
+            ("accuracy",),
+            "probe",
+            of="'the linear probe, pooling ' || pooling",
+            interval=True,
+            among="WHERE NOT main",  # the others are in layer_metrics
+        ),
+    )
+
+    pooling: str = column(POOLED, key=True)
+    place: Place = at_place()
+    main: bool = column(
+        "whether it is the study's pooling, or with `pooling: auto` the default of the model's role: the numbers in "
+        "layer_metrics and the rows in probe_differences are of this pooling"
+    )
+    accuracy: float = column("share of texts whose class the linear probe predicts correctly, cross-validated")
+    ci_low: float = column(LOW)
+    ci_high: float = column(HIGH)
+    chance: float = column("chance level: the share of the most frequent class")
+    n: int = column("texts", "BIGINT")
+
+
+class ProbeText(OfProbe, table="probe_texts"):
+    """A text or word that was held out, at one layer with one pooling: whether its class was told rightly."""
+
     text: int = column(
         "which one: place in the corpus, or among the words of all classes, from 0; the same in every model", key=True
     )
     label: str = column("its class")
     fold: int = column("the fold that it was held out with, from 0")
-    pooling: str = column(POOLED)
+    pooling: str = column(POOLED, key=True)
     place: Place = at_place()
     linear: bool = column("whether the linear probe told it rightly")
-    hidden: bool | None = column("whether the one with a hidden layer did; NULL where the study asks for none")
+    hidden: bool | None = column(
+        "whether the one with a hidden layer did; NULL where the study asks for none, and for poolings other than the "
+        "main one (probe_poolings.main)"
+    )
 
 
 def _resolve(said: CorpusProbe | WordsProbe, folder: Path) -> CorpusProbe | WrittenWords:
@@ -269,10 +311,11 @@ def _inside(complaint: Complaint) -> Complaint:
     "vector at each layer, and how much of that is the classifier's own doing; and without any classifier, whether its "
     "neighbours are of its class.",
     statistics=STATISTICS,
-    cost="a forward pass over the sample; at each layer four classifiers for each fold",
+    cost="a forward pass over the sample; at each layer four classifiers for each fold, and with `pooling: auto` two "
+    "linear ones more for the other poolings",
     effort=lambda scale, said: Effort(products=6e4 * said.folds * scale.texts * scale.width * scale.places),
-    tables=(ProbeText, Point),
-    version=2,  # label_overlap; what became of each text is kept
+    tables=(ProbePooling, ProbeText, Point),
+    version=3,  # other poolings are tried
     charts=CHARTS,
     section=Section(
         ProbeSpec,
@@ -291,32 +334,37 @@ def probes(item: CorpusProbe | WrittenWords, context: Context) -> Iterator[Row]:
         item: the texts or words, and how to divide them.
         context: the model, and what to read it with.
     """
-    from reporter.analyses._encode import pooled
+    from reporter.analyses._encode import pooled_by
 
     if isinstance(item, CorpusProbe):
         read = of_corpus(context.corpora[item.corpus], item.sample, item.folds, context)
+        others = [pooling for pooling in POOLINGS if context.auto and pooling != context.pooling]
     else:
         read = of_words(item.words, item.sample, item.folds, context)
+        others = []
     places = context.layout.places
     if len(read.names) < 2:
         for place in places:
             yield from _nothing(place, f"fewer than two classes have {item.folds} different texts, one for a fold")
         return
-    vectors = pooled(read.texts, context, read.max_tokens)
+    by_pooling = pooled_by(read.texts, context, (context.pooling, *others), read.max_tokens)
+    vectors = by_pooling[context.pooling]
     fold = stratified(read.y, item.folds, stream(context.seed, "folds"))
     done = count(1)
 
     def at(place: Place) -> list[Row]:
-        x = vectors[place]
+        x = vectors[place].astype(np.float64)
         same = all_the_same(x)
         found = list(_nothing(place, _SAME) if same else _at(place, x, read, fold, item.hidden, context))
         if not same:
             found += _overlap(place, x, read.y, item.neighbours)
+        for pooling in others:
+            found += _with(pooling, place, by_pooling[pooling][place].astype(np.float64), read, fold)
         context.tell("layers", next(done), len(places))
         return found
 
     for place, rows in zip(places, spread(at, places), strict=True):
-        x = vectors[place]
+        x = vectors[place].astype(np.float64)
         yield from rows
         yield from points(place, {name: x[read.y == code] for code, name in enumerate(read.names)}, _texts(read))
 
@@ -346,8 +394,33 @@ def _at(place: Place, x: Floats, read: Labelled, fold: Ints, hidden: int, contex
         told = by_hidden.right.tolist()
     else:
         yield from _nothing(place, _LINEAR_ALONE, "hidden")
-    for row, code, out, right, also in zip(read.rows, y.tolist(), fold.tolist(), of.right.tolist(), told, strict=True):
-        yield ProbeText(row, read.names[code], out, context.pooling, place, right, also)
+    yield from _by_text(place, context.pooling, of.right, told, read, fold, True)
+
+
+def _with(pooling: Pooling, place: Place, x: Floats, read: Labelled, fold: Ints) -> Iterator[Row]:
+    """Yield what the linear probe reads with a pooling that is not the main one."""
+    if not all_the_same(x):
+        right = cross_validated(x, read.y, fold, linear(len(read.names))).right
+        yield from _by_text(place, pooling, right, [None] * len(right), read, fold, False)
+
+
+def _by_text(
+    place: Place,
+    pooling: Pooling,
+    right: NDArray[np.bool_],
+    by_hidden: Sequence[bool | None],
+    read: Labelled,
+    fold: Ints,
+    main: bool,
+) -> Iterator[Row]:
+    """Yield the accuracy with one pooling, and which texts were classified correctly."""
+    y, n = read.y, len(read.y)
+    majority = float(np.bincount(y).max() / n)
+    yield ProbePooling(pooling, place, main, float(right.mean()), *wilson(int(right.sum()), n), majority, n)
+    for row, code, out, by_linear, also in zip(
+        read.rows, y.tolist(), fold.tolist(), right.tolist(), by_hidden, strict=True
+    ):
+        yield ProbeText(row, read.names[code], out, pooling, place, by_linear, also)
 
 
 def _overlap(place: Place, x: Floats, y: NDArray[np.int64], k: int) -> Iterator[Value]:

@@ -1,10 +1,11 @@
-"""Which layer to take states from: by labels, by pairs and groups, and by what needs no labels.
+"""Which layer to take states from, and with which pooling: by labels, beside groups and what needs no labels.
 
-Each *criterion* is a number by layer that is better when it is larger (or smaller). Where single texts or pairs were
-kept, layers are compared on the same ones: what each layer loses against the best, with an interval that holds however
-many layers are tried (:mod:`reporter.geometry.best`). Numbers without labels name a layer, too; where a probe was
-trained, it says what their layer loses. Such rules go back to Skean et al. 2025, 'Layer by Layer' (entropy; turns of
-the path from token to token) and Cheng et al. 2025, 'Emergence of a High-Dimensional Abstraction Phase' (dimension).
+Each *criterion* is a number by layer that is better when it is larger (or smaller). Only a probe of labels measures
+use, so only a probe recommends a layer. Layers and poolings are compared on the same held-out texts: what each loses
+against the best, with an interval that holds however many are tried (:mod:`reporter.geometry.best`). Numbers without
+labels name a layer, too; where a probe was trained, it says what their layer loses. Such rules go back to Skean et al.
+2025, 'Layer by Layer' (entropy; turns of the path from token to token) and Cheng et al. 2025, 'Emergence of a
+High-Dimensional Abstraction Phase' (dimension). Pairs have an answer of their own (:mod:`reporter.answers.concepts`).
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped, together
+from reporter.answers.concepts import same_token_note
+from reporter.answers.decision import VIEWS, Box, Decision, Lacks, Read, Record, grouped, quoted, together
 from reporter.charts.numbers import short
 from reporter.geometry.best import Behind, behind_best
-from reporter.table import Comparable, OfModel, Row, column
+from reporter.table import ALL_GROUPS, Comparable, OfModel, Row, column
 
-Kind = Literal["labels", "neighbours", "pairs", "groups", "no labels"]
+Kind = Literal["labels", "neighbours", "groups", "no labels"]
 End = Literal["high", "low"]
-Place = tuple[str, int]
-"""Site and layer."""
+Cell = tuple[str, int, str | None]
+"""Site, layer and pooling."""
 
 _KINDS: Mapping[str, Kind] = {
     "probes.linear": "labels",
     "probes.label_overlap": "neighbours",
-    "pairs.consistency": "pairs",
     "groups.silhouette": "groups",
 }
 """What numbers tell good layers from bad ones by, the strongest first."""
@@ -39,59 +40,72 @@ LABEL_FREE: Mapping[str, tuple[End, str]] = {
     "token_path.curvature": ("low", "straightest path from token to token"),
 }
 """Which end a layer is chosen by, and what that is called."""
+CLOSE = 0.03
+"""Accuracies that lie no farther below the best are called close to it."""
 _NORMED = (
     "whether they come out of a norm: the closing one (or a closing projection), or the block's own in a post-norm "
     "model; NULL for the embedding, of which it was not measured"
 )
 _SITES = "site IN ('embedding', 'block', 'final')"
+_OWN_VIEW = "words"
 
 _MODELS = """
 SELECT model, checkpoint, layers, last_hidden_state, norm_placement FROM models
 WHERE study = $study AND status = 'done' AND baseline IS NULL AND is_last ORDER BY model
 """
 _PROBED = f"""
-SELECT model, checkpoint, probe AS item, pooling, site, layer, list(text ORDER BY text) AS units,
+WITH told AS (
+  SELECT model, checkpoint, probe, pooling, site, layer, list(text ORDER BY text) AS units,
     list(linear::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
-FROM probe_texts WHERE study = $study AND {_SITES} GROUP BY ALL
-"""
-_PAIRED = f"""
-SELECT model, checkpoint, pairs AS item, pooling, site, layer,
-    list([concept, pair::VARCHAR] ORDER BY concept, pair) AS units, list(cosine ORDER BY concept, pair) AS cosine,
-    list(influence ORDER BY concept, pair) AS influence
-FROM pair_texts WHERE study = $study AND {_SITES} GROUP BY ALL
+  FROM probe_texts WHERE study = $study GROUP BY ALL
+)
+SELECT model, checkpoint, 'probes' AS metric, 'linear' AS statistic, probe AS item, '{_OWN_VIEW}' AS view, site, layer,
+  pooling, main, accuracy AS value, ci_low, ci_high, chance, n, NULL AS same_token, units, told, folds
+FROM probe_poolings LEFT JOIN told USING (model, checkpoint, probe, pooling, site, layer)
+WHERE study = $study AND {_SITES} ORDER BY model, checkpoint, item, main DESC, pooling, layer, site
 """
 _NUMBERS = f"""
 WITH chances AS (
   SELECT model, checkpoint, metric, corpus, view, site, layer, statistic AS floor, value AS chance
   FROM layer_metrics WHERE study = $study AND metric = 'probes' AND ends_with(statistic, '_floor')
+), poolings AS (
+  SELECT DISTINCT model, checkpoint, 'probes' AS metric, probe AS corpus, pooling, NULL AS same_token
+  FROM probe_poolings WHERE study = $study AND main
+  UNION SELECT DISTINCT model, checkpoint, 'groups', '{ALL_GROUPS}', pooling, same_token
+  FROM groups WHERE study = $study AND control = 'none'
 )
-SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n
+SELECT model, checkpoint, metric, statistic, corpus AS item, view, site, layer, value, ci_low, ci_high, chance, n,
+  pooling, same_token
 FROM (SELECT *, statistic || '_floor' AS floor FROM layer_metrics WHERE study = $study)
 LEFT JOIN chances USING (model, checkpoint, metric, corpus, view, site, layer, floor)
-WHERE {_SITES} AND value IS NOT NULL
+LEFT JOIN poolings USING (model, checkpoint, metric, corpus)
+WHERE {_SITES} AND value IS NOT NULL AND metric || '.' || statistic <> 'probes.linear'
 AND metric || '.' || statistic IN ({", ".join(f"'{name}'" for name in [*_KINDS, *LABEL_FREE])})
 ORDER BY model, checkpoint, metric, statistic, item, {VIEWS}, layer, site
 """
 
 
+_NAMED = "criterion || coalesce(' with pooling ' || pooling, '')"
+
+
 class LayerAnswer(Row, table="layer_answers"):
-    """A layer of a model by one criterion: how good it is, and what it loses against the best layer."""
+    """A layer of a model, with a pooling, by one criterion: how good it is, and what it loses against the best."""
 
     compared = (
-        Comparable(("loss",), "item", of="criterion", interval=("loss_low", "loss_high")),
-        Comparable(("best",), "item", of="criterion"),
+        Comparable(("loss",), "item", of=_NAMED, interval=("loss_low", "loss_high")),
+        Comparable(("best",), "item", of=_NAMED),
     )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint, the last one measured", key=True)
     kind: Kind = column(
-        "what tells good layers from bad ones: 'labels' (a probe), 'neighbours' (that are of the same class), 'pairs' "
-        "or 'groups' of texts, 'no labels' (a number that has been proposed for choosing)"
+        "what tells good layers from bad ones: 'labels' (a probe), 'neighbours' (that are of the same class), 'groups' "
+        "of texts, 'no labels' (a number that has been proposed for choosing)"
     )
     criterion: str = column("the number, as metric.statistic", key=True)
     end: End = column("whether the highest or the lowest is the best")
-    item: str = column("name of the probe, of the set of pairs or of the corpus; '(groups)'", key=True)
+    item: str = column("name of the probe or of the corpus; '(groups)'", key=True)
     site: str = column("'embedding', 'block' or 'final'", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     entry: str | None = column(
@@ -99,23 +113,35 @@ class LayerAnswer(Row, table="layer_answers"):
         "only a hook reads"
     )
     normed: bool | None = column(_NORMED)
-    usual: bool = column("whether it is what is usually taken, the last hidden state")
+    usual: bool = column(
+        "whether it is what is usually taken: the last hidden state, with the study's pooling or the default of the "
+        "model's role"
+    )
     view: str = column("the view that is read")
-    pooling: str | None = column("how a text became one vector; NULL where tokens were measured")
+    pooling: str | None = column("how a text became one vector; NULL where tokens were measured", key=True)
     value: float = column("the number")
     ci_low: float | None = column("lower end of its own interval")
     ci_high: float | None = column("upper end")
     chance: float | None = column("what the number of a probe would be by chance; NULL for other numbers")
-    n: int = column("texts, pairs or tokens that it rests on", "BIGINT")
+    n: int = column("texts or tokens that it rests on", "BIGINT")
     best: bool = column("whether it is the best one seen")
     loss: float = column("by how much it is worse than the best one seen")
     loss_low: float | None = column(
-        "lower end of the 95 % interval of what it loses against the best layer that there is, compared text by text "
-        "or pair by pair, and holding however many layers are tried; 0 = not told apart from the best; NULL where "
-        "single texts are not known"
+        "lower end of the 95 % interval of what it loses against the best layer and pooling that there is, compared "
+        "text by text, and holding however many layers and poolings are tried; 0 = no significant difference; NULL "
+        "where single texts are not known"
     )
     loss_high: float | None = column("upper end")
-    probe: str | None = column("of a choice without labels: the probe that says what the choice loses", default=None)
+    needed: int | None = column(
+        "of a loss that is not significant: texts with which a loss of this size would be significant with a "
+        "probability of 80 %",
+        "BIGINT",
+    )
+    same_token: str | None = column("the token that is read in every text, where it is the same in all", default=None)
+    probe: str | None = column(
+        "of other criteria than labels: the probe that says what the layer loses, with the pooling of the probe's best",
+        default=None,
+    )
     probe_loss: float | None = column("by how much that probe reads this layer worse than its best", default=None)
     probe_loss_low: float | None = column("lower end of its interval, as for loss", default=None)
     probe_loss_high: float | None = column("upper end", default=None)
@@ -123,40 +149,47 @@ class LayerAnswer(Row, table="layer_answers"):
 
 @dataclass
 class _Criterion:
-    """A number by place."""
+    """A number by layer, and by pooling where texts are read."""
 
     kind: Kind
     name: str
     item: str
     end: End = "high"
-    pooling: str | None = None
-    rows: dict[Place, Record] = field(default_factory=dict)
+    rows: dict[Cell, Record] = field(default_factory=dict)
     behind: Behind | None = None
-    places: list[Place] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
 
-    def loss(self, place: Place) -> tuple[float, float | None, float | None]:
-        """Return by how much a place is worse than the best one seen, and the interval of what it loses."""
+    def loss(self, cell: Cell) -> tuple[float, float | None, float | None]:
+        """Return by how much a cell is worse than the best one seen, and the interval of what it loses."""
         sign = 1 if self.end == "high" else -1
-        seen = max(sign * row["value"] for row in self.rows.values()) - sign * self.rows[place]["value"]
-        if self.behind is None or place not in self.places:
+        seen = max(sign * row["value"] for row in self.rows.values()) - sign * self.rows[cell]["value"]
+        if self.behind is None or cell not in self.cells:
             return seen, None, None
-        at = self.places.index(place)
-        return seen, float(self.behind.low[at]), float(self.behind.high[at])
+        at = self.cells.index(cell)
+        return seen, float(self.behind.low[at]), min(float(self.behind.high[at]), 1.0)  # accuracies lie within 0 and 1
+
+    def needed(self, cell: Cell) -> int | None:
+        """Return the texts that would decide a loss; None where it is significant, zero or unknown."""
+        if self.behind is None or cell not in self.cells:
+            return None
+        at = self.cells.index(cell)
+        known = not self.behind.low[at] and np.isfinite(self.behind.needed[at])
+        return int(np.ceil(self.behind.needed[at])) if known else None
 
     @property
-    def best(self) -> Place:
+    def best(self) -> Cell:
         """The best one seen; of equals the first."""
         sign = 1 if self.end == "high" else -1
-        return max(self.rows, key=lambda place: sign * self.rows[place]["value"])
+        return max(self.rows, key=lambda cell: sign * self.rows[cell]["value"])
 
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
     models = read(_MODELS)
-    numbers, probed, paired = (_by_model(read(sql)) for sql in (_NUMBERS, _PROBED, _PAIRED))
+    numbers, probed = (_by_model(read(sql)) for sql in (_NUMBERS, _PROBED))
     kinds = set()
     for model in models:
         key = (model["model"], model["checkpoint"])
-        criteria = list(_criteria(numbers[key], probed[key], paired[key]))
+        criteria = list(_criteria([*probed[key], *numbers[key]]))
         kinds |= {criterion.kind for criterion in criteria}
         for criterion in criteria:
             yield from _rows(model, criterion, criteria)
@@ -165,8 +198,6 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
             "no labelled corpus is probed, which alone says what a layer is worth for a task: add a corpus with "
             "labels and `probes: {mine: {corpus: …}}`"
         )
-    if not {"pairs", "groups"} & kinds:
-        yield Lacks("no pairs and no groups of texts: add `pairs: {concepts: shipped}` or `groups:`")
 
 
 def _by_model(rows: Sequence[Record]) -> defaultdict[tuple[str, str], list[Record]]:
@@ -176,80 +207,59 @@ def _by_model(rows: Sequence[Record]) -> defaultdict[tuple[str, str], list[Recor
     return found
 
 
-def _criteria(numbers: Sequence[Record], probed: Sequence[Record], paired: Sequence[Record]) -> Iterator[_Criterion]:
+def _criteria(rows: Sequence[Record]) -> Iterator[_Criterion]:
     """Yield what tells layers apart in one model."""
     found: dict[tuple[str, str], _Criterion] = {}
     views: dict[tuple[str, str], str] = {}  # of each number the first view alone
-    for row in numbers:
+    for row in rows:
         name, item = f"{row['metric']}.{row['statistic']}", row["item"]
         if views.setdefault((name, item), row["view"]) == row["view"]:
             made = _Criterion(_KINDS.get(name, "no labels"), name, item, LABEL_FREE.get(name, ("high", ""))[0])
-            found.setdefault((name, item), made).rows[_place_of(row)] = row
+            found.setdefault((name, item), made).rows[_cell_of(row)] = row
     for criterion in found.values():
-        units = {"labels": (probed, _of_texts), "pairs": (paired, _of_pairs)}.get(criterion.kind)
-        own = [row for row in units[0] if row["item"] == criterion.item] if units else []
-        if units and own:
-            criterion.pooling = own[0]["pooling"]
-            criterion.places, criterion.behind = units[1](own)
+        if criterion.kind == "labels":
+            criterion.cells, criterion.behind = _by_text(list(criterion.rows.values()))
         if len(criterion.rows) > 1:
             yield criterion
 
 
-def _of_texts(rows: Sequence[Record]) -> tuple[list[Place], Behind | None]:
-    """Compare layers by which texts a probe told rightly.
+def _by_text(rows: Sequence[Record]) -> tuple[list[Cell], Behind | None]:
+    """Compare layers and poolings by which texts a probe classified correctly.
 
     Classifiers of different folds share training texts, so that their errors go together: the variance of the mean is
     taken 1 + J/(J − 1) times that of independent texts, J the number of folds (Nadeau & Bengio 2003, 'Inference for
     the generalization error', Machine Learning 52). Seven layers of made-up data, equally good and with features of
     their own, have one that is told apart in at most 6 % of cases with it, and in 14 to 40 % without.
     """
-    rows = _complete(rows)
-    told = np.array([row["told"] for row in rows]).T
-    folds = max((row["folds"] for row in rows), default=2)
-    return _places_of(rows), behind_best(told, inflation=1 + folds / (folds - 1)) if rows else None
-
-
-def _of_pairs(rows: Sequence[Record]) -> tuple[list[Place], Behind | None]:
-    """Compare layers by what each pair has to do with the consistency of its concept; concepts are what they are."""
-    rows = _complete(rows)
+    rows = [row for row in rows if row["units"]]
+    most = max((len(row["units"]) for row in rows), default=0)
+    rows = [row for row in rows if len(row["units"]) == most]
+    rows = [row for row in rows if row["units"] == rows[0]["units"]]
     if not rows:
         return [], None
-    cosine, influence = (np.array([row[name] for row in rows]).T for name in ("cosine", "influence"))
-    concept = np.unique([name for name, _ in rows[0]["units"]], return_inverse=True)[1]
-    values = np.empty_like(cosine)
-    for code in np.unique(concept):
-        own = concept == code
-        values[own] = cosine[own].mean(axis=0) + influence[own] - influence[own].mean(axis=0)
-    return _places_of(rows), behind_best(values, concept)
+    told = np.array([row["told"] for row in rows]).T
+    folds = max(row["folds"] for row in rows)
+    return [_cell_of(row) for row in rows], behind_best(told, inflation=1 + folds / (folds - 1))
 
 
-def _complete(rows: Sequence[Record]) -> list[Record]:
-    """Return the places that have every text or pair, in order."""
-    most = max((len(row["units"]) for row in rows), default=0)
-    whole = sorted((row for row in rows if len(row["units"]) == most), key=lambda row: _in_order(_place_of(row)))
-    return [row for row in whole if row["units"] == whole[0]["units"]]
+def _cell_of(row: Record) -> Cell:
+    return row["site"], row["layer"], row["pooling"]
 
 
-def _place_of(row: Record) -> Place:
-    return row["site"], row["layer"]
-
-
-def _places_of(rows: Sequence[Record]) -> list[Place]:
-    return [_place_of(row) for row in rows]
-
-
-def _in_order(place: Place) -> tuple[int, bool]:
-    return place[1], place[0] == "final"
+def _in_order(cell: Cell) -> tuple[int, bool, str]:
+    return cell[1], cell[0] == "final", cell[2] or ""
 
 
 def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) -> Iterator[LayerAnswer]:
     judge = next((other for other in criteria if other.kind == "labels"), None)
-    for place in sorted(criterion.rows, key=_in_order):
-        number, (loss, low, high) = criterion.rows[place], criterion.loss(place)
+    for cell in sorted(criterion.rows, key=_in_order):
+        number, (loss, low, high) = criterion.rows[cell], criterion.loss(cell)
         judged: dict[str, Any] = {}
-        if criterion.kind != "labels" and judge is not None and place in judge.rows:
-            names = ("probe_loss", "probe_loss_low", "probe_loss_high")
-            judged = {"probe": judge.item, **dict(zip(names, judge.loss(place), strict=True))}
+        if criterion.kind != "labels" and judge is not None:
+            same = (*cell[:2], judge.best[2])
+            if same in judge.rows:
+                names = ("probe_loss", "probe_loss_low", "probe_loss_high")
+                judged = {"probe": judge.item, **dict(zip(names, judge.loss(same), strict=True))}
         yield LayerAnswer(
             model=model["model"],
             checkpoint=model["checkpoint"],
@@ -257,46 +267,48 @@ def _rows(model: Record, criterion: _Criterion, criteria: Sequence[_Criterion]) 
             criterion=criterion.name,
             end=criterion.end,
             item=criterion.item,
-            site=place[0],
-            layer=place[1],
-            entry=_entry(model, place),
-            normed=_normed(model, place),
-            usual=place == _usual(model),
+            site=cell[0],
+            layer=cell[1],
+            entry=_entry(model, cell),
+            normed=_normed(model, cell),
+            usual=cell[:2] == _usual(model) and number.get("main", True),
             view=number["view"],
-            pooling=criterion.pooling,
+            pooling=cell[2],
             value=number["value"],
             ci_low=number["ci_low"],
             ci_high=number["ci_high"],
             chance=number["chance"],
             n=number["n"],
-            best=place == criterion.best,
+            best=cell == criterion.best,
             loss=loss,
             loss_low=low,
             loss_high=high,
+            needed=criterion.needed(cell),
+            same_token=number["same_token"],
             **judged,
         )
 
 
-def _usual(model: Record) -> Place:
+def _usual(model: Record) -> tuple[str, int]:
     return ("final" if model["last_hidden_state"] == "final" else "block", model["layers"])
 
 
-def _entry(model: Record, place: Place) -> str | None:
-    """Return what the library calls a place; what stands there was compared when the model was loaded."""
-    if place == _usual(model):
+def _entry(model: Record, cell: Cell) -> str | None:
+    """Return what the library calls a layer; what stands there was compared when the model was loaded."""
+    if cell[:2] == _usual(model):
         return "last_hidden_state"
-    return None if place[1] == model["layers"] else f"hidden_states[{place[1]}]"
+    return None if cell[1] == model["layers"] else f"hidden_states[{cell[1]}]"
 
 
-def _normed(model: Record, place: Place) -> bool | None:
-    if place[0] == "final":
+def _normed(model: Record, cell: Cell) -> bool | None:
+    if cell[0] == "final":
         return True
-    return None if place[0] == "embedding" else bool(model["norm_placement"] == "post")
+    return None if cell[0] == "embedding" else bool(model["norm_placement"] == "post")
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
     models = [_by_criterion(own) for own in grouped(tables["layer_answers"], "model")]
-    boxes = [_box(criteria) for criteria in models if criteria[0][0]["kind"] != "no labels"]
+    boxes = [box for criteria in models for box in _of_model(criteria)]
     guesses = [criteria for criteria in models if criteria[0][0]["kind"] == "no labels"]
     return [*boxes, _guessed(guesses)] if guesses else boxes
 
@@ -304,30 +316,70 @@ def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
 def _by_criterion(rows: Sequence[Record]) -> list[list[Record]]:
     """Return the rows of each criterion in the order of layers, the strongest criterion first."""
     found = [
-        sorted(own, key=lambda row: _in_order((row["site"], row["layer"])))
+        sorted(own, key=lambda row: _in_order(_cell_of(row)))
         for own in grouped(sorted(rows, key=lambda row: (row["criterion"], row["item"])), "criterion", "item")
     ]
     return sorted(found, key=lambda own: [*_KINDS.values(), "no labels"].index(own[0]["kind"]))
 
 
-def _box(criteria: Sequence[Sequence[Record]]) -> Box:
-    """Say what the strongest criterion says of one model, and show the others beside it."""
-    says, take = _said(criteria[0])
-    judged = any(row["probe"] for own in criteria for row in own)
+def _of_model(criteria: Sequence[Sequence[Record]]) -> Iterator[Box]:
+    """Yield the recommendation of each probe of a model, then what its other numbers say."""
+    labels = [own for own in criteria if own[0]["kind"] == "labels"]
+    others = [own for own in criteria if own[0]["kind"] != "labels"]
+    for own in labels:
+        yield _recommended(own, labels)
+    if others and (labels or others[0][0]["kind"] != "no labels"):
+        yield _compared(others)
+
+
+def _recommended(rows: Sequence[Record], labels: Sequence[object]) -> Box:
+    """Say which layer and pooling a probe reads best, and what is known about the others."""
+    model, probe = rows[0]["model"], rows[0]["item"]
+    says, take = _advice(rows)
     return Box(
-        about=criteria[0][0]["model"],
+        about=f"{model}, probe {probe}" if len(labels) > 1 else model,
         says=says,
         code=_code(take),
         columns=(
-            ("by", False),
+            ("pooling", False),
             ("best layer", False),
-            ("reads", True),
-            ("not told apart from it", False),
-            ("the last hidden state loses", True),
-            *((("by the probe, this layer loses", True),) if judged else ()),
+            ("accuracy", True),
+            ("points below the best", True),
+            ("significant", False),
+            ("last hidden state: points below", True),
+            ("significant", False),
+            ("no significant difference from the best", False),
         ),
-        rows=tuple(_line(own)[: 6 if judged else 5] for own in criteria),
-        notes=tuple(_notes(criteria[0], take, judged, criteria[-1][0]["kind"] == "no labels")),
+        rows=tuple(map(_line, grouped(sorted(rows, key=lambda row: (not row["best"], -row["value"])), "pooling"))),
+        notes=tuple(_notes(rows, take)),
+    )
+
+
+def _compared(criteria: Sequence[Sequence[Record]]) -> Box:
+    """Show where numbers that do not measure use are best; none of them recommends a layer."""
+    best = [next(row for row in own if row["best"]) for own in criteria]
+    judged = next((row["probe"] for row in best if row["probe"]), None)
+    columns = [("by", False), ("pooling", False), ("layer", False), ("value", True)]
+    columns += [(f"points below the best of the probe {judged}", True)] if judged else []
+    notes = [note for row in best if (note := same_token_note(row, "texts of the groups"))]
+    if any(row["kind"] == "no labels" for row in best):
+        notes.append(_WEAK)
+    return Box(
+        about=best[0]["model"],
+        says="Other numbers are highest or lowest at these layers. They do not measure use in a task, and the "
+        "uncertainty of the layer is not known.",
+        columns=tuple(columns),
+        rows=tuple(
+            (
+                _criterion(row),
+                row["pooling"] or "–",
+                _place(row),
+                _number(row),
+                *([_points(row["probe_loss"], row["probe_loss_low"], row["probe_loss_high"])] if judged else []),
+            )
+            for row in best
+        ),
+        notes=tuple(notes),
     )
 
 
@@ -343,60 +395,106 @@ def _guessed(models: Sequence[Sequence[Sequence[Record]]]) -> Box:
     )
 
 
-def _said(rows: Sequence[Record]) -> tuple[str, Record]:
-    """Return what one criterion says, and the layer to take."""
+def _advice(rows: Sequence[Record]) -> tuple[str, Record]:
+    """Return what a probe says, and the layer and pooling of the line to copy."""
     best = next(row for row in rows if row["best"])
-    last = next((row for row in rows if row["usual"]), None)
-    name = _criterion(best)
-    reads = f"{_number(best)} at {_place(best)}"
+    last = next((row for row in rows if row["usual"] and row["loss_low"] is not None), None)
+    name = f"the accuracy of the linear probe {quoted(best['item'])}"
     if best["loss_low"] is None:
-        return f"{_sentence(name)} is highest, {reads}; how much of its lead is chance is not known.", best
-    alike = [row for row in rows if row["loss_low"] == 0]
-    last = last if last is not None and last["loss_low"] is not None else None
-    if last is not None and len(alike) == len([row for row in rows if row["loss_low"] is not None]):
-        said = f"No layer is told apart from another: {name} is {reads}, its best"
-        return f"{said}, and what lies between layers is within chance.", last
-    if last is None:
-        return f"Take {_place(best)}: {name} is {reads}. {_alike(best, alike)}", best
-    loses = f"{short(last['loss'], 2)} ({short(last['loss_low'], 2)} to {short(last['loss_high'], 2)})"
-    if last["best"]:
-        return f"Keep the last hidden state: {name} is highest there, {_number(best)}. {_alike(best, alike)}", last
-    if last["loss_low"] == 0:
         return (
-            f"Keep the last hidden state: {name} is {reads}, its best, and the last hidden state is not told apart "
-            f"from it (it loses {loses}).",
+            f"{_sentence(name)} is highest with {_with(best)}: {_number(best)}. With so few texts it is not known how "
+            "much of its lead is chance.",
+            best,
+        )
+    if last is None:
+        return f"Take {_with(best)}: {name} is {_number(best)}. {_alike(rows)}", best
+    if last["best"]:
+        return f"Take {_with(best)}: {name} is highest there, {_number(best)}. {_alike(rows)}", best
+    if last["loss_low"] > 0:
+        loses = _points(last["loss"], last["loss_low"], last["loss_high"])
+        return (
+            f"Take {_with(best)}: {name} is {_number(best)}. {_sentence(_with(last))} scores {loses} points less. "
+            + (_alike(rows)),
+            best,
+        )
+    if last["loss_high"] <= _margin():
+        return (
+            f"Keep {_with(last)}: it loses at most {_points(last['loss_high'])} points against the best layer and "
+            f"pooling. {_sentence(_with(best))} scores best: {name} is {_number(best)}.",
             last,
         )
+    if not last["loss"]:
+        return (
+            f"{_sentence(_with(best))} and {_with(last)} score best: {name} is {_number(best)}. {_alike(rows)}",
+            last,
+        )
+    decide = f"; about {_rounded(last['needed'])} texts would decide" if last["needed"] else ""
     return (
-        f"Take {_place(best)}: {name} is {reads}; the last hidden state loses {loses}. {_alike(best, alike)}",
+        f"{_sentence(_with(best))} scores best: {name} is {_number(best)}. {_sentence(_with(last))} scores "
+        f"{_points(last['loss'])} points less, which is not significant with {best['n']:,} texts (it may lose up to "
+        f"{_points(last['loss_high'])} points){decide}. {_alike(rows)}",
         best,
     )
 
 
-def _alike(best: Record, alike: Sequence[Record]) -> str:
-    others = [row for row in alike if not row["best"]]
-    return f"Not told apart from it: {_places(others)}." if others else "Every other layer is told apart from it."
+def _margin() -> float:
+    """Return the minimum meaningful difference of accuracies."""
+    from reporter.analyses.registry import analyses
+
+    return analyses()["probes"].statistic("linear").smallest or 0.0
+
+
+def _alike(rows: Sequence[Record]) -> str:
+    """Say how many layers and poolings do not differ significantly from the best, and an early one that is close."""
+    best = next(row for row in rows if row["best"])
+    known = [row for row in rows if row["loss_low"] is not None and not row["best"]]
+    alike = [row for row in known if row["loss_low"] == 0]
+    both = "layers and poolings" if len({row["pooling"] for row in rows}) > 1 else "layers"
+    if not alike:
+        return f"All other {both} score significantly less."
+    says = f"{len(alike)} of {len(known)} other {both} do not differ significantly from the best"
+    close = [row for row in alike if row["loss"] <= CLOSE]
+    first = min(close, key=lambda row: (_in_order(_cell_of(row))[:2], row["loss"]), default=best)
+    if _in_order(_cell_of(first))[:2] < _in_order(_cell_of(best))[:2]:
+        says += f"; the earliest within {_points(CLOSE)} points of it is {_with(first)}"
+    return f"{says}."
 
 
 def _line(rows: Sequence[Record]) -> tuple[str, ...]:
-    best, last = next(row for row in rows if row["best"]), next((row for row in rows if row["usual"]), None)
+    """Return the line of one pooling, the best layer first."""
+    best, last = rows[0], next((row for row in rows if row["entry"] == "last_hidden_state"), None)
+    alike = sorted((row for row in rows if row["loss_low"] == 0), key=lambda row: _in_order(_cell_of(row)))
     known = best["loss_low"] is not None
-    others = [row for row in rows if row["loss_low"] == 0 and not row["best"]]
-    alike = "all others" if len(others) == len(rows) - 1 else _places(others) or "none"
-    loses = "–"
-    if last is not None and best["kind"] != "no labels":
-        loses = _range(last["loss"], last["loss_low"], last["loss_high"])
-    judged = "–"
-    if best["probe_loss"] is not None:
-        judged = _range(best["probe_loss"], best["probe_loss_low"], best["probe_loss_high"])
     return (
-        _criterion(best),
+        str(best["pooling"]),
         _place(best),
         _number(best),
-        alike if known else "not known",
-        loses,
-        judged,
+        *_significance(best),
+        *(("–", "–") if last is None else _significance(last)),
+        ("all layers" if len(alike) == len(rows) else _places(alike) or "none") if known else "not known",
     )
+
+
+def _significance(row: Record) -> tuple[str, str]:
+    """Return what a layer loses, with its interval, and whether that is significant."""
+    if row["best"]:
+        return "best", "–"
+    significant = "not known" if row["loss_low"] is None else "yes" if row["loss_low"] > 0 else "no"
+    return _points(row["loss"], row["loss_low"], row["loss_high"]), significant
+
+
+def _points(loss: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Write a difference of accuracies in percentage points."""
+    if loss is None:
+        return "–"
+    said = f"{100 * loss:.1f}"
+    return said if low is None or high is None else f"{said} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _rounded(texts: int) -> str:
+    """Write a number of texts with two digits, rounded up."""
+    unit = 10 ** max(0, len(str(texts)) - 2)
+    return f"{-(-texts // unit) * unit:,}"
 
 
 _WEAK = (
@@ -405,7 +503,7 @@ _WEAK = (
 )
 
 
-def _notes(decides: Sequence[Record], take: Record, judged: bool, guesses: bool) -> Iterator[str]:
+def _notes(rows: Sequence[Record], take: Record) -> Iterator[str]:
     if take["site"] == "final":
         yield "The last hidden state is after the model's closing norm or projection (measured)."
     elif take["site"] == "block":
@@ -413,21 +511,19 @@ def _notes(decides: Sequence[Record], take: Record, judged: bool, guesses: bool)
             yield "In this model each block ends in a norm, and so do these states (measured)."
         else:
             yield "These states are as the block leaves them, not normed (measured)."
-    if decides[0]["kind"] == "labels":
+    yield (
+        "A label that can be read is not a label that the model uses; another task may have another best layer. "
+        "Intervals compare layers and poolings on the same held-out texts, hold however many are tried, and allow for "
+        "classifiers that share training texts."
+    )
+    if any(row["needed"] for row in rows):
         yield (
-            "A label that can be read is not a label that the model uses; another task may have another best layer. "
-            "Intervals compare layers on the same held-out texts, hold however many layers are tried, and allow for "
-            "classifiers that share training texts."
+            "The number of texts that would decide is for a difference as large as the one seen, and a probability of "
+            "80 %. The best of many is seen larger than it is, so that more texts may be needed."
         )
-    elif decides[0]["kind"] == "pairs":
-        yield (
-            "A word that all second texts share makes the consistency large at the embedding already, whatever the "
-            "model knows."
-        )
-    if guesses:
-        yield _WEAK + (" The last column says what following them costs here." if judged else "")
 
 
+_POOLING = {"mean": "mean pooling", "first": "first-token pooling", "last": "last-token pooling"}
 _POOLED = {
     "mean": "the mean over each text's own tokens, without those that the tokenizer added",
     "first": "each text's first token",
@@ -451,12 +547,7 @@ def _criterion(row: Record) -> str:
         return f"the {LABEL_FREE[row['criterion']][1]} (`{row['item']}`)"
     if row["kind"] == "groups":
         return "the silhouette of the groups"
-    named = {
-        "labels": "accuracy of the linear probe",
-        "pairs": "consistency of the pairs",
-        "neighbours": "share of neighbours of the same class in",
-    }
-    return f"the {named[row['kind']]} `{row['item']}`"
+    return f"the share of neighbours of the same class in {quoted(row['item'])}"
 
 
 def _sentence(text: str) -> str:
@@ -478,7 +569,14 @@ def _range(value: float, low: float | None, high: float | None, beside: str = ""
 def _place(row: Record) -> str:
     if row["site"] == "final":
         return "the last hidden state"
+    if row["entry"] == "last_hidden_state":
+        return f"the last hidden state (block {row['layer']})"
     return "the embedding" if row["layer"] == 0 else f"block {row['layer']}"
+
+
+def _with(row: Record) -> str:
+    """Name a layer and a pooling."""
+    return f"{_place(row)} with {_POOLING[row['pooling']]}"
 
 
 def _places(rows: Sequence[Record]) -> str:

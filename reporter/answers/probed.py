@@ -22,7 +22,11 @@ FROM models WHERE study = $study AND status = 'done' AND baseline IS NULL ORDER 
 _TOLD = """
 SELECT model, checkpoint, probe, statistic, layer, list(text ORDER BY text) AS texts,
   list(told::DOUBLE ORDER BY text) AS told, count(DISTINCT fold) AS folds
-FROM (UNPIVOT (SELECT * FROM probe_texts WHERE study = $study AND site IN ('embedding', 'block'))
+FROM (UNPIVOT (
+    SELECT * FROM probe_texts SEMI JOIN (SELECT * FROM probe_poolings WHERE main)
+      USING (study, model, checkpoint, probe, pooling, site, layer)
+    WHERE study = $study AND site IN ('embedding', 'block')
+  )
   ON linear, hidden INTO NAME statistic VALUE told)
 GROUP BY model, checkpoint, probe, statistic, layer ORDER BY model, checkpoint, probe, statistic DESC, layer
 """
@@ -34,8 +38,8 @@ class ProbeDifference(Row, table="probe_differences"):
     """The accuracy of a probe on one side minus that on another, on the same held-out texts.
 
     The sides are a checkpoint of a tuned model and the last one of its base at the same layer, or two layers of one
-    checkpoint. Of the share of neighbours of the same class (``probes.label_overlap``) there is none: it has no right
-    or wrong of a text, and its own jackknife over texts.
+    checkpoint. Both sides have the main pooling (``probe_poolings.main``). Of the share of neighbours of the same class
+    (``probes.label_overlap``) there is none: it has no right or wrong of a text, and its own jackknife over texts.
     """
 
     compared = (

@@ -20,6 +20,7 @@ from reporter.claims.kind import kind_of
 from reporter.claims.numbers import Missing, Numbers
 from reporter.claims.power import power
 from reporter.errors import ReporterError, describe
+from reporter.geometry.correction import holm
 from reporter.spec.claim_references import queries_of, statistics_of
 from reporter.store.schema import ModelVerdict, Verdict, Word
 
@@ -321,22 +322,6 @@ def rows_of(verdicts: Sequence[Verdict]) -> Iterator[dict[str, Any]]:
 
 def _p(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-12 else "p < 1e-12"  # an exact 0 is what rounding leaves
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Return Holm's adjusted p-values, in the order given.
-
-    Args:
-        p: raw p-values. Sorted, the i-th (from 0) of k is multiplied by k − i, is at least its predecessor's, and at
-            most 1.
-    """
-    order = sorted(range(len(p)), key=lambda i: p[i])
-    adjusted = [1.0] * len(p)
-    least = 0.0
-    for rank, index in enumerate(order):
-        least = max(least, min(1.0, (len(p) - rank) * p[index]))
-        adjusted[index] = least
-    return adjusted
 
 
 def corrected(claims: Sequence[tuple[float, float]]) -> list[float]:

@@ -74,15 +74,18 @@ def look(subjects: Subjects) -> Findings:
 
 def _best(answers: Iterable[Answer]) -> list[Answer]:
     """Return one answer for each statistic under a view, that of the largest effect, those with the largest first."""
-    found: dict[tuple[str, str], Answer] = {}
+    found: dict[tuple[str, str, str], Answer] = {}
     for answer in sorted(answers, key=lambda answer: -answer.effect):
-        found.setdefault((answer.full_name, answer.view), answer)
+        found.setdefault((answer.full_name, answer.view, answer.about), answer)
     return list(found.values())
 
 
 def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
     """Return the first answers of each kind in turn, weak ones last, up to ``MOST``; then all of one kind together."""
-    turns = chain.from_iterable(zip_longest(*([(kind, one) for one in of[:SAME]] for kind, of in answers.items())))
+    most = {kind: MOST if kind == "concepts" else SAME for kind in answers}  # each concept is a question of its own
+    turns = chain.from_iterable(
+        zip_longest(*([(kind, one) for one in of[: most[kind]]] for kind, of in answers.items()))
+    )
     chosen = sorted((turn for turn in turns if turn is not None), key=lambda turn: turn[1].weak)[:MOST]
     return [(kind, answer) for kind in answers for of, answer in chosen if of == kind]
 
@@ -92,12 +95,12 @@ def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: in
     first, last = answer.layers or (None, None)
     detail = {
         "what": answer.what,
-        "plainly": subjects.statistics[answer.full_name].plainly,
+        "plainly": known.plainly if (known := subjects.statistics.get(answer.full_name)) else "",
         "test": answer.test,
         "curves": [_curve(curve) for curve in answer.curves],
         "mark": answer.mark,
         "notes": list(dict.fromkeys(answer.notes)),
-        "sql": subjects.sql(answer.full_name, *answer.read, answer.corpus),
+        "sql": answer.sql or subjects.sql(answer.full_name, *answer.read, answer.corpus),
     }
     return Found(
         rank=rank,

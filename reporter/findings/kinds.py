@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from reporter.findings import extremes, references, roles, sinks, training
+from reporter.findings import concepts, extremes, references, roles, sinks, training
 
 if TYPE_CHECKING:
     from reporter.findings.question import Question
@@ -18,6 +18,7 @@ KINDS: Mapping[str, Callable[[Subjects], Iterator[Question]]] = {
     "sinks": sinks.ask,
     "roles": roles.ask,
     "training": training.ask,
+    "concepts": concepts.ask,
     "extremes": extremes.ask,
     "references": references.ask,
 }

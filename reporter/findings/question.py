@@ -48,6 +48,8 @@ class Answer:
         notes: what a reader must know.
         read: models, views and statistics that it was read from, for SQL.
         weak: whether it is said only where there is not enough else.
+        about: what the statistic is of, where several answers about one statistic may be shown: a concept of pairs.
+        sql: a query that shows the numbers, where ``read`` does not say it.
     """
 
     says: str
@@ -68,6 +70,8 @@ class Answer:
     notes: tuple[str, ...] = ()
     read: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
     weak: bool = False
+    about: str = ""
+    sql: str = ""
 
 
 @dataclass(frozen=True)

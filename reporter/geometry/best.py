@@ -21,10 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from reporter.geometry.arrays import Floats, Ints
-from reporter.geometry.intervals import FEWEST_TEXTS
+from reporter.geometry.intervals import FEWEST_TEXTS, quantile
 
 DRAWS = 4000
 """Of the joint distribution: the quantile is then known to about 2 %."""
+_POWER = 0.8
 _ROUNDING = 1e-7  # of the largest number: a difference that small is none
 
 
@@ -37,12 +38,15 @@ class Behind:
         loss: what each loses against the best one seen, (k,).
         low: lower end of what it loses against the best one that there is, (k,).
         high: upper end, (k,).
+        needed: units with which the difference from the best one seen, if it is as large as it is seen, would be
+            significant with a probability of 80 %, (k,); NaN where there is no difference.
     """
 
     values: Floats
     loss: Floats
     low: Floats
     high: Floats
+    needed: Floats
 
     @property
     def best(self) -> int:
@@ -69,14 +73,16 @@ def behind_best(values: Floats, strata: Ints | None = None, inflation: float = 1
     spread = np.sqrt(np.maximum(variances[:, None] + variances[None, :] - 2 * covariance, 0.0))
     tiny = _ROUNDING * max(float(np.abs(values).max()), np.finfo(float).tiny)
     sure = spread <= tiny  # itself, and what differs by the same in every unit
-    half = np.zeros((k, k))
+    half, error = np.zeros((k, k)), np.sqrt(inflation) * spread
     for one in range(k):
         others = ~sure[:, one]
         t = np.abs(draws[:, others] - draws[:, [one]]) / spread[others, one]
         c = float(np.quantile(t.max(axis=1, initial=0.0), 0.95))
-        half[others, one] = c * np.sqrt(inflation) * spread[others, one]
-    low = (gaps - half).max(axis=0)
-    return Behind(means, means.max() - means, np.where(low <= tiny, 0.0, low), (gaps + half).max(axis=0))
+        half[others, one] = c * error[others, one]
+    low, best = (gaps - half).max(axis=0), int(means.argmax())
+    loss, reach = gaps[best], half[best] + quantile(_POWER) * error[best]
+    needed = n * np.divide(reach, loss, out=np.full(k, np.nan), where=loss > tiny) ** 2
+    return Behind(means, loss, np.where(low <= tiny, 0.0, low), (gaps + half).max(axis=0), needed)
 
 
 def _mean_of(values: Floats, strata: Ints) -> tuple[Floats, Floats, int]:

@@ -81,6 +81,7 @@ def analyse(cell: AnalysisCell, model: LoadedModel, batch_tokens: int, tell: Tel
         seed=cell.seed,
         batch_tokens=batch_tokens,
         tell=tell,
+        auto=cell.pooling == "auto",
     )
     said = {
         "model": cell.checkpoint.model,

@@ -27,7 +27,7 @@ def write_findings(study: Study, store: Store, progress: Progress) -> int:
     Returns:
         how many there are.
     """
-    if not (study.metrics and study.corpora):
+    if not (study.metrics and study.corpora) and not study.sections.get("pairs"):
         store.replace("findings", study.study, [])
         return 0
     known = [row["looked_at"] for row in store.records(_KNOWN, {"study": study.study})]

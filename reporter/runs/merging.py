@@ -87,8 +87,9 @@ def _derive(store: Store, study: str, progress: Progress) -> None:
     write_over_models(store, study)
     if said is not None:
         judge_claims(said, store, progress)
-        write_findings(said, store, progress)
     write_answers(store, study, progress)
+    if said is not None:
+        write_findings(said, store, progress)
 
 
 def _number_checkpoints(store: Store, study: Study) -> None:

@@ -120,10 +120,10 @@ def run_studies(
             with progress.clock.within("claims"):
                 write_over_models(store, name)
                 words += judge_claims(plan.file.study, store, progress, plan.partial)
-            with progress.clock.within("findings"):
-                write_findings(plan.file.study, store, progress)
             with progress.clock.within("answers"):
                 write_answers(store, name, progress)
+            with progress.clock.within("findings"):  # those about concepts read the answers
+                write_findings(plan.file.study, store, progress)
             # as soon as a study is done: a run that is killed leaves the pages of those that were finished
             with progress.clock.within("report"):
                 pages += _report(out, plan.file, progress)

@@ -99,7 +99,8 @@ class Study(Part):
     pooling: Literal["auto", "first", "mean", "last"] = Field(
         "auto",
         description="How a text becomes one vector for groups, pairs, clouds and probes: its first token, the mean of "
-        "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders.",
+        "its own tokens or the last of them; 'auto' is the mean for encoders and the last token for decoders, and "
+        "probes of texts try all three.",
     )
     claims: dict[Name, Claim] = Field(
         {}, description="Statements that are tested against the numbers of this study, by a short name."

@@ -232,12 +232,12 @@ class Found(Row, table="findings"):
 
     study = OfModel.study
     rank: int = column("place among the findings of the study, from 1", key=True)
-    kind: str = column("'sinks', 'roles', 'training', 'extremes' or 'references'")
+    kind: str = column("'sinks', 'roles', 'training', 'concepts', 'extremes' or 'references'")
     says: str = column("the finding in a sentence")
     metric = of_cell("metric", key=False)
     statistic: str = column("the second part of the number's name")
     model: str | None = column("the model that it is about; NULL where it is about roles")
-    corpus: str | None = column("the corpus; NULL where it is about all of them")
+    corpus: str | None = column("the corpus, or the set of pairs and the concept; NULL where it is about all of them")
     view: str = column("which tokens counted")
     layer_first: int | None = column("from which layer; NULL where it is about all of them")
     layer_last: int | None = column("to which layer")

@@ -60,7 +60,11 @@ def made_up(monkeypatch):
         def pooled(texts, context, max_tokens=None, what="texts"):
             return {place: np.stack([vector_of(text, place) for text in texts]) for place in context.layout.places}
 
+        def pooled_by(texts, context, poolings, max_tokens=None, what="texts"):
+            return {pooling: pooled(texts, context) for pooling in poolings}
+
         monkeypatch.setattr("reporter.analyses._encode.pooled", pooled)
+        monkeypatch.setattr("reporter.analyses._encode.pooled_by", pooled_by)
         model = SimpleNamespace(tokenizer=WordTokenizer(), anatomy=SimpleNamespace(max_tokens=None))
         return Context(model, Layout(1, 4), "mean", corpora or {}, seed)
 

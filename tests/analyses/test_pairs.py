@@ -176,3 +176,31 @@ def test_a_wrong_file_is_named(tmp_path, text, message):
 
 def test_the_lists_come_along():
     assert {path.name for path in LISTS.iterdir()} == {"concepts.yaml", "word-classes.yaml"}
+
+
+SENTENCES = {"cat-dogs": [["the cat sleeps .", "the dogs sleeps ."], ["a cat runs in town .", "a dogs runs in town ."]]}
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling", "token"), [("llama", "last", "."), ("llama", "mean", None), ("bert", "first", None)]
+)
+def test_a_token_that_all_texts_end_in_is_recorded(of_family, computed, family, pooling, token):
+    """A decoder reads the last token, which is the same one; [CLS] of an encoder is there to be read."""
+    _, rows = computed(PAIRS, written_pairs(SENTENCES), of_family(family, pooling=pooling))
+    found = {row.same_token for row in rows["pair_directions"]}
+    if token is not None and found != {token}:  # a tokenizer that knows no full stop
+        assert len(found) == 1 and None not in found
+    else:
+        assert found == {token}
+    other = {"cat-dogs": [*SENTENCES["cat-dogs"], ["the mouse sees the cat", "the mouse sees the dogs"]]}
+    _, rows = computed(PAIRS, written_pairs(other), of_family(family, pooling=pooling))
+    assert {row.same_token for row in rows["pair_directions"]} == {None}
+
+
+def test_each_concept_has_its_chance_level(made_up, computed):
+    item, vector_of = planted(12)
+    values, rows = computed(PAIRS, item, made_up(vector_of))
+    for (statistic, place), value in values.items():
+        if statistic == "consistency_floor":
+            levels = [row.chance for row in rows["pair_directions"] if row.place == place]
+            assert np.mean(levels) == pytest.approx(value.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from reporter.claims.judging import holm
+from reporter.geometry.correction import holm
 from reporter.spec import SpecError
 
 RISES = [0.1, 0.3, 0.5, 0.7]

@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from reporter.claims.judging import corrected, holm
+from reporter.claims.judging import corrected
+from reporter.geometry.correction import holm
 
 
 def by_closed_testing(p: list[float]) -> list[float]:

@@ -191,6 +191,17 @@ LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
         "loss",
         ("layer_answers", "loss of a.b", "bert", "c", None, 1),
     ),
+    "concept_answers": (
+        {"model": "bert", "checkpoint": "final", "pairs": "set", "concept": "gender", "layer": 1},
+        "consistency",
+        ("concept_answers", "consistency", "bert", "set: gender", None, 1),
+    ),
+    "probe_poolings": (
+        {"model": "bert", "checkpoint": "final", "probe": "p", "pooling": "last", "main": False}
+        | {"site": "block", "layer": 1},
+        "accuracy",
+        ("probes", "accuracy of the linear probe, pooling last", "bert", "p", None, 1),
+    ),
     "change_answers": (BERT, "first_layer", ("change_answers", "first_layer", "bert", "c", None, None)),
     "changed_numbers": (
         {"model": "bert", "corpus": "c", "number": "a.b"},

@@ -115,7 +115,7 @@ def test_every_page_that_is_promised_is_there():
 @pytest.mark.parametrize(
     ("page", "says"),
     [
-        ("which-layer", ["linear probe `opinion`", "not told apart"]),
+        ("which-layer", ["linear probe `opinion`", "pooling", "significant"]),
         ("tune-against-base", ["tuned against base, on news", "farther than another seed takes them"]),
     ],
 )

@@ -65,3 +65,21 @@ def test_strata_keep_their_weight():
     assert found.high[1] - found.loss[1] == pytest.approx(1.984 * error, rel=0.05)  # Student's quantile at 98
     wider = behind_best(np.concatenate([few, many]), strata, inflation=4.0)
     assert wider.high[1] - wider.loss[1] == pytest.approx(2 * (found.high[1] - found.loss[1]))
+
+
+def test_as_many_units_as_it_says_decide():
+    """With the number of units that is named, a difference as large as the true one is significant in about 80 %."""
+    truth = np.array([0.5, 0.45, 0.3, 0.3])
+
+    def drawn(n, seed):
+        rng = np.random.default_rng(seed)
+        return truth + 0.5 * rng.standard_normal((n, 1)) + 0.2 * rng.standard_normal((n, 4))
+
+    n = 2000
+    needed = np.median([behind_best(drawn(n, seed), inflation=2.25).needed[1] for seed in range(20)])
+    decided = [behind_best(drawn(int(needed), seed), inflation=1.0).low[1] > 0 for seed in range(100)]
+    assert np.mean(decided) > 0.95  # without the inflation there are far more than enough
+    needed = np.median([behind_best(drawn(n, seed)).needed[1] for seed in range(20)])
+    decided = [behind_best(drawn(int(needed), seed)).low[1] > 0 for seed in range(100)]
+    assert 0.65 <= np.mean(decided) <= 0.92
+    assert np.isnan(behind_best(drawn(n, 0)).needed[0])

@@ -180,6 +180,11 @@ def _sentences(depth: float) -> dict[str, list[dict[str, Any]]]:
             (CONCEPTS[1], CONCEPTS[2], 0.0, 0.9),
         )
     ]  # fmt: skip
+    poolings = [
+        {"probe": "classes", "pooling": pooling, "main": pooling == "mean", "accuracy": 0.9 - 0.2 * i - 0.1 * depth,
+         "ci_low": 0.5, "ci_high": 0.95, "chance": 0.5, "n": 24}
+        for i, pooling in enumerate(("mean", "last", "first"))
+    ]  # fmt: skip
     for metric, item, names in (
         ("clouds", "two", ("separability",)), ("probes", "classes", ("linear", "linear_control", "linear_selectivity"))
     ):  # fmt: skip
@@ -188,4 +193,5 @@ def _sentences(depth: float) -> dict[str, list[dict[str, Any]]]:
             numbers.append({"corpus": item, "view": "words", "metric": metric, "statistic": name, "value": value,
                             "ci_low": value - 0.05, "ci_high": value + 0.05, "n": 24})  # fmt: skip
     return {"projections": points, "histograms": bins, "explained_variance": variance, "groups": groups,
-            "pair_directions": directions, "direction_cosines": cosines, "layer_metrics": numbers}  # fmt: skip
+            "pair_directions": directions, "direction_cosines": cosines, "layer_metrics": numbers,
+            "probe_poolings": poolings}  # fmt: skip

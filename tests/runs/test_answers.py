@@ -42,7 +42,7 @@ def test_a_run_stores_what_the_database_answers(answered, store, out):
     assert {row["kind"] for row in asked["training"].tables["training_answers"]} >= {"rest"}
     text = markdown(list(asked.values()))
     assert "## Which layer?" in text and "linear probe `count`" in text and "## When in training?" in text
-    assert "Not answered here: no pairs and no groups of texts" in text
+    assert "**Which concepts are directions?** no pairs of texts" in text
 
 
 def test_a_question_that_breaks_loses_neither_the_others_nor_the_report(study, run, monkeypatch):
