@@ -38,6 +38,7 @@ EVERYWHERE = {
     "files",
     "imports",
     "paths",
+    "places",
     "registry",
     "threads",
 }  # what people are told, and where that is, which files end, what imports take, plug-ins, how cores are shared
@@ -50,6 +51,7 @@ MAY_IMPORT = (
         "threads": set(),
         "imports": {"errors"},
         "paths": set(),  # how they are written for others
+        "places": set(),  # how a layer is named
         "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is
         "charts": {"table"},  # below what names them: metrics and analyses
@@ -63,7 +65,15 @@ MAY_IMPORT = (
         },  # it is given a way to read, and names its tables
         "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "findings": {"charts", "claims", "geometry", "metrics", "spec", "store"},  # the same tests, asked of everything
+        "findings": {
+            "answers",
+            "charts",
+            "claims",
+            "geometry",
+            "metrics",
+            "spec",
+            "store",
+        },  # the same tests, of everything
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],
