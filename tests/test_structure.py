@@ -73,7 +73,7 @@ MAY_IMPORT = (
             "metrics",
             "spec",
             "store",
-        },  # the same tests, of everything
+        },  # the same tests, asked again
         "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],

@@ -164,7 +164,9 @@ def over_layers(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> dict[str, 
             kept = {key: points for key, points in own.items() if choice != WITHOUT or key[1] != BASELINE}
             found: dict[str, list[Course]] = {}
             for (corpus, role, model), points in kept.items():
-                if role != BASELINE and (summary := course(model, role, *zip(*points, strict=True))):
+                if role != BASELINE and (
+                    summary := course(model, role, [x for x, _ in points], [y for _, y in points])
+                ):
                     found.setdefault(corpus, []).append(summary)
             reach = axis([value for points in kept.values() for _, value in points], (), bounds)
             readings = {corpus: read_training(courses) for corpus, courses in found.items()}
