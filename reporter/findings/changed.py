@@ -88,8 +88,8 @@ def _states(subject: Subject, row: Mapping[str, Any], level: float) -> Answer | 
             test = f"states are compared token by token on the same texts; what lies beyond {row['noise']} is no chance"
         far = number(row["last_distance"])
         than = " farther than another seed does" if row["noise"] == "seed" else ""
-        says = f"{subject.model} differs{' only slightly' * row['small']} from its base {base}{than} from "
-        says += f"{place(first)} on{corpus}: at the last layer its states lie {far} of their length from the base's."
+        says = f"{subject.model} differs{' only slightly' * row['small']} from its base {base}{than}{corpus}, from "
+        says += f"{place(first)} on: at the last layer, states lie {far} lengths of the base's state away from it."
     value = float(row["last_distance"])
     ends = [value if row[name] is None else float(row[name]) for name in ("last_low", "last_high")]
     curves = [] if own is None else [Curve(subject.model, own.x, own.values, number=value)]
