@@ -23,6 +23,7 @@ import numpy as np
 
 from reporter.answers import answered
 from reporter.answers.changed import CHANGED
+from reporter.answers.sinks import SEARCHED
 from reporter.claims.common import among
 from reporter.claims.judging import NO_SINKS
 from reporter.claims.numbers import PATH, Missing
@@ -200,12 +201,7 @@ class Subjects:
     @cached_property
     def sinks(self) -> dict[tuple[str, str], dict[str, Any]]:
         """By model and corpus, of the last checkpoint: tokens, sinks among them, and texts."""
-        found = self._records(
-            "SELECT model, corpus, checkpoint, tokens, texts, sinks FROM cells JOIN models USING (study, model, "
-            "checkpoint) WHERE study = $study AND sinks IS NOT NULL QUALIFY row_number() OVER "
-            "(PARTITION BY model, corpus ORDER BY coalesce(step, -1) DESC, checkpoint DESC) = 1"
-        )
-        return {(row["model"], row["corpus"]): row for row in found}
+        return {(row["model"], row["corpus"]): row for row in self._records(SEARCHED)}
 
     def sinks_of(self, subject: Subject, first: int, last: int) -> FirstTokens:
         """Return where the sinks stand that a model has in any of some layers.
