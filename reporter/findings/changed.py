@@ -92,7 +92,7 @@ def _states(subject: Subject, row: Mapping[str, Any], level: float) -> Answer | 
         says += f"{place(first)} on: at the last layer, states lie {far} lengths of the base's state away from it."
     value = float(row["last_distance"])
     ends = [value if row[name] is None else float(row[name]) for name in ("last_low", "last_high")]
-    curves = [] if own is None else [Curve(subject.model, own.x, own.values, number=value)]
+    curves = [] if own is None else [Curve(subject.model, own.x, own.values)]
     curves += [] if seeds is None else [Curve("another seed", seeds.x, seeds.values, own=False)]
     at = own.labels.index(first) if own is not None and first in own.labels else None
     return Answer(

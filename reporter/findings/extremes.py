@@ -261,9 +261,9 @@ def _hills(subject: Subject, view: str, level: float) -> Hills | None:
 
 
 def _second(subject: Subject, view: str, level: float) -> Answer | None:
-    """Return a second hill, unless there is a sentence about the highest one, or about both without sinks."""
+    """Return a second, lower hill, unless there is a sentence about the highest one, or about both without sinks."""
     found, profile = _hills(subject, view, level), subject.profile(view)
-    if found is None or profile is None:
+    if found is None or profile is None or not found.lower:  # of equal hills that are no peak neither is a second one
         return None
     if view != subject.view and _hills(subject, subject.view, level) is not None:
         return None
@@ -276,14 +276,9 @@ def _second(subject: Subject, view: str, level: float) -> Answer | None:
     title = subject.statistic.title
     at, between = (subject.places([profile.labels[i]], whole=False) for i in (found.low, found.dip))
     including = "" if view == subject.view else ", sinks included"
-    if found.lower:
-        says = (
-            f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. The higher one reaches "
-        )
-        says += f"{number(profile.values[found.high])} at {subject.places([profile.labels[found.high]])}. "
-        says += _named(subject, profile, found)
-    else:
-        says = f"{subject.named} {_both(subject, profile, found)}{including}."
+    says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
+    says += f"The higher one reaches {number(profile.values[found.high])} at "
+    says += f"{subject.places([profile.labels[found.high]])}. {_named(subject, profile, found)}"
     return Answer(
         says=says,
         full_name=subject.full_name,
