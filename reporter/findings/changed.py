@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DISTANCE, LOSS = "change.distance", "loss.lm"
 SEED = f"{DISTANCE}_seed"
+SEEDED = "the same model from another seed"
 NOT_MOVED = {
     "rounding": "no token's state moved by more than rounding",
     "precision": "no layer lies farther from it than products in bf16 may take it",
@@ -68,28 +69,28 @@ def _subject(subjects: Subjects, full_name: str, row: Mapping[str, Any]) -> Subj
 
 
 def _states(subject: Subject, row: Mapping[str, Any], level: float) -> Answer | None:
-    base, corpus, view = row["base"], subject.on, row["view"]
-    own = subject.profile(view)
-    seeds = subject.profile(view, full_name=SEED) if row["noise"] == "seed" else None
-    p, first, test = 0.0, row["first_layer"], f"{NOT_MOVED.get(row['noise'], '')}, on the same texts"
-    if row["noise"] == "seed":
-        test = "each layer compared with the distance between the model and the same one from another seed"
-    if not row["changed"]:
-        than = NOT_MOVED.get(row["noise"], "no layer lies significantly farther from it than another seed does")
-        says = f"{subject.model} does not differ from its base {base}{corpus}: {than}."
+    model, base, view, noise = subject.model, row["base"], row["view"], row["noise"]
+    own, seeded = subject.profile(view), noise == "seed"
+    seeds = subject.profile(view, full_name=SEED) if seeded else None
+    p, first = 0.0, row["first_layer"]
+    test = f"states are compared token by token on the same texts, where a difference beyond {noise} is no chance"
+    if seeded:
+        test = f"each layer's distance from the base compared with that from {SEEDED}, corrected for all layers"
+    if row["changed"] and seeded:
+        found = _beyond_seed(subject, own, seeds, level)
+        if found is None:
+            return None
+        first, p = found
+        says = f"{model} lies farther from its base {base} than from {SEEDED}{subject.on}, "
+    elif row["changed"]:
+        says = f"{model} differs{' only slightly' * row['small']} from its base {base}{subject.on}, "
+    elif seeded:
+        says = f"{model} lies no farther from its base {base} than from {SEEDED}{subject.on}."
     else:
-        if row["noise"] == "seed":
-            found = _beyond_seed(subject, own, seeds, level)
-            if found is None:
-                return None
-            first, p = found
-            test += ", corrected for all layers"
-        else:
-            test = f"states are compared token by token on the same texts; what lies beyond {row['noise']} is no chance"
-        far = number(row["last_distance"])
-        than = " farther than another seed does" if row["noise"] == "seed" else ""
-        says = f"{subject.model} differs{' only slightly' * row['small']} from its base {base}{than}{corpus}, from "
-        says += f"{place(first)} on: at the last layer, states lie {far} lengths of the base's state away from it."
+        says = f"{model} does not differ from its base {base}{subject.on}: {NOT_MOVED[noise]}."
+    if row["changed"]:
+        says += f"from {place(first)} on: at the last layer, states lie {number(row['last_distance'])} lengths of the "
+        says += "base's state away from it."
     value = float(row["last_distance"])
     ends = [value if row[name] is None else float(row[name]) for name in ("last_low", "last_high")]
     curves = [] if own is None else [Curve(subject.model, own.x, own.values)]

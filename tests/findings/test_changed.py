@@ -26,6 +26,8 @@ def states(folder: Path) -> dict[str, Path]:
     damaged = base.copy()
     damaged[DAMAGED:] += np.array([6.0, *[0.0] * (WIDTH - 1)], dtype=np.float32)
     found = {"base": base, "same": base.copy(), "damaged": damaged}
+    for name, moved in (("seed-1", damaged), ("seed-2", damaged), ("no-1", base), ("no-2", base)):
+        found[name] = moved + 0.2 * rng.standard_normal(base.shape).astype(np.float32)
     types = rng.zipf(1.5, TEXTS * LENGTH).clip(max=40)
     for name, x in found.items():
         texts = np.repeat(np.arange(TEXTS), LENGTH)
@@ -33,11 +35,13 @@ def states(folder: Path) -> dict[str, Path]:
     return {name: folder / f"{name}.safetensors" for name in found}
 
 
-def run(folder: Path, *models: str) -> Any:
+def run(folder: Path, *models: str, twins: bool = False) -> Any:
     files = states(folder)
     specs = {name: {"states": {"c": str(files[name])}} for name in ("base", *models)}
     for name in models:
         specs[name]["base"] = "base"
+    if twins:
+        specs[models[0]]["twin"] = models[1]
     study = {
         "study": "-".join(models) or "alone",
         "models": specs,
@@ -65,6 +69,16 @@ def test_what_changed_is_the_headline_and_the_base_has_no_finding(tmp_path: Path
 def test_a_copy_that_did_not_change_is_said_not_to_differ(tmp_path: Path) -> None:
     rows = run(tmp_path, "same").findings.to_dict("records")
     assert [row["kind"] for row in rows] == ["base"] and "same does not differ from its base" in rows[0]["says"]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_change_has_to_exceed_that_of_another_seed(tmp_path: Path, changed: bool) -> None:
+    first, second = ("seed-1", "seed-2") if changed else ("no-1", "no-2")
+    rows = run(tmp_path, first, second, twins=True).findings.to_dict("records")
+    (row,) = [row for row in rows if row["kind"] == "base" and row["model"] == first]
+    assert ("no farther" in row["says"]) is not changed and "another seed" in row["says"]
+    if changed:
+        assert row["layer_first"] == DAMAGED and 0 < row["p_adjusted"] <= 0.05
 
 
 def test_the_page_opens_with_the_change_and_its_card(tmp_path: Path) -> None:

@@ -179,8 +179,9 @@ NULLS: dict[str, dict[str, Any]] = {
     "three of each role": {"roles": {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}},
     "one of each role, two corpora": {"roles": {"a": "encoder", "d": "decoder"}, "corpora": ("c", "d")},
     "two of a role": {"roles": {"a": "encoder", "b": "encoder"}},
+    "a model and its base": {"roles": {"a": "encoder", "b": "encoder"}, "bases": {"b": "a"}},
 }
-ALIKE = ("one of each role, two corpora", "two of a role")
+ALIKE = ("one of each role, two corpora", "two of a role", "a model and its base")
 """Where models differ by the noise of texts alone: few models are described with intervals over texts."""
 TRUTHS = {"flat": np.full(K, 0.5), "rising": np.linspace(0.3, 0.7, K)}
 
