@@ -73,7 +73,7 @@ def _states(subject: Subject, row: Mapping[str, Any], level: float) -> Answer | 
     own, seeded = subject.profile(view), noise == "seed"
     seeds = subject.profile(view, full_name=SEED) if seeded else None
     p, first = 0.0, row["first_layer"]
-    test = f"states are compared token by token on the same texts, where a difference beyond {noise} is no chance"
+    test = f"states are compared token by token on the same texts, where chance makes no difference beyond {noise}"
     if seeded:
         test = f"each layer's distance from the base compared with that from {SEEDED}, corrected for all layers"
     if row["changed"] and seeded:
