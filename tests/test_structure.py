@@ -38,11 +38,13 @@ EVERYWHERE = {
     "files",
     "imports",
     "paths",
+    "places",
     "registry",
+    "table",
     "threads",
 }  # what people are told, and where that is, which files end, what imports take, plug-ins, how cores are shared
 MAY_IMPORT = (
-    {room: {"table", *FLOW[:place]} for place, room in enumerate(FLOW)}
+    {room: {*FLOW[:place]} for place, room in enumerate(FLOW)}
     | {
         "files": set(),  # it looks at them, and opens none
         "spec": {"errors"},  # it is given the metric catalogue
@@ -50,27 +52,34 @@ MAY_IMPORT = (
         "threads": set(),
         "imports": {"errors"},
         "paths": set(),  # how they are written for others
+        "places": set(),  # how a layer is named
         "effort": set(),  # what something costs, in numbers
         "table": set(),  # what a row of the database is
-        "charts": {"table"},  # below what names them: metrics and analyses
-        "metrics": {"charts", "geometry", "observables", "table"},  # a metric is a function of observables
+        "charts": set(),  # below what names them: metrics and analyses
+        "metrics": {"charts", "geometry", "observables"},  # a metric is a function of observables
         "answers": {
             "charts",
             "geometry",
             "metrics",
             "analyses",
-            "table",
         },  # it is given a way to read, and names its tables
-        "store": {"errors", "metrics", "analyses", "answers", "table"},  # definitions alone: they name their tables
+        "store": {"errors", "metrics", "analyses", "answers"},  # definitions alone: they name their tables
         "claims": {"errors", "geometry", "spec", "metrics", "store"},  # they are tested on what the database holds
-        "findings": {"charts", "claims", "geometry", "metrics", "spec", "store"},  # the same tests, asked of everything
-        "weights": {"errors", "geometry", "models", "table"},  # beside forward: it looks at tables, not at texts
+        "findings": {
+            "answers",
+            "charts",
+            "claims",
+            "geometry",
+            "metrics",
+            "spec",
+            "store",
+        },  # the same tests, asked again
+        "weights": {"errors", "geometry", "models"},  # beside forward: it looks at tables, not at texts
         "analyses": {
             *FLOW[: FLOW.index("metrics")],
             "charts",
             "metrics",
             "weights",
-            "table",
         },  # beside metrics: it gets the model itself
         "report": {
             "build",
@@ -79,7 +88,6 @@ MAY_IMPORT = (
             "store",
             "analyses",
             "answers",
-            "table",
         },  # definitions alone: it computes nothing, it needs no model
         # after report, whose contents it writes for papers
         "export": {"errors", "spec", "charts", "metrics", "analyses", "store", "report"},
@@ -92,11 +100,11 @@ MAY_IMPORT = (
             "export",
         },  # the same for other people's tools
         "diff": {"errors", "spec", "charts", "store"},  # beside report: two databases and two study files, drawn alike
-        "runs": {*FLOW, "analyses", "answers", "table"},
+        "runs": {*FLOW, "analyses", "answers"},
         # A second opinion: weights, tokenizer and texts come from the same loaders, and ``runs`` says which cells there
         # are; of what it checks (forward, observables, metrics) it imports nothing.
         "verify": {"errors", "spec", "models", "store", "runs", "texts"},
-        "docs": {"spec", "metrics", "analyses", "store", "report", "runs", "table"},  # what they declare, written out
+        "docs": {"spec", "metrics", "analyses", "store", "report", "runs"},  # what they declare, written out
         "cli": {*FLOW, "runs", "analyses", "answers", "diff", "docs", "export", "integrations", "verify"},
         "door": {*FLOW, "integrations", "runs"},
         "callback": {"door", "errors", "metrics", "runs", "spec", "store"},  # a training calls it: a door of its own
@@ -112,7 +120,6 @@ MAY_IMPORT = (
             "claims",
             "analyses",
             "texts",
-            "table",
         },  # by name, when they are first used
     }
 )

@@ -23,7 +23,18 @@ JOIN models m USING (study, model, checkpoint)
 WHERE study = $study AND m.baseline IS NULL AND m.is_last
 ORDER BY s.model, s.corpus, s.token_id, s.own, s.position_first
 """
-_MEASURED = "SELECT count(*) AS cells FROM cells WHERE study = $study AND metric = 'outliers' AND status = 'done'"
+SEARCHED = """
+SELECT model, corpus, checkpoint, cells.tokens, cells.texts, sinks,
+       bool_or(metric = 'outliers' AND cells.status = 'done') OVER (PARTITION BY model, checkpoint, corpus) AS listed
+FROM cells JOIN models USING (study, model, checkpoint) JOIN corpora USING (study, corpus)
+WHERE study = $study AND sinks IS NOT NULL AND baseline IS NULL AND is_last
+QUALIFY row_number() OVER (PARTITION BY model, corpus) = 1
+ORDER BY model, corpus
+"""
+"""How many tokens are sinks, of each model on each corpus; sinks are searched whenever states are read.
+
+``listed`` says whether the table ``sinks`` lists them, which the metric ``outliers`` does.
+"""
 MOST_ROWS = 12
 """Rows of a box; the table has them all."""
 
@@ -60,9 +71,15 @@ class SinkAnswer(Row, table="sink_answers"):
 
 
 def _answer(read: Read) -> Iterator[Row | Lacks]:
-    found = read(_SINKS)
-    if not found and not read(_MEASURED)[0]["cells"]:
-        yield Lacks("no corpus was searched for sinks: add `metrics: [outliers]` (or `all`) and a corpus")
+    found, searched = read(_SINKS), read(SEARCHED)
+    if not searched:
+        yield Lacks("no states of a corpus were read: add a corpus and `metrics: [outliers]` (or `all`)")
+    for row in searched:
+        if row["sinks"] and not row["listed"]:
+            yield Lacks(
+                f"{row['sinks']:,} of {row['tokens']:,} tokens of {row['corpus']} are sinks in {row['model']}; to list "
+                "them, add `metrics: [outliers]` (or `all`)"
+            )
     for (model, checkpoint, corpus), rows in groupby(found, key=lambda r: (r["model"], r["checkpoint"], r["corpus"])):
         kinds = sorted(_kinds(list(rows)), key=lambda kind: (-kind["texts"], -kind["count"], kind["position_first"]))
         for number, kind in enumerate(kinds, 1):

@@ -27,6 +27,7 @@ from reporter.charts.axes import (
 )
 from reporter.charts.numbers import ROUNDING, digits_of, span, whole
 from reporter.charts.scene import ATTENTION, PATH, WITHOUT, Scene
+from reporter.places import places as named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,8 @@ class Course:
     bottom: float
     top_layer: int | None = None
     bottom_layer: int | None = None
+    step: bool = False
+    """Whether the numbers are of steps from one layer to the next."""
 
     @property
     def flat(self) -> bool:
@@ -97,10 +100,26 @@ class Point:
 
 
 def over_moments(
-    frame: pd.DataFrame, scene: Scene, name: str, bounds: Bounds, noise: str = "floor", panel: str = "corpus"
+    frame: pd.DataFrame,
+    scene: Scene,
+    name: str,
+    bounds: Bounds,
+    noise: str = "floor",
+    panel: str = "corpus",
+    step: bool = False,
 ) -> dict[str, Shown]:
-    """Return a profile's state for each ``site|view|moment|baselines``; a dot plot's has no site."""
-    lines = _lines(frame, name, scene, panel)
+    """Return a profile's state for each ``site|view|moment|baselines``; a dot plot's has no site.
+
+    Args:
+        frame: the rows.
+        scene: what all charts share.
+        name: the statistic.
+        bounds: the range that it can take.
+        noise: what its chance level is called.
+        panel: the column that has a panel for each of its values.
+        step: whether it is a number of steps from one layer to the next.
+    """
+    lines = _lines(frame, name, scene, panel, step)
     sites = scene.sites if "site" in frame else [PATH]
     choices = offered(frame, name, bounds, scene)
     least = least_of(frame, name, scene)
@@ -145,7 +164,9 @@ def over_layers(frame: pd.DataFrame, scene: Scene, bounds: Bounds) -> dict[str, 
             kept = {key: points for key, points in own.items() if choice != WITHOUT or key[1] != BASELINE}
             found: dict[str, list[Course]] = {}
             for (corpus, role, model), points in kept.items():
-                if role != BASELINE and (summary := course(model, role, *zip(*points, strict=True))):
+                if role != BASELINE and (
+                    summary := course(model, role, [x for x, _ in points], [y for _, y in points])
+                ):
                     found.setdefault(corpus, []).append(summary)
             reach = axis([value for points in kept.values() for _, value in points], (), bounds)
             readings = {corpus: read_training(courses) for corpus, courses in found.items()}
@@ -199,8 +220,8 @@ def roles_of(scene: Scene) -> Mapping[str, str]:
 class _Line:
     """What one model shows in one panel: its values over depth, or its single number."""
 
-    def __init__(self, model: str, role: str, panel: str, is_floor: bool, is_final: bool) -> None:
-        self.model, self.role, self.panel = model, role, panel
+    def __init__(self, model: str, role: str, panel: str, is_floor: bool, is_final: bool, step: bool = False) -> None:
+        self.model, self.role, self.panel, self.step = model, role, panel, step
         self.is_floor, self.is_final = is_floor, is_final
         self.depths: list[float] = []
         self.values: list[float] = []
@@ -215,7 +236,7 @@ class _Line:
 
     def summary(self) -> Course | Point | None:
         if any(depth == depth for depth in self.depths):
-            return course(self.model, self.role, self.depths, self.values, self.layers)
+            return course(self.model, self.role, self.depths, self.values, self.layers, self.step)
         seen = [value for value in self.values if value == value]
         return Point(self.model, self.role, seen[0]) if seen else None
 
@@ -250,7 +271,7 @@ def _numbers(lines: Iterable[_Line]) -> tuple[list[float], list[float]]:
 
 
 def _lines(
-    frame: pd.DataFrame, statistic: str, scene: Scene, panel: str
+    frame: pd.DataFrame, statistic: str, scene: Scene, panel: str, step: bool
 ) -> dict[tuple[str, str, str, str], list[_Line]]:
     """Gather rows into lines, by site, view, model and checkpoint. Loops: pandas' groups would take seconds."""
     names = ["view", "model", "checkpoint", panel, "statistic", "role"]
@@ -266,7 +287,7 @@ def _lines(
         key = (where, view, model, checkpoint, shown_in, name, site == "final")
         if key not in lines:
             its = roles.get(model, str(role))
-            lines[key] = _Line(model, its, shown_in, name != statistic, site == "final")
+            lines[key] = _Line(model, its, shown_in, name != statistic, site == "final", step)
         lines[key].add(depth, values, layer)
     found: dict[tuple[str, str, str, str], list[_Line]] = {}
     for (where, view, model, checkpoint, *_), line in lines.items():
@@ -303,7 +324,12 @@ def groups(frame: pd.DataFrame, columns: Sequence[str]) -> Iterator[tuple[tuple[
 
 
 def course(
-    model: str, role: str, places: Sequence[float], values: Sequence[float], layers: Sequence[float] = ()
+    model: str,
+    role: str,
+    places: Sequence[float],
+    values: Sequence[float],
+    layers: Sequence[float] = (),
+    step: bool = False,
 ) -> Course | None:
     """Summarise a line; None where it has no values. NaN is passed over.
 
@@ -313,6 +339,7 @@ def course(
         places: relative depth (or step) of each value, rising.
         values: the values, NaN where there is none.
         layers: the layer of each, where places are depths; NaN where it has none.
+        step: whether they are of steps from one layer to the next.
     """
     seen = [i for i, value in enumerate(values) if value == value]
     if not seen:
@@ -322,7 +349,7 @@ def course(
         number for i in (seen[0], seen[-1], top, bottom) for number in (places[i], values[i])
     )
     of_top, of_bottom = (int(layers[i]) if len(layers) and layers[i] == layers[i] else None for i in (top, bottom))
-    return Course(model, role, start, first, end, last, top_at, highest, bottom_at, lowest, of_top, of_bottom)
+    return Course(model, role, start, first, end, last, top_at, highest, bottom_at, lowest, of_top, of_bottom, step)
 
 
 def read_courses(courses: Sequence[Course]) -> str:
@@ -357,8 +384,8 @@ def _course(group: Sequence[Course]) -> str:
     layers = sorted({layer for c in group if (layer := c.bottom_layer if below else c.top_layer) is not None})
     if not layers:
         return f"{first} → {last}, {what} {turn} at depth {span(where)}"
-    blocks = f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]}–{layers[-1]}"
-    return f"{first} → {last}, {what} {turn} at {blocks} (depth {span(where)})"
+    reach = range(layers[0], layers[-1] + 1)
+    return f"{first} → {last}, {what} {turn} at {named(reach, group[0].step)} (depth {span(where)})"
 
 
 def read_points(points: Sequence[Point]) -> str:

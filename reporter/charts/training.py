@@ -128,8 +128,9 @@ def ticks(steps: Sequence[int]) -> list[int]:
     return [steps[place] for place in sorted(places)]
 
 
-def which_layer(frame: pd.DataFrame, scene: Scene) -> list[Pick]:
-    """Which layer a training chart follows."""
+def which_layer(frame: pd.DataFrame, scene: Scene, step: bool = False) -> list[Pick]:
+    """Return the choice of the layer, or of the block, that a training chart follows."""
     numbers = sorted({int(layer) for layer in frame["layer"].dropna().unique()})
-    names = {str(layer): str(layer) if layer else "0 (embedding)" for layer in numbers}
-    return [Pick("layer", "Layer", {MEAN: "mean over all layers", **names})]
+    names = {str(layer): str(layer + step) if layer or step else "0 (embedding)" for layer in numbers}
+    title = "Block" if step else "Layer"
+    return [Pick("layer", title, {MEAN: f"mean over all {title.lower()}s", **names})]

@@ -113,7 +113,7 @@ class Points:
         x: where the points are: depths or training steps, shape (K,).
         any_correlation: whether errors of two points may be negatively correlated.
         labels: what the points are called: layers, depths or steps; empty to count them.
-        what: what a label is: ``layer``, ``depth`` or ``step``.
+        what: what a label is: ``layer``, ``block``, ``depth`` or ``step`` (of training).
         covariance: of the errors of the points of a model, shape (..., M, K, K) or one that broadcasts; None where it
             is not known, and bounds take its place.
     """

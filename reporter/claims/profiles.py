@@ -67,6 +67,17 @@ class Profile:
     fixed: Fixed = ()
     covariance: Array | None = None
 
+    def names(self, training: bool, step: bool) -> tuple[tuple[str, ...], str]:
+        """Return what readers call its points, and what these are: training steps, layers or blocks.
+
+        Args:
+            training: whether it runs over training.
+            step: whether its numbers are of steps from one layer to the next, which readers know as blocks.
+        """
+        blocks = step and not training
+        names = tuple(str(label + blocks) for label in self.labels)
+        return names, "step" if training else "block" if blocks else "layer"
+
 
 @dataclass(frozen=True)
 class Profiles:
@@ -276,7 +287,8 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
         profiles: one for each model.
         units: the models in groups that count as one; a profile of a model in none is left out.
         steps: whether they run over training.
-        any_correlation: whether the errors of two points may be negatively correlated.
+        any_correlation: whether the errors of two points may be negatively correlated: numbers of steps from layer to
+            layer.
 
     Raises:
         Missing: the models have fewer than two training steps in common.
@@ -285,23 +297,21 @@ def together(profiles: Sequence[Profile], units: Sequence[Sequence[str]], steps:
     kept = [by_model[model] for unit in units for model in unit]
     if len(kept) == 1:
         only = kept[0]
-        labels = tuple(map(str, only.labels))
+        labels, what = only.names(steps, any_correlation)
         errors = None if only.errors is None else only.errors[None]
         covariance = None if only.covariance is None else only.covariance[None]
-        what = "step" if steps else "layer"
         return Points(only.values[None], errors, only.x, any_correlation, labels, what, covariance)
     if steps:
         common = sorted(set.intersection(*(set(profile.labels) for profile in kept)))
         if len(common) < 2:
             raise Missing(f"{', '.join(p.model for p in kept)} have {len(common)} training steps in common")
-        x, labels = np.array(common, dtype=float), tuple(map(str, common))
+        x, labels, what = np.array(common, dtype=float), tuple(map(str, common)), "step"
     elif all(np.array_equal(p.x, kept[0].x) for p in kept):
-        x, labels = kept[0].x, tuple(map(str, kept[0].labels))
+        x, (labels, what) = kept[0].x, kept[0].names(steps, any_correlation)
     else:
         low, high = max(p.x[0] for p in kept), min(p.x[-1] for p in kept)
         x = np.linspace(low, high, min(len(p.x) for p in kept))
-        labels = tuple(f"{depth:.2f}" for depth in x)
-    what = "step" if steps else "layer" if labels[0].isdecimal() else "depth"
+        labels, what = tuple(f"{depth:.2f}" for depth in x), "depth"
 
     def mean(of: Callable[[Profile], Array]) -> Array:
         return np.array([np.mean([of(by_model[model]) for model in unit], axis=0) for unit in units])

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from reporter.findings.question import Answer, Curve, Question
 from reporter.findings.subjects import ONE_DRAW, UNKNOWN
-from reporter.findings.words import layers, number
+from reporter.findings.words import number
+from reporter.places import place, places
 from reporter.store.shape import quoted
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ def _answer(subjects: Subjects, rows: Sequence[Record], level: float) -> Answer 
     model, depth = best["model"], max(row["layer"] for row in rows)
     start = shared[0]
     onwards = len(shared) > 1 and shared == [layer for layer in p if layer >= start] and shared[-1] == depth
-    where = f"from layer {start} on" if onwards else f"in layer{'s' * (len(shared) > 1)} {layers(shared)}"
+    where = f"from {place(start)} on" if onwards else f"in {places(shared)}"
     set_of = f" of '{best['pairs']}'" * (len(subjects.numbers.study.sections.get("pairs") or ()) > 1)
     untrained = any(row["p_untrained"] is not None for row in read)
     more = ", more than with random weights," * untrained
     says = f"In {model}, '{best['concept']}'{set_of} is a direction that its pairs share{more} {where}; it is "
-    says += f"strongest at layer {best['layer']} of {depth}: consistency {number(best['consistency'])}, chance level "
-    says += f"{number(best['chance'] or 0.0, best['consistency'])}."
+    says += f"strongest at {places([best['layer']], blocks=depth)}: consistency {number(best['consistency'])}, "
+    says += f"chance level {number(best['chance'] or 0.0, best['consistency'])}."
     notes = [ONE_DRAW if untrained else UNKNOWN]
     if best["same_token"] is not None:
         notes.append(
@@ -79,7 +80,7 @@ def _answer(subjects: Subjects, rows: Sequence[Record], level: float) -> Answer 
         ),
         mark=(shared[0] / depth, shared[-1] / depth),
         notes=tuple(notes),
-        about=f"{best['pairs']}: {best['concept']}",
+        fact=f"{best['pairs']}: {best['concept']}",
         sql="SELECT model, checkpoint, pairs, concept, pooling, site, layer, consistency, ci_low, ci_high, chance, p, "
         f"n FROM pair_directions WHERE study = {quoted(subjects.numbers.study.study)} AND model = {quoted(model)} AND "
         f"pairs = {quoted(best['pairs'])} AND concept = {quoted(best['concept'])} ORDER BY checkpoint, layer",

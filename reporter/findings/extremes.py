@@ -16,7 +16,8 @@ import numpy as np
 from reporter.claims.points import Array, Estimates, Points
 from reporter.findings.question import Answer, Curve, Question
 from reporter.findings.subjects import MATERIAL, ONE_DRAW, RANDOM, UNKNOWN, Subject
-from reporter.findings.words import end, layers, number
+from reporter.findings.words import capital, number
+from reporter.places import ranges
 
 if TYPE_CHECKING:
     from reporter.claims.profiles import Profile
@@ -170,19 +171,25 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
         more = Estimates(found.height.value - there.value, np.hypot(found.height.error, there.error), there.df)
         p = max(p, min(1.0, (len(profile.values) - 1) * float(more.above(least)[0])))
         note = ONE_DRAW
-        against = f"; and by more than with random weights, corrected for {len(profile.values) - 1} layers"
-    value, ends = profile.values[found.at], (profile.values[0], profile.values[-1])
+        against = f"; and by more than with random weights, corrected for {len(profile.values) - 1} {subject.averaged}"
+    value, ends = float(profile.values[found.at]), (profile.values[0], profile.values[-1])
     (low,), (high,) = found.height.interval()
     bottom, top = sorted((sign * float(low), sign * float(high)))
     where = [profile.labels[i] for i in found.among]
-    depth, title = subject.study.depth(subject), subject.statistic.title
+    title = subject.statistic.title
     verb = "peaks" if sign > 0 else "is lowest"
-    says = f"{subject.named} {verb} at layer {profile.labels[found.at]} of {depth}{subject.on}: "
-    says += f"{number(value)}, against {number(ends[0])} at {end(profile.labels[0], depth)} and {number(ends[1])} at "
-    says += end(profile.labels[-1], depth)
-    says += "." + _alike(profile, found.at, found.among)
-    if sign > 0 and (second := _hills(subject, subject.view, level)) is not None:
-        says += f" {_named(profile, second)}"
+    second = _hills(subject, subject.view, level) if sign > 0 else None
+    if second is not None and second.high != found.at:
+        second = None
+    if second is not None and not second.lower:  # it does not differ from the highest one
+        says = f"{subject.named} {_both(subject, profile, second)}."
+    else:
+        says = f"{subject.named} {verb} at {subject.places([profile.labels[found.at]])}{subject.on}: {number(value)}, "
+        says += " and ".join(
+            f"{'against ' * (i == 0)}{number(ends[i])} at {subject.end(profile.labels[i])}" for i in (0, -1)
+        )
+        says += "." + _alike(subject, profile, found.at, found.among)
+        says += "" if second is None else f" {_named(subject, profile, second)}"
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -193,33 +200,44 @@ def _answer(subject: Subject, profile: Profile, sign: int, level: float) -> Answ
         interval=(bottom, top),
         p=p,
         effect=subject.effect(float(found.height.value[0]), float(value), float(profile.values[found.end])),
-        what=f"{title}, layer {profile.labels[found.at]} minus layer {profile.labels[found.end]}, the "
-        f"{'higher' if sign > 0 else 'lower'} of both ends",
-        test=f"every layer but {layers(where)} is {'lower' if sign > 0 else 'higher'} than another one by more than "
+        what=f"{title}, {subject.places([profile.labels[found.at]], whole=False)} minus "
+        f"{subject.end(profile.labels[found.end])}, the {'higher' if sign > 0 else 'lower'} of both ends",
+        test=f"all {subject.averaged} but {ranges([label + subject.step for label in where])} are "
+        f"{'lower' if sign > 0 else 'higher'} than another one by more than "
         f"{least:.2g}, corrected for {len(profile.values) - 1} comparisons each{against}",
         layers=(where[0], where[-1]),
-        curves=(Curve(subject.model, profile.x, profile.values), *_curve(base)),
+        curves=(Curve(subject.model, profile.x, profile.values, number=value), *_curve(base)),
         mark=(float(profile.x[found.among[0]]), float(profile.x[found.among[-1]])),
         notes=(*profile.notes, note),
         read=((subject.model, subject.baseline(RANDOM)), (subject.view,), (subject.statistic.name,)),
     )
 
 
-def _alike(profile: Profile, at: int, among: tuple[int, ...]) -> str:
-    """Say which layers cannot be told apart from one; nothing where there is no other."""
+def _alike(subject: Subject, profile: Profile, at: int, among: tuple[int, ...]) -> str:
+    """Say which layers do not differ from one; nothing where there is no other."""
     others = [profile.labels[i] for i in among if i != at]
-    return f" Layer{'s' * (len(others) > 1)} {layers(others)} cannot be told apart from it." if others else ""
+    if not others:
+        return ""
+    verb = "do" if len(others) > 1 else "does"
+    return f" {capital(subject.places(others, whole=False))} {verb} not differ significantly from it."
 
 
-def _named(profile: Profile, found: Hills) -> str:
-    """Say where a second hill is."""
+def _named(subject: Subject, profile: Profile, found: Hills) -> str:
+    """Say where a second, lower hill is."""
     value = [number(profile.values[i]) for i in (found.low, found.dip)]
-    says = f"A second{', smaller' * found.lower} peak is at layer {profile.labels[found.low]}: {value[0]}, with "
-    return (
-        says
-        + f"{value[1]} at layer {profile.labels[found.dip]} between them."
-        + _alike(profile, found.low, found.among)
-    )
+    at, dip = (subject.places([profile.labels[i]], whole=False) for i in (found.low, found.dip))
+    says = f"A second, smaller peak is at {at}: {value[0]}, with {value[1]} at {dip} between them."
+    return says + _alike(subject, profile, found.low, found.among)
+
+
+def _both(subject: Subject, profile: Profile, found: Hills) -> str:
+    """Say where two hills are of which neither is higher."""
+    first, last = sorted((found.high, found.low))
+    values = [number(profile.values[i]) for i in (first, last, found.dip)]
+    at = f"{subject.places([profile.labels[first], profile.labels[last]])}{subject.on}"
+    dip = subject.places([profile.labels[found.dip]], whole=False)
+    says = f"peaks at {at}: {values[0]} and {values[1]}, which do not differ significantly"
+    return f"{says}, with {values[2]} at {dip} between them"
 
 
 def _hills(subject: Subject, view: str, level: float) -> Hills | None:
@@ -243,9 +261,11 @@ def _hills(subject: Subject, view: str, level: float) -> Hills | None:
 
 
 def _second(subject: Subject, view: str, level: float) -> Answer | None:
-    """Return a second hill, unless the sentence about the highest one says it."""
+    """Return a second, lower hill, unless there is a sentence about the highest one, or about both without sinks."""
     found, profile = _hills(subject, view, level), subject.profile(view)
-    if found is None or profile is None:
+    if found is None or profile is None or not found.lower:  # of equal hills that are no peak neither is a second one
+        return None
+    if view != subject.view and _hills(subject, subject.view, level) is not None:
         return None
     least = subject.least(profile.values)
     if view == subject.view and extreme(subject, subject.points(profile), least, level) is not None:
@@ -253,11 +273,12 @@ def _second(subject: Subject, view: str, level: float) -> Answer | None:
     base = subject.profile(view, subject.baseline(RANDOM))
     (low,), (high,) = found.depth.interval()
     value, dip = float(profile.values[found.low]), float(profile.values[found.dip])
-    title, (at, between) = subject.statistic.title, (profile.labels[i] for i in (found.low, found.dip))
+    title = subject.statistic.title
+    at, between = (subject.places([profile.labels[i]], whole=False) for i in (found.low, found.dip))
     including = "" if view == subject.view else ", sinks included"
-    says = f"{subject.named} has two hills over the layers{subject.on}{including}. The higher one reaches "
-    says += f"{number(profile.values[found.high])} at layer {profile.labels[found.high]} of "
-    says += f"{subject.study.depth(subject)}. {_named(profile, found)}"
+    says = f"{subject.named} has two peaks over the {subject.averaged}{subject.on}{including}. "
+    says += f"The higher one reaches {number(profile.values[found.high])} at "
+    says += f"{subject.places([profile.labels[found.high]])}. {_named(subject, profile, found)}"
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -268,15 +289,16 @@ def _second(subject: Subject, view: str, level: float) -> Answer | None:
         interval=(float(low), float(high)),
         p=found.p,
         effect=subject.effect(float(found.depth.value[0]), value, dip),
-        what=f"{title}, layer {at} minus layer {between}, the lowest between the two hills",
-        test=f"both hills are higher by more than {least:.2g} than a layer between them, and than one on their outer "
-        f"side, corrected for all {len(profile.values) * (len(profile.values) - 1)} pairs of layers"
+        what=f"{title}, {at} minus {between}, the lowest between the two peaks",
+        test=f"both peaks are higher by more than {least:.2g} than a point between them, and than a point on their "
+        f"outer side, corrected for all {len(profile.values) * (len(profile.values) - 1)} pairs of {subject.averaged}"
         + ("; and the dip is deeper than with random weights" if base is not None else ""),
         layers=(profile.labels[found.among[0]], profile.labels[found.among[-1]]),
         curves=(Curve(subject.model, profile.x, profile.values), *_curve(base)),
         mark=(float(profile.x[found.among[0]]), float(profile.x[found.among[-1]])),
         notes=(*profile.notes, UNKNOWN if base is None else ONE_DRAW),
         read=((subject.model, subject.baseline(RANDOM)), (view,), (subject.statistic.name,)),
+        fact=f"peaks of {subject.model} {view}" if view != subject.view else "",
     )
 
 

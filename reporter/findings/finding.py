@@ -11,7 +11,7 @@ Intervals that are shown are 95 % each and not corrected, like those of claims.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from reporter.claims.numbers import Numbers
 from reporter.findings.kinds import KINDS
 from reporter.findings.subjects import MATERIAL, Subjects
 from reporter.metrics.registry import catalogue
+from reporter.places import listed
 from reporter.store.schema import Found
 
 if TYPE_CHECKING:
@@ -67,17 +68,33 @@ def look(subjects: Subjects) -> Findings:
         found = question.answer(LEVEL / len(questions))
         if found is not None and found.p * len(questions) <= LEVEL and found.effect >= MATERIAL:
             answers[question.kind].append(found)
-    shown = _handful({kind: _best(found) for kind, found in answers.items()})
+    shown = _handful({kind: _best(subjects, found) for kind, found in answers.items()})
     rows = (_row(subjects, rank, kind, answer, len(questions)) for rank, (kind, answer) in enumerate(shown, 1))
     return Findings(tuple(rows), len(questions))
 
 
-def _best(answers: Iterable[Answer]) -> list[Answer]:
-    """Return one answer for each statistic under a view, that of the largest effect, those with the largest first."""
-    found: dict[tuple[str, str, str], Answer] = {}
+def _best(subjects: Subjects, answers: Iterable[Answer]) -> list[Answer]:
+    """Return one answer for each fact, that of the largest effect, which names the others; the largest first."""
+    found: dict[str, list[Answer]] = {}
     for answer in sorted(answers, key=lambda answer: -answer.effect):
-        found.setdefault((answer.full_name, answer.view, answer.about), answer)
-    return list(found.values())
+        found.setdefault(answer.fact or f"{answer.full_name} {answer.view}", []).append(answer)
+    return [replace(first, says=first.says + _also(subjects, first, rest)) for first, *rest in found.values()]
+
+
+def _also(subjects: Subjects, first: Answer, rest: Sequence[Answer]) -> str:
+    """Name where else a fact is seen: in other statistics, other models, or on other corpora."""
+    if not first.fact:
+        return ""
+    titles = [subjects.statistics[one.full_name].title for one in rest if one.full_name != first.full_name]
+    same = [one for one in rest if one.full_name == first.full_name]
+    models = [one.model for one in same if one.model not in (first.model, None)]
+    corpora = [one.corpus for one in same if one.model == first.model and one.corpus not in (first.corpus, None)]
+    named = [
+        f"{word} {listed([name for name in dict.fromkeys(names) if name])}"
+        for word, names in (("in the", titles), ("in", models), ("on", corpora))
+        if names
+    ]
+    return f" Also seen {', '.join(named)}." if named else ""
 
 
 def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
@@ -91,11 +108,13 @@ def _handful(answers: dict[str, list[Answer]]) -> list[tuple[str, Answer]]:
 
 
 def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: int) -> dict[str, Any]:
-    metric, _, statistic = answer.full_name.partition(".")
+    metric, _, name = answer.full_name.partition(".")
+    statistic = subjects.statistics.get(answer.full_name)
     first, last = answer.layers or (None, None)
     detail = {
         "what": answer.what,
-        "plainly": known.plainly if (known := subjects.statistics.get(answer.full_name)) else "",
+        "plainly": statistic.plainly if statistic else "",
+        "per": statistic.per if statistic else "",
         "test": answer.test,
         "curves": [_curve(curve) for curve in answer.curves],
         "mark": answer.mark,
@@ -106,7 +125,7 @@ def _row(subjects: Subjects, rank: int, kind: str, answer: Answer, looked_at: in
         rank=rank,
         kind=kind,
         says=answer.says,
-        statistic=statistic,
+        statistic=name,
         model=answer.model,
         corpus=answer.corpus,
         view=answer.view,
@@ -128,4 +147,5 @@ def _curve(curve: Curve) -> dict[str, Any]:
     def rounded(values: Sequence[float] | Any) -> Iterator[float]:
         return (float(f"{value:.5g}") for value in values)
 
-    return {"label": curve.label, "x": list(rounded(curve.x)), "y": list(rounded(curve.y)), "own": curve.own}
+    shown = {"label": curve.label, "x": list(rounded(curve.x)), "y": list(rounded(curve.y)), "own": curve.own}
+    return shown | ({} if curve.number is None else {"number": float(f"{curve.number:.5g}")})

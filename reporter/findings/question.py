@@ -17,12 +17,14 @@ class Curve:
         x: where its points are, from 0 to 1.
         y: their values.
         own: whether it is what the finding is about; others are what it is compared with.
+        number: the number that the sentence gives for it, which the picture shows beside the line.
     """
 
     label: str
     x: Sequence[float] | Array
     y: Sequence[float] | Array
     own: bool = True
+    number: float | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Answer:
         notes: what a reader must know.
         read: models, views and statistics that it was read from, for SQL.
         weak: whether it is said only where there is not enough else.
-        about: what the statistic is of, where several answers about one statistic may be shown: a concept of pairs.
+        fact: what it is a sign of; of several signs of the same fact one becomes the sentence, and the others are
+            named after it. Empty: of a statistic under a view only the largest effect is shown.
         sql: a query that shows the numbers, where ``read`` does not say it.
     """
 
@@ -70,7 +73,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     read: tuple[Sequence[str], Sequence[str], Sequence[str]] = ((), (), ())
     weak: bool = False
-    about: str = ""
+    fact: str = ""
     sql: str = ""
 
 

@@ -1,4 +1,8 @@
-"""What stands out from what chance, random weights and shuffled words give."""
+"""What training made, what word order makes, and what does not exceed chance.
+
+A trained network's numbers lie far from those of isotropic noise, which says nothing. So a chance level is named only
+where a number does not differ from it, in a model of which another number does.
+"""
 
 from __future__ import annotations
 
@@ -10,68 +14,53 @@ import numpy as np
 
 from reporter.claims.points import Estimates, span
 from reporter.findings.question import Answer, Curve, Question
-from reporter.findings.subjects import ONE_DRAW, RANDOM, SHUFFLED, UNKNOWN, Subject
+from reporter.findings.subjects import MATERIAL, ONE_DRAW, RANDOM, SHUFFLED, Subject
 from reporter.findings.words import number
 
 if TYPE_CHECKING:
     from reporter.claims.profiles import Profile
     from reporter.findings.subjects import Subjects
 
-FLOOR = "the floor"
 SAID = {RANDOM: "with random weights", SHUFFLED: "on shuffled words"}
 
 
 def ask(subjects: Subjects) -> Iterator[Question]:
-    """Ask of each statistic's mean over layers whether it differs from its floor and the random model, and from
-    shuffled texts.
-    """  # noqa: D205
+    """Ask of each statistic's mean over layers whether it differs from random weights, and from shuffled words."""
     for subject in subjects.each("layer", "step"):
         own = subject.profile(subject.view)
         if own is None or own.errors is None:
             continue
-        chance = {FLOOR: _of(subject, own, full_name=f"{subject.full_name}_floor"), RANDOM: _of(subject, own, RANDOM)}
-        order = {SHUFFLED: _of(subject, own, SHUFFLED)}
-        for references in (chance, order):
-            there = {name: profile for name, profile in references.items() if profile is not None}
-            if there:
-                yield Question("references", partial(_answer, subject, own, there))
+        for name in SAID:
+            there = subject.profile(subject.view, subject.baseline(name))
+            if there is not None and there.errors is not None and there.labels == own.labels:
+                yield Question("references", partial(_answer, subject, own, there, name))
 
 
-def _of(subject: Subject, like: Profile, baseline: str = "", full_name: str = "") -> Profile | None:
-    """Return the profile of a reference where it has the same layers; a floor without an interval is exact."""
-    found = subject.profile(subject.view, subject.baseline(baseline) if baseline else "", full_name)
-    if found is None or found.labels != like.labels or (baseline and found.errors is None):
-        return None
-    return found
+def ask_chance(subjects: Subjects) -> Iterator[Question]:
+    """Ask of each statistic's mean over layers whether it is no other than by chance."""
+    found: dict[tuple[str, str], list[tuple[Subject, Profile, Profile]]] = {}
+    for subject in subjects.each("layer", "step"):
+        own = subject.profile(subject.view)
+        chance = subject.profile(subject.view, full_name=f"{subject.full_name}_floor")
+        if own is not None and own.errors is not None and chance is not None and chance.labels == own.labels:
+            found.setdefault((subject.model, subject.corpus), []).append((subject, own, chance))
+    for of in found.values():
+        for one in of:
+            yield Question("chance", partial(_chance, one, [other for other in of if other is not one]))
 
 
-def _answer(subject: Subject, own: Profile, references: dict[str, Profile], level: float) -> Answer | None:
-    """Tell whether the mean over layers differs from that of every reference, to the same side.
-
-    It must differ from each by more than the smallest difference that counts; as sure as the least sure of them.
-    """
-    size = len(own.values)
-    mean = subject.points(own).combine(span(range(size), size)[None])
-    gaps = {name: _minus(subject, mean, profile) for name, profile in references.items()}
+def _answer(subject: Subject, own: Profile, there: Profile, name: str, level: float) -> Answer | None:
+    """Tell whether the mean over layers differs from that of a baseline by more than the smallest difference."""
+    gap, value = _minus(subject, own, there), float(own.values.mean())
     least = subject.least(own.values)
-    above, below = (
-        max(float(side) for gap in gaps.values() for side in np.ravel(gap.above(least) if up else gap.below(-least)))
-        for up in (True, False)
-    )
-    p = min(1.0, 2 * min(above, below))
+    p = min(1.0, 2 * float(min(gap.above(least)[0], gap.below(-least)[0])))
     if p > level:
         return None
-    name, gap = min(gaps.items(), key=lambda item: abs(float(item[1].value[0])))
     (low,), (high,) = gap.interval()
-    value = float(mean.value[0])
-    said = SAID | {FLOOR: f"for {subject.statistic.noise}"}
-    told = " and ".join(
-        f"{number(float(profile.values.mean()), value)} {said[ref]}" for ref, profile in references.items()
-    )
-    title = subject.statistic.title
-    what = " depends on word order: it" if SHUFFLED in references else ""
+    what = " depends on word order: it" if name == SHUFFLED else ""
     return Answer(
-        says=f"{subject.named}{what} averages {number(value)} over layers{subject.on}, against {told}.",
+        says=f"{subject.named}{what} averages {number(value)} over {subject.averaged}{subject.on}, against "
+        f"{number(float(there.values.mean()), value)} {SAID[name]}.",
         full_name=subject.full_name,
         model=subject.model,
         corpus=subject.corpus,
@@ -80,36 +69,64 @@ def _answer(subject: Subject, own: Profile, references: dict[str, Profile], leve
         interval=(float(low), float(high)),
         p=p,
         effect=subject.effect(float(gap.value[0]), value, value - float(gap.value[0])),
-        what=f"{title}, mean over layers, minus {subject.statistic.noise if name == FLOOR else said[name]}",
-        test=f"the mean over layers differs from that {' and from that '.join(said[ref] for ref in references)} by "
-        f"more than {least:.2g}",
+        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {SAID[name]}",
+        test=f"the mean over {subject.averaged} differs from that {SAID[name]} by more than {least:.2g}",
         curves=(
-            Curve(subject.model, own.x, own.values),
-            *(
-                Curve(subject.statistic.noise if ref == FLOOR else said[ref], profile.x, profile.values, own=False)
-                for ref, profile in references.items()
-            ),
+            Curve(subject.model, own.x, own.values, number=value),
+            Curve(SAID[name], there.x, there.values, own=False, number=float(there.values.mean())),
         ),
-        notes=_notes(references),
-        read=(
-            (subject.model, *(subject.baseline(ref) for ref in references if ref != FLOOR)),
-            (subject.view,),
-            (subject.statistic.name, f"{subject.statistic.name}_floor"),
-        ),
-        weak=set(references) == {FLOOR},  # any network stands out from isotropic noise
+        notes=(*own.notes, *([ONE_DRAW] if name == RANDOM else [])),
+        read=((subject.model, subject.baseline(name)), (subject.view,), (subject.statistic.name,)),
     )
 
 
-def _minus(subject: Subject, mean: Estimates, profile: Profile) -> Estimates:
-    size = len(profile.values)
-    error = 0.0 if profile.errors is None else float(profile.errors.mean())
-    there = float(profile.values @ span(range(size), size))
-    return subject.sure(Estimates(mean.value - there, np.hypot(mean.error, error), mean.df))
+def _chance(
+    one: tuple[Subject, Profile, Profile], others: list[tuple[Subject, Profile, Profile]], level: float
+) -> Answer | None:
+    """Tell whether the mean over layers is shown to lie within the smallest difference from chance (two tests).
+
+    Of states that are noise in all that is known of them nothing is said.
+    """
+    subject, own, chance = one
+    gap, least = _minus(subject, own, chance), subject.least(own.values)
+    p = float(max(gap.below(least)[0], gap.above(-least)[0]))
+    if p > level or not any(_differs(*other, level) for other in others):
+        return None
+    (low,), (high,) = gap.interval()
+    value, noise = float(own.values.mean()), subject.statistic.noise
+    return Answer(
+        says=f"{subject.named} does not differ from chance{subject.on}: it averages {number(value)} over "
+        f"{subject.averaged}, against {number(float(chance.values.mean()))} for {noise}.",
+        full_name=subject.full_name,
+        model=subject.model,
+        corpus=subject.corpus,
+        view=subject.view,
+        value=float(gap.value[0]),
+        interval=(float(low), float(high)),
+        p=p,
+        effect=MATERIAL,
+        what=f"{subject.statistic.title}, mean over {subject.averaged}, minus {noise}",
+        test=f"the mean over {subject.averaged} lies within {least:.2g} of that for {noise}, by two one-sided tests",
+        curves=(Curve(subject.model, own.x, own.values), Curve(noise, chance.x, chance.values, own=False)),
+        notes=own.notes,
+        read=(
+            (subject.model,),
+            (subject.view,),
+            (subject.statistic.name, f"{subject.statistic.name}_floor"),
+        ),
+        weak=True,
+    )
 
 
-def _notes(references: dict[str, Profile]) -> tuple[str, ...]:
-    if RANDOM in references:
-        return (ONE_DRAW,)
-    if FLOOR in references:
-        return (UNKNOWN,)
-    return ()
+def _differs(subject: Subject, own: Profile, chance: Profile, level: float) -> bool:
+    gap, least = _minus(subject, own, chance), subject.least(own.values)
+    return 2 * float(min(gap.above(least)[0], gap.below(-least)[0])) <= level
+
+
+def _minus(subject: Subject, own: Profile, there: Profile) -> Estimates:
+    """Return the mean over layers minus that of a reference; a chance level without an interval is exact."""
+    size = len(own.values)
+    mean = subject.points(own).combine(span(range(size), size)[None])
+    error = 0.0 if there.errors is None else float(there.errors.mean())
+    value = float(there.values @ span(range(size), size))
+    return subject.sure(Estimates(mean.value - value, np.hypot(mean.error, error), mean.df))

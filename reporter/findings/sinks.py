@@ -12,7 +12,7 @@ from reporter.claims.judging import NO_SINKS
 from reporter.claims.points import Array, Estimates, span
 from reporter.findings.question import Answer, Curve, Question
 from reporter.findings.subjects import RANDOM, Subject
-from reporter.findings.words import between, layers
+from reporter.findings.words import between
 
 if TYPE_CHECKING:
     from reporter.claims.profiles import Profile
@@ -68,7 +68,7 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
     a, b, where = here.values[inside], without.values[inside], [here.labels[i] for i in inside]
     known = subject.study.sinks[subject.model, subject.corpus]
     title = subject.statistic.title
-    at = f"in layer{'s' * (first < last)} {layers(where)} of {subject.study.depth(subject)}{subject.on}"
+    at = f"in {subject.places(where)}{subject.on}"
     made = _made(title, a, b)
     says = f"In {subject.model}, {made} {at}: "
     says += f"{between(a.tolist())} with them, {between(b.tolist())} without."
@@ -79,7 +79,8 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
         if i not in inside and _made(title, here.values[[i]], without.values[[i]]) == made
     ]
     if others:
-        says += f" It is so in layer{'s' * (len(others) > 1)} {layers([here.labels[i] for i in others])}, too, by less."
+        less = subject.places([here.labels[i] for i in others], whole=False)
+        says += f" The same holds, to a lesser degree, in {less}."
     return Answer(
         says=says,
         full_name=subject.full_name,
@@ -90,14 +91,18 @@ def _answer(subject: Subject, here: Profile, without: Profile, level: float) -> 
         interval=(float(low), float(high)),
         p=float(p[inside].max()),
         effect=subject.effect(float(mean.value[0]), float(a.mean()), float(b.mean())),
-        what=f"{title}, layers {layers(where)}: with sinks minus without",
-        test=f"each of these layers differs between the views '{WITH}' and '{NO_SINKS}' by more than {least:.2g}, "
-        f"corrected for {size} layers",
+        what=f"{title}, {subject.places(where, whole=False)}: with sinks minus without",
+        test=f"each of these {subject.averaged} differs between the views '{WITH}' and '{NO_SINKS}' by more than "
+        f"{least:.2g}, corrected for {size} {subject.averaged}",
         layers=(where[0], where[-1]),
-        curves=(Curve("with sinks", here.x, here.values), Curve("without sinks", here.x, without.values, own=False)),
+        curves=(
+            Curve("with sinks", here.x, here.values, number=float(a.mean())),
+            Curve("without sinks", here.x, without.values, own=False, number=float(b.mean())),
+        ),
         mark=(float(here.x[first]), float(here.x[last])),
         notes=(_who(known, subject), "without sinks, each text's first token is left out, too"),
         read=((subject.model,), (WITH, NO_SINKS), (subject.statistic.name,)),
+        fact=f"sinks of {subject.model}",
     )
 
 

@@ -6,25 +6,30 @@ model is a subject only where its weights are not those of an initialisation, wh
 (``models.initialised``); and where the study has a random-init baseline, whatever is found of a model must differ from
 that baseline, too.
 
-**Nor has a copy, of what its base has.** A rounded, pruned or tuned model has its base's peaks, sinks and cosines,
-damaged or not; told of it they would read as its own. What changed is an answer (:mod:`reporter.answers.changed`). So a
-model with a trained base is a subject of what compares it with its base, and of its own training.
+**Where a study asks what changed, findings say what changed.** A rounded, pruned or tuned model has its base's peaks,
+sinks and cosines, damaged or not. They are no change, so neither the base nor its copy has findings about them. A model
+with a trained base is a subject of what compares it with its base, and of its own training; the base is a subject of
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reporter.answers import answered
+from reporter.answers.changed import CHANGED
+from reporter.answers.sinks import SEARCHED
 from reporter.claims.common import among
 from reporter.claims.judging import NO_SINKS
 from reporter.claims.numbers import PATH, Missing
 from reporter.claims.points import ROUNDING, Array, Estimates, Points
 from reporter.claims.profiles import Profile, Profiles, together
+from reporter.places import end, places
 from reporter.store.shape import quoted
 from reporter.table import LAST_CHECKPOINT
 
@@ -59,10 +64,38 @@ class Subject:
     corpus: str
 
     @property
+    def step(self) -> bool:
+        """Whether it is a number of steps from one layer to the next, which readers know as blocks."""
+        return self.statistic.per == "step"
+
+    @property
+    def averaged(self) -> str:
+        """Over what its mean is taken: ``layers`` or ``blocks``."""
+        return "blocks" if self.step else "layers"
+
+    def places(self, layers: Sequence[int], whole: bool = True) -> str:
+        """Name layers that numbers are stored at.
+
+        Args:
+            layers: the layers.
+            whole: whether the number of the model's blocks is named too.
+        """
+        return places(layers, self.step, self.study.blocks(self.model) if whole else None)
+
+    def end(self, layer: int) -> str:
+        """Name the layer at an end of a profile."""
+        return end(layer, self.study.blocks(self.model), self.step)
+
+    @property
     def named(self) -> str:
         """What a sentence is about: ``In minilm, the effective rank``."""
+        return f"In {self.model}, {self.title}"
+
+    @property
+    def title(self) -> str:
+        """The statistic, to begin a clause with: ``the effective rank``."""
         title = self.statistic.title
-        return f"In {self.model}, the {title}{',' * (',' in title)}"
+        return f"the {title}{',' * (',' in title)}"
 
     @property
     def on(self) -> str:
@@ -91,12 +124,17 @@ class Subject:
         """Return what the database calls a baseline of the model; it may have no numbers."""
         return f"{self.model} ({kind})"
 
-    def sure(self, estimates: Estimates) -> Estimates:
+    def sure(self, estimates: Estimates, *corpora: str) -> Estimates:
         """Return estimates with Student's t of as many degrees of freedom as texts allow.
 
         The corrected levels lie far out, where the normal distribution would claim more than some dozen texts know.
+
+        Args:
+            estimates: numbers.
+            corpora: the corpora that they were measured on; the subject's own if left out.
         """
-        return replace(estimates, df=min(estimates.df, max(1, self.study.texts.get(self.corpus, 0) - 1)))
+        texts = min(self.study.texts.get(corpus, 0) for corpus in corpora or (self.corpus,))
+        return replace(estimates, df=min(estimates.df, max(1, texts - 1)))
 
     def least(self, *values: Array) -> float:
         """Return the smallest difference that counts, as for claims that state none."""
@@ -161,12 +199,7 @@ class Subjects:
     @cached_property
     def sinks(self) -> dict[tuple[str, str], dict[str, Any]]:
         """By model and corpus, of the last checkpoint: tokens, sinks among them, and texts."""
-        found = self._records(
-            "SELECT model, corpus, checkpoint, tokens, texts, sinks FROM cells JOIN models USING (study, model, "
-            "checkpoint) WHERE study = $study AND sinks IS NOT NULL AND is_last "
-            "QUALIFY row_number() OVER (PARTITION BY model, corpus) = 1"
-        )
-        return {(row["model"], row["corpus"]): row for row in found}
+        return {(row["model"], row["corpus"]): row for row in self._records(SEARCHED)}
 
     def sinks_of(self, subject: Subject, first: int, last: int) -> FirstTokens:
         """Return where the sinks stand that a model has in any of some layers.
@@ -194,25 +227,45 @@ class Subjects:
         views = self.numbers.study.views
         return NO_SINKS if NO_SINKS in views and self.numbers.rows(full_name, NO_SINKS) else views[0]
 
-    def depth(self, subject: Subject) -> int:
+    def blocks(self, model: str) -> int:
         """Return how many blocks a model has."""
-        rows = self.numbers.rows(subject.full_name, subject.view)
-        return max(row.layer or 0 for row in rows if row.model == subject.model)
+        return self._blocks[model]
+
+    @cached_property
+    def _blocks(self) -> dict[str, int]:
+        found = self._records(
+            "SELECT model, max(layers) AS blocks FROM models WHERE study = $study AND layers IS NOT NULL GROUP BY model"
+        )
+        return {row["model"]: int(row["blocks"]) for row in found}
+
+    @cached_property
+    def with_base(self) -> dict[str, str]:
+        """The base of each model whose base is in the study and was trained."""
+        specs = self.numbers.study.models
+        found = {model: specs[model].base for model in self.models}
+        return {model: base for model, base in found.items() if base is not None and base in self.models}
+
+    @cached_property
+    def changed(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The answer to what changed against the base, its rows by table; none where no model has a base."""
+        if not self.with_base:
+            return {}
+        return answered(CHANGED, self.numbers.study.study, self._records).tables
 
     def each(self, *per: str, copies: bool = False) -> Iterator[Subject]:
         """Yield each headline statistic of each model on each corpus that has numbers of it.
 
         Args:
             per: what the statistic is a number of (:attr:`~reporter.metrics.base.Statistic.per`).
-            copies: also of models with a base what they may have from it.
+            copies: also of models with a base what they may have from it. Bases have no findings.
         """
-        specs = self.numbers.study.models
+        bases = set(self.with_base.values())
         for full_name, statistic in self.statistics.items():
             if statistic.per not in per:
                 continue
             there = {(row.model, row.corpus) for row in self.numbers.rows(full_name, self.view(full_name))}
             for model in self.models:
-                if specs[model].base in self.models and not (copies or full_name in self.against_base):
+                if model in bases or (model in self.with_base and not (copies or full_name in self.against_base)):
                     continue
                 for corpus in self.corpora:
                     if (model, corpus) in there:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from reporter.claims.profiles import Profile
     from reporter.findings.subjects import Subjects
 
-MEAN = ", mean over layers"
-
 
 def ask(subjects: Subjects) -> Iterator[Question]:
     """Ask of each statistic of a model with checkpoints where it turns, and between which two it passes half-way."""
@@ -69,7 +67,7 @@ def _half_way(subject: Subject, profile: Profile, level: float) -> Answer | None
     (low,), (high,) = change.interval()
     ends = (float(profile.values[0]), float(profile.values[-1]))
     a, b = (f"{profile.labels[i]:,}" for i in (start, stop))
-    title, mean = subject.statistic.title, MEAN * (subject.statistic.per != "model")
+    title, mean = subject.statistic.title, _mean(subject)
     says = f"{subject.named} {'rises' if ends[1] > ends[0] else 'falls'} during training{subject.on}, from "
     says += f"{number(ends[0])} to {number(ends[1])}{mean}; it passes the half-way mark between steps {a} and {b}."
     return _answer(
@@ -96,11 +94,11 @@ def _turn(subject: Subject, profile: Profile, sign: int, level: float) -> Answer
     bottom, top = sorted((sign * float(low), sign * float(high)))
     steps = [f"{profile.labels[i]:,}" for i in (found.at, found.among[0], found.among[-1])]
     value, first, last = (float(profile.values[i]) for i in (found.at, 0, -1))
-    title, mean = subject.statistic.title, MEAN * (subject.statistic.per != "model")
+    title, mean = subject.statistic.title, _mean(subject)
     turn = ("rises", "falls") if sign > 0 else ("falls", "rises")
     says = f"{subject.named} {turn[0]} until step {steps[0]} of training and then {turn[1]}{subject.on}: "
     says += f"{number(first)}, {number(value)}, {number(last)}{mean}"
-    says += f". Steps {steps[1]} to {steps[2]} cannot be told apart." if len(found.among) > 1 else "."
+    says += f". Steps {steps[1]} to {steps[2]} do not differ significantly." if len(found.among) > 1 else "."
     return _answer(
         subject,
         profile,
@@ -114,6 +112,11 @@ def _turn(subject: Subject, profile: Profile, sign: int, level: float) -> Answer
         test=f"every checkpoint outside of these steps is {'lower' if sign > 0 else 'higher'} than another one by more "
         f"than {least:.2g}, corrected for {len(profile.values) - 1} comparisons each",
     )
+
+
+def _mean(subject: Subject) -> str:
+    """Say over what a number is a mean."""
+    return "" if subject.statistic.per == "model" else f", mean over {subject.averaged}"
 
 
 def _answer(subject: Subject, profile: Profile, at: tuple[int, int], **told: Any) -> Answer:

@@ -43,17 +43,6 @@ def between(values: Sequence[float]) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}" if "−" in "".join(ends) else "–".join(ends)
 
 
-def end(at: int, last: int) -> str:
-    """Name an end of a profile."""
-    return "the embedding" if at == 0 else "the last layer" if at == last else f"layer {at}"
-
-
-def layers(found: Sequence[int]) -> str:
-    """Name layers, those that follow each other by their ends: ``3, 6–8``."""
-    runs: list[list[int]] = []
-    for at in sorted(found):
-        if runs and at == runs[-1][-1] + 1:
-            runs[-1].append(at)
-        else:
-            runs.append([at])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+def capital(text: str) -> str:
+    """Return a text that begins a sentence."""
+    return text[:1].upper() + text[1:]

@@ -11,6 +11,7 @@ import yaml
 from reporter import __version__
 from reporter.analyses.registry import analyses
 from reporter.metrics.registry import catalogue
+from reporter.places import place
 from reporter.store import Store
 from reporter.store.schema import tables
 
@@ -69,7 +70,8 @@ def model_indices(study: str, store: Store) -> dict[str, dict[str, Any]]:
                     "metrics": [],
                 }
             )
-        title = f"{statistics[row['statistic']].title}, block {row['layer']}, {row['view']}"
+        statistic = statistics[row["statistic"]]
+        title = f"{statistic.title}, {place(row['layer'], statistic.per == 'step')}, {row['view']}"
         number = {"type": f"{row['metric']}.{row['statistic']}", "name": title, "value": row["value"]}
         if row["ci_low"] is not None:
             number["args"] = {"ci_low": row["ci_low"], "ci_high": row["ci_high"]}

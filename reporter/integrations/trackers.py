@@ -14,6 +14,7 @@ from typing import Any
 from reporter.analyses.registry import analyses
 from reporter.imports import optional
 from reporter.metrics.registry import catalogue
+from reporter.places import tag
 from reporter.store import Store
 
 _NUMBERS = """
@@ -47,12 +48,13 @@ class Scalar:
 def scalars(study: str, store: Store) -> Iterator[Scalar]:
     """Yield the headline numbers of a study, by model and step."""
     definitions = (catalogue() | analyses()).values()
-    headlines = {f"{one.name}.{said.name}" for one in definitions for said in one.statistics if said.headline}
+    headlines = {f"{one.name}.{own.name}": own for one in definitions for own in one.statistics if own.headline}
     for row in store.records(_NUMBERS, [study]):
         if row["name"] in headlines:
-            layer = [] if row["layer"] is None else [f"layer {row['layer']:02}"]
-            tag = "/".join([row["corpus"], row["view"], row["name"], *layer])
-            yield Scalar(row["model"], row["step"], re.sub(r"[^\w\-. /]", "_", tag), row["value"])
+            step = headlines[row["name"]].per == "step"
+            layer = [] if row["layer"] is None else [tag(row["layer"], step)]
+            name = "/".join([row["corpus"], row["view"], row["name"], *layer])
+            yield Scalar(row["model"], row["step"], re.sub(r"[^\w\-. /]", "_", name), row["value"])
 
 
 def tensorboard(study: str, store: Store, folder: Path) -> None:

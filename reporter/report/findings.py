@@ -36,8 +36,8 @@ SELECT * EXCLUDE (study) FROM findings WHERE study = $study ORDER BY rank
 class Line:
     """A line of a picture: points of an SVG polyline in the colours of both themes.
 
-    ``said`` is its value in the middle of what is marked, empty over training, and ``at`` where a name for it
-    may stand.
+    ``said`` is the number that the sentence gives for it, empty where it gives none, and ``at`` where a name for it may
+    stand.
     """
 
     label: str
@@ -59,7 +59,8 @@ class Picture:
         top: the largest value.
         bottom: the smallest.
         along: what the axis is.
-        several: whether the lines are models, which the page's legend names.
+        several: whether the lines are more models than can be named here: the page's legend names them.
+        ends: what its left and its right end are.
     """
 
     lines: tuple[Line, ...]
@@ -68,11 +69,12 @@ class Picture:
     bottom: str
     along: str
     several: bool
+    ends: tuple[str, str] = ("embedding", "last block")
 
     @property
     def named(self) -> list[Line]:
         """The lines with names beside them, moved apart where they would lie on each other; none if there are many."""
-        if self.several or len(self.lines) > FEW:
+        if len(self.lines) > FEW:
             return []
         placed: list[Line] = []
         for line in sorted(self.lines, key=lambda line: line.at[1]):
@@ -163,17 +165,24 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
         return near(value, 3, max(abs(low), abs(high)), UNSEEN)
 
     known = {style.model: style for style in styles.models}
+    ends = ("first step", "last step") if str(row["chart"]).endswith(".training") else ("embedding", "last block")
+    if ends[0] == "embedding" and detail.get("per") == "step":
+        ends = ("first block", "last block")
+        # a step is stored at the layer before it: the last one lies below depth 1
+        reach = max(max(curve["x"]) for curve in curves) or 1.0
+        curves = [curve | {"x": [x / reach for x in curve["x"]]} for curve in curves]
+        detail = dict(detail) | {"mark": [x / reach for x in detail.get("mark") or ()]}
     along = "training" if str(row["chart"]).endswith(".training") else "depth"
     lines = []
     for curve in sorted(curves, key=lambda curve: bool(curve["own"])):
         style = known.get(curve["label"]) or (known.get(str(row["model"])) if curve["own"] else None)
         pairs = zip(curve["x"], curve["y"], strict=True)
         points = " ".join(f"{across(x)},{HEIGHT - MARGIN - (y - low) * scale:.1f}" for x, y in pairs)
-        place, said = _middle(curve, detail.get("mark"))
+        place, height = _middle(curve, detail.get("mark"))
         light, dark = (style.light, style.dark) if style else (FLOOR_GREY, MUTED[FLOOR_GREY])
-        at = (across(place), HEIGHT - MARGIN - (said - low) * scale)
-        # what a model read in the middle of its training is nothing that the sentence says
-        value = "" if along == "training" else told(said)
+        at = (across(place), HEIGHT - MARGIN - (height - low) * scale)
+        number = curve.get("number")
+        value = "" if number is None else told(number)
         lines.append(Line(str(curve["label"]), points, light, dark, bool(style), value, at))
     mark = detail.get("mark")
     begin, end = (across(mark[0]), across(mark[1])) if mark else (0.0, 0.0)
@@ -183,5 +192,6 @@ def _picture(row: Mapping[str, Any], detail: Mapping[str, Any], styles: Styles) 
         top=told(high),
         bottom=told(low),
         along=along,
-        several=row["model"] is None,
+        several=row["model"] is None and len(lines) > FEW,
+        ends=ends,
     )

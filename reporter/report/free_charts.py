@@ -32,7 +32,14 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
         query,
         {"": draw, LOG: partial(draw, log=True)},
         kind="dots" if of_model else "profile",
-        say=partial(over_moments, name=statistic.name, bounds=statistic.bounds, noise=statistic.noise, panel=panel),
+        say=partial(
+            over_moments,
+            name=statistic.name,
+            bounds=statistic.bounds,
+            noise=statistic.noise,
+            panel=panel,
+            step=statistic.per == "step",
+        ),
         facet=panel,
         keys=(*([] if of_model else ["site"]), "view", "moment", "baselines"),
         picks=partial(which_axis, name=statistic.name, bounds=statistic.bounds),
@@ -53,7 +60,8 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
 def over_training(metric: str, statistic: Statistic) -> Chart:
     """Return the chart that follows a statistic over the checkpoints of the models that have several."""
     of_model = statistic.per == "model"
-    layers = "" if of_model else ": the plain mean over layers, embedding included, or one layer"
+    mean = "blocks, or one block" if statistic.per == "step" else "layers, embedding included, or one layer"
+    layers = "" if of_model else f": the plain mean over {mean}"
     return Chart(
         f"{metric}.{statistic.name}.training",
         statistic.title,
@@ -62,7 +70,7 @@ def over_training(metric: str, statistic: Statistic) -> Chart:
         kind="training",
         say=partial(over_layers, bounds=statistic.bounds),
         keys=("view", "layer", "baselines"),
-        picks=which_layer,
+        picks=partial(which_layer, step=statistic.per == "step"),
         tall=True,
         definition=f"at each checkpoint of the models that have several{layers}. The step axis is logarithmic, and "
         "linear below the first step. A band is the 95 % t-interval of the mean over models (seeds, sizes) of a role, "

@@ -210,8 +210,10 @@ class Found(Row, table="findings"):
     ``test``
         how it was tested, in a sentence.
     ``curves``
-        for a small picture: a list of objects with ``label``, ``x`` (depths or training steps), ``y``, and ``kind``:
-        ``own`` or ``other``, with which it is compared.
+        for a small picture: a list of objects with ``label``, ``x`` (depths or training steps, from 0 to 1), ``y``,
+        ``own`` (false for what it is compared with), and ``number`` where the sentence gives a number for it.
+    ``per``
+        what the number is a number of: ``layer``, ``step`` (a block) or ``model``.
     ``mark``
         from where to where on x it is found; null where it is about all of it.
     ``notes``
@@ -232,11 +234,11 @@ class Found(Row, table="findings"):
 
     study = OfModel.study
     rank: int = column("place among the findings of the study, from 1", key=True)
-    kind: str = column("'sinks', 'roles', 'training', 'concepts', 'extremes' or 'references'")
+    kind: str = column("what is compared: 'base', 'roles', 'models', 'training', 'concepts', 'sinks' and others")
     says: str = column("the finding in a sentence")
     metric = of_cell("metric", key=False)
     statistic: str = column("the second part of the number's name")
-    model: str | None = column("the model that it is about; NULL where it is about roles")
+    model: str | None = column("the model that it is about; NULL where it is about several")
     corpus: str | None = column("the corpus, or the set of pairs and the concept; NULL where it is about all of them")
     view: str = column("which tokens counted")
     layer_first: int | None = column("from which layer; NULL where it is about all of them")

@@ -14,7 +14,8 @@ def sink(token: str, texts: int, positions: tuple[int, int] = (0, 0), own: bool 
 
 def test_what_stands_first_in_a_text_is_one_thing():
     rows = [sink("A", 3), sink("The", 20, dimension=9), sink("the", 5, (3, 90)), sink("<s>", 2, own=False)]
-    answer = answered(SINKS, "s", lambda sql: rows)
+    searched = {"model": "dec", "corpus": "wiki", "tokens": 400, "texts": 40, "sinks": 60, "listed": True}
+    answer = answered(SINKS, "s", lambda sql: [searched] if "AS listed" in sql else rows)
     found = [
         (r["token"], r["types"], r["texts"], r["dimension"], r["norm_ratio"]) for r in answer.tables["sink_answers"]
     ]
@@ -27,9 +28,22 @@ def test_what_stands_first_in_a_text_is_one_thing():
     assert [row[0] for row in box.rows] == ["any of 2 tokens", "`the`", "`<s>`"]
 
 
-def test_nothing_searched_is_something_missing_and_no_sink_is_not():
-    asked = answered(SINKS, "s", lambda sql: [{"cells": 0}] if "count(*)" in sql else [])
+def test_sinks_that_are_counted_are_never_said_not_to_be_searched():
+    """Every pass over a corpus searches for sinks, whichever metrics it feeds; the metric `outliers` lists them."""
+    cell = {"model": "dec", "corpus": "wiki", "tokens": 6017, "texts": 60}
+
+    def lacks(**row):
+        return answered(SINKS, "s", lambda sql: [cell | row] if "AS listed" in sql else []).lacks
+
+    (counted,) = lacks(sinks=312, listed=False)
+    assert "312 of 6,017 tokens" in counted and "metrics: [outliers]" in counted
+    assert lacks(sinks=0, listed=False) == lacks(sinks=0, listed=True) == ()
+
+
+def test_states_that_were_not_read_are_missing_and_no_sink_is_not():
+    asked = answered(SINKS, "s", lambda sql: [])
     assert "metrics: [outliers]" in asked.lacks[0]
-    none = answered(SINKS, "s", lambda sql: [{"cells": 2}] if "count(*)" in sql else [])
+    found = {"model": "dec", "corpus": "wiki", "tokens": 9, "texts": 1, "sinks": 0, "listed": True}
+    none = answered(SINKS, "s", lambda sql: [found] if "AS listed" in sql else [])
     assert not none.lacks and not none.boxes
     assert boxes_of(SINKS, none.tables) == ()

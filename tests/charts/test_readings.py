@@ -63,6 +63,11 @@ def test_two_models_are_named_and_layers_said() -> None:
     assert read_courses([base, tuned, other]) == "3 decoders 0.1 → 0.2, peak 0.6–0.7 at layers 2–6 (depth 0.25–0.5)"
 
 
+def test_numbers_of_steps_are_said_to_be_of_blocks() -> None:
+    line = course("dreams", "decoder", [0, 0.25, 0.5, 0.75], [0.7, 0.4, 0.9, 0.8], [0, 1, 2, 3], step=True)
+    assert line and "peak 0.9 at block 3 (" in read_courses([line])
+
+
 def test_points_and_training() -> None:
     points = [Point("a", "encoder", 0.08), Point("b", "decoder", 0.1), Point("c", "decoder", -0.2)]
     assert read_points(points) == "a 0.08 · b 0.1 · c −0.2"

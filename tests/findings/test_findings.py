@@ -28,7 +28,7 @@ from oracles.finding_calibration import (
 from scipy.stats import binom, t
 
 from reporter.findings.finding import MOST, SAME
-from reporter.findings.words import between, layers, number
+from reporter.findings.words import between, number
 
 REPETITIONS = 25
 DEPTH = np.linspace(0, 1, K)
@@ -103,7 +103,7 @@ def test_a_second_hill_is_said() -> None:
     row = found(lambda view, **at: TWO_HILLS if view == "words" else 0.1, {"a": "decoder"})["extremes"]
     assert row["view"] == "words"
     assert re.search(
-        r"In a, the share has two hills over the layers, sinks included\. The higher one reaches 0\.9\d? at",
+        r"In a, the share has two peaks over the layers, sinks included\. The higher one reaches 0\.9\d? at",
         row["says"],
     )
     assert re.search(r"A second, smaller peak is at layer [2-4]: 0\.5\d?, with 0\.\d+ at layer 6 b", row["says"])
@@ -118,12 +118,27 @@ def test_the_highest_peak_comes_with_the_second_one() -> None:
     assert "A second, smaller peak is at layer" in row["says"]
 
 
+def test_two_equal_peaks_are_both_named() -> None:
+    """Neither is a second one: they do not differ, and a layer between them is below both."""
+    twice = np.array([0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1, 0.2, 0.5, 0.9, 0.5, 0.2, 0.1])
+    for seed in range(5):
+        rows = made(MadeUp(around(lambda **at: twice, 0.02, seed), 0.02, {"a": "decoder"})).rows
+        (says,) = [row["says"] for row in rows if row["kind"] == "extremes" and "peaks at" in row["says"]]
+        assert "peaks at layers 3 and 9 of 12" in says and "second" not in says and "do not differ" in says
+
+
+def test_a_step_is_said_to_be_of_the_block_that_makes_it() -> None:
+    row = found(bell, {"a": "decoder"}, error=0.02, per="step", last=K - 1)["extremes"]
+    assert re.search(r"peaks at block [67] of 12: .* at the first block and .* at the last block", row["says"])
+    assert "layer" not in row["says"]
+
+
 def test_no_second_hill_where_there_is_none() -> None:
     for truth in (bell(), np.minimum(1, 3 * DEPTH) * 0.8, 1 - bell()):
         for seed in range(5):
             values = around(lambda truth=truth, **at: truth, 0.05, seed)
             says = " ".join(row["says"] for row in made(MadeUp(values, 0.05, {"a": "decoder"})).rows)
-            assert "two hills" not in says and "A second" not in says
+            assert "two peaks" not in says and "A second" not in says and "differ significantly, with" not in says
     same = found(lambda **at: TWO_HILLS, {"a": "decoder"}, baselines=("random-init",))
     assert "extremes" not in same  # random weights have both, too
 
@@ -137,7 +152,7 @@ def test_a_peak_is_named_with_the_layers_not_told_apart() -> None:
     assert row["says"].startswith("In a, the share peaks at layer ")
     assert re.search(r": 0\.\d\d, against 0\.\d+ at the embedding and 0\.\d+ at the last layer", row["says"])
     assert row["layer_first"] <= 6 <= row["layer_last"] and row["layer_first"] < row["layer_last"]
-    assert re.search(r"Layers? [\d–, ]+ cannot be told apart from it\.$", row["says"])
+    assert re.search(r"Layers? [\d–, and]+ do(es)? not differ significantly from it\.$", row["says"])
     assert row["ci_low"] < row["value"] < row["ci_high"] and row["p_adjusted"] <= 0.05
     assert row["p_adjusted"] == pytest.approx(row["p"] * row["looked_at"])
 
@@ -156,8 +171,8 @@ def test_a_peak_that_random_weights_have_too_is_none() -> None:
     assert "one draw of random weights" in " ".join(other["extremes"]["detail"]["notes"])
 
 
-def test_what_a_copy_has_from_its_base_is_said_of_the_base_alone() -> None:
-    """Its distance from the base is its own, and so is its training; and all is, where the base is untrained."""
+def test_a_study_with_a_base_has_no_findings_about_what_both_have() -> None:
+    """The distance from the base is the copy's own, and so is its training; and all is, where the base is untrained."""
     both, of_base = {"base": "decoder", "copy": "decoder"}, {"copy": "base"}
     peak = around(lambda model, **at: bell() * (1.2 if model == "copy" else 1))
 
@@ -167,12 +182,12 @@ def test_what_a_copy_has_from_its_base_is_said_of_the_base_alone() -> None:
             (row["kind"], row["model"]) for row in made(MadeUp(peak, 0.01, both, bases=of_base, **more), against).rows
         }
 
-    assert {model for _, model in about()} == {"base"}
-    assert ("extremes", "copy") in about(against_base=[NAME])
+    assert about() == {("base-numbers", "copy")}
+    assert about(against_base=[NAME]) == {("extremes", "copy")}
     assert ("extremes", "copy") in about(untrained=("base",))
     learnt = around(lambda model, step, **at: 0.2 if step < 100 else 0.8 + 0.1 * (model == "copy"))
     rows = made(MadeUp(learnt, 0.01, both, (0, 10, 100, 1000), bases=of_base)).rows
-    assert ("training", "copy") in {(row["kind"], row["model"]) for row in rows}
+    assert {(row["kind"], row["model"]) for row in rows} == {("base-numbers", "copy"), ("training", "copy")}
 
 
 def test_what_vanishes_without_sinks_is_found_first() -> None:
@@ -222,7 +237,7 @@ def test_layers_where_sinks_hide_less_are_named_too() -> None:
     without = np.where(DEPTH > 0.6, 0.9, np.where(DEPTH > 0.3, 0.6, 0.05))
     row = found(lambda view, **at: 0.05 if view == "words" else without, {"a": "decoder"})["sinks"]
     assert (row["layer_first"], row["layer_last"]) == (8, 12)
-    assert row["says"].endswith("It is so in layers 4–7, too, by less.")
+    assert row["says"].endswith("The same holds, to a lesser degree, in layers 4–7.")
 
 
 def test_what_sinks_only_move_is_not_called_theirs() -> None:
@@ -235,16 +250,65 @@ def test_what_sinks_only_move_is_not_called_theirs() -> None:
         assert said in row["says"]
 
 
-def test_roles_take_three_independent_models_of_each() -> None:
-    def truth(model: str, **at: Any) -> float:
-        return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
+def of_role(model: str, **at: Any) -> float:
+    return 0.2 + 0.02 * (ord(model[0]) % 3) + 0.5 * (model[0] >= "d")
 
-    row = found(truth, ROLES)["roles"]
+
+def test_roles_are_concluded_about_from_three_independent_models_of_each() -> None:
+    row = found(of_role, ROLES)["roles"]
     assert row["model"] is None and row["says"].startswith("Encoders and decoders differ in the share: ")
-    assert row["value"] == pytest.approx(-0.5, abs=0.02)
-    assert "roles" not in found(truth, {"a": "encoder", "d": "decoder"})
-    assert "roles" not in found(truth, {"a": "encoder", "b": "encoder", "d": "decoder", "e": "decoder"})
-    assert "roles" not in found(truth, ROLES, within_role=True)  # such as losses
+    assert row["value"] == pytest.approx(-0.5, abs=0.02) and row["rank"] == 1
+    assert "roles" not in found(of_role, ROLES, within_role=True)  # such as losses
+
+
+@pytest.mark.parametrize("models", ["ad", "abd", "abde"])
+def test_few_models_of_each_role_are_described(models: str) -> None:
+    """They come first, with an interval over texts, and say that they say nothing of the roles."""
+    row = found(of_role, {name: ROLES[name] for name in models})["roles"]
+    assert row["rank"] == 1 and "nothing about encoders and decoders in general" in row["says"]
+    assert ("One of each" in row["says"]) == (models == "ad")
+    assert row["ci_low"] < -0.5 < row["ci_high"] or row["value"] == pytest.approx(-0.5, abs=0.02)
+    half = (row["ci_high"] - row["ci_low"]) / 2
+    assert half == pytest.approx(t.ppf(0.975, TEXTS - 1) * np.hypot(0.01, 0.01), rel=1e-3)
+
+
+def test_every_encoder_has_to_differ_from_every_decoder() -> None:
+    """One encoder as far up as the decoder: the means differ, the roles do not."""
+    height = {"a": 0.1, "b": 0.9, "d": 0.9}
+    assert "roles" not in found(lambda model, **at: height[model], {name: ROLES[name] for name in height})
+
+
+def test_a_mean_that_one_layer_makes_is_no_difference_of_roles() -> None:
+    spike = np.where(np.arange(K) == 0, 1.0, 0.2)
+    assert "roles" not in found(
+        lambda model, **at: spike if model == "d" else 0.2, {"a": "encoder", "d": "decoder"}, error=0.001
+    )
+
+
+def test_models_of_one_role_are_compared() -> None:
+    row = found(lambda model, **at: {"a": 0.2, "b": 0.5, "c": 0.45}[model], dict.fromkeys("abc", "encoder"))["models"]
+    assert "ranges from 0.20 in a to 0.50 in b over 3 models" in row["says"]
+    assert "not of others like them" in " ".join(row["detail"]["notes"])
+    assert "models" not in found(of_role, ROLES)
+
+
+def test_corpora_are_compared_in_each_model() -> None:
+    def values(model: str, view: str, name: str, step: int | None) -> np.ndarray:
+        nonlocal turn
+        turn += 1
+        return np.full(K, 0.2 if turn % 2 else 0.6) + 0.01 * noise(rng, "independent")
+
+    turn, rng = 0, np.random.default_rng(0)  # the numbers of both corpora are made in turn
+    numbers = MadeUp(values, 0.01, {"a": "encoder", "b": "encoder"}, corpora=("c", "d"))
+    rows = {row["kind"]: row for row in made(numbers).rows}
+    assert re.search(
+        r"In [ab], the share is 0.20 on c and 0.6\d on d, .* Also seen in [ab]\.$", rows["corpora"]["says"]
+    )
+    turn = 0
+    grows = made(
+        MadeUp(values, 0.01, {"a": "encoder"}, corpora=("c", "d"), words=(1000, 3000)), grows="with the corpus"
+    )
+    assert "corpora" not in {row["kind"] for row in grows.rows}
 
 
 def test_losses_are_never_compared() -> None:
@@ -277,19 +341,28 @@ def test_a_loss_turns_in_training() -> None:
     assert "falls during training" in row["says"] and "mean over layers" not in row["says"]
 
 
-def test_what_stands_out_differs_from_the_floor_and_from_random_weights() -> None:
+def test_what_training_and_word_order_make_is_found_and_chance_is_not() -> None:
+    """Any network exceeds isotropic noise, which says nothing."""
+
     def truth(model: str, name: str, **at: Any) -> float:
         return 0.02 if name.endswith("_floor") else 0.2 if "random" in model else 0.75 if "shuffled" in model else 0.8
 
-    row = found(truth, {"a": "encoder"}, baselines=("random-init", "shuffled"))["references"]
-    assert row["value"] == pytest.approx(0.6, abs=0.02)  # from the nearer of the two
-    assert "0.20 with random weights" in row["says"] and "shuffled" not in row["says"]
-    near = found(
-        lambda model, name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"}, baselines=("random-init",)
-    )
-    assert "references" not in near
-    alone = found(lambda name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"})["references"]
-    assert "no baseline with random weights" in alone["detail"]["notes"][0]
+    row = found(truth, {"a": "encoder"}, baselines=("random-init",))["references"]
+    assert row["value"] == pytest.approx(0.6, abs=0.02) and "0.20 with random weights" in row["says"]
+    alone = found(lambda name, **at: 0.02 if "floor" in name else 0.8, {"a": "encoder"})
+    assert not alone
+
+
+def test_a_number_that_does_not_exceed_chance_is_found_where_another_does() -> None:
+    names = ("anisotropy.s0", "anisotropy.s1")
+
+    def truth(name: str, **at: Any) -> float:
+        return 0.8 if name == names[1] else 0.3
+
+    of = found(truth, {"a": "encoder"}, error=0.001, names=names)
+    assert set(of) == {"chance"} and of["chance"]["statistic"] == "s0"
+    assert "does not differ from chance" in of["chance"]["says"]
+    assert not found(lambda **at: 0.3, {"a": "encoder"}, error=0.001, names=names)  # noise, in all that is known of it
 
 
 def test_untrained_models_have_no_findings() -> None:
@@ -328,7 +401,6 @@ def test_words() -> None:
     assert between([0.953, 0.9971]) == "0.953–0.997"
     assert between([-0.2, 0.3]) == "−0.20 to 0.30"
     assert between([0.5, 0.5]) == "0.50"
-    assert layers([3, 6, 7, 8]) == "3, 6–8"
 
 
 def test_what_is_next_to_nothing_is_written_so() -> None:

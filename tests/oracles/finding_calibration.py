@@ -66,6 +66,9 @@ class MadeUp(Numbers):
         names: the statistics.
         sinks: rows of the table.
         bases: the base of each model that has one.
+        corpora: the corpora.
+        words: how many words each of them has.
+        last: how many layers have numbers: all, or one fewer where they are of steps.
     """
 
     def __init__(
@@ -80,16 +83,19 @@ class MadeUp(Numbers):
         names: Sequence[str] = (NAME,),
         sinks: Sequence[tuple[int, int, int, int]] = (),
         bases: Mapping[str, str] | None = None,
+        corpora: Sequence[str] = ("c",),
+        words: Sequence[int] = (1000, 1000),
+        last: int = K,
     ) -> None:
         study = SimpleNamespace(
             study="s",
             views=("words", "no-sinks"),
             texts="sampled",
             models={name: SimpleNamespace(base=(bases or {}).get(name)) for name in roles},
-            corpora={"c": None},
+            corpora=dict.fromkeys(corpora),
             sections={},
         )
-        self.names, self._where = tuple(names), sinks
+        self.names, self._where, self._words, self._last = tuple(names), sinks, words, last
         self._made, self._error, self._known_roles, self._steps = values, error, roles, steps
         self._null, self._untrained, self._is_whole, self._kept = baselines, untrained, whole, {}
         super().__init__(SimpleNamespace(records=self._answer), study)  # type: ignore[arg-type]
@@ -98,16 +104,22 @@ class MadeUp(Numbers):
     def _answer(self, sql: str, values: Any) -> list[dict[str, Any]]:
         if "initialised" in sql:
             return [{"model": model} for model in self._untrained]
+        if "max(layers)" in sql:
+            return [{"model": model, "blocks": K - 1} for model in self._known_roles]
         if "FROM sinks" in sql:
             keys = ("position_last", "layer_first", "layer_last", "count")
-            own = [dict(zip(keys, of, strict=True)) | {"corpus": "c"} for of in self._where]
-            return [row | {"model": model} for model in self._known_roles for row in own]
+            own = [dict(zip(keys, of, strict=True)) for of in self._where]
+            return [row | at for at in self._cells() for row in own]
         if "tokens" in sql:
-            place = {"corpus": "c", "checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
-            return [{"model": model, **place} for model in self._known_roles]
+            counted = {"checkpoint": "final", "tokens": 1000, "texts": TEXTS, "sinks": TEXTS}
+            return [at | counted for at in self._cells()]
         if "FROM corpora" in sql:
-            return [{"corpus": "c", "words": 1000, "texts": TEXTS}]
+            sizes = zip(self.study.corpora, self._words, strict=False)
+            return [{"corpus": corpus, "words": words, "texts": TEXTS} for corpus, words in sizes]
         return []
+
+    def _cells(self) -> list[dict[str, Any]]:
+        return [{"model": model, "corpus": corpus} for model in self._known_roles for corpus in self.study.corpora]
 
     def role_of(self, model: str) -> str | None:
         return self._known_roles[model]
@@ -123,14 +135,17 @@ class MadeUp(Numbers):
                 for model in (list(self._known_roles) if floor else names)
                 for step in (self._steps or (None,))
                 if "(" not in model or step == (self._steps or (None,))[-1]
-                for row in self._of(full_name, view, model, step, None if floor else self._error)
+                for corpus in self.study.corpora
+                for row in self._of(full_name, view, model, corpus, step, None if floor else self._error)
             )
         return self._kept[full_name, view]
 
-    def _of(self, full_name: str, view: str, model: str, step: int | None, error: float | None) -> list[MetricRow]:
+    def _of(
+        self, full_name: str, view: str, model: str, corpus: str, step: int | None, error: float | None
+    ) -> list[MetricRow]:
         role = self._known_roles[model.partition(" ")[0]]
         half = None if error is None else quantile(0.975) * error
-        values = self._made(model, view, full_name, step)
+        values = np.asarray(self._made(model, view, full_name, step))
         if self._is_whole:
             values = values[:1]
         return [
@@ -140,7 +155,7 @@ class MadeUp(Numbers):
                 step,
                 step == (self._steps or (None,))[-1],
                 role,
-                "c",
+                corpus,
                 None if self._is_whole else "block" if layer else "embedding",
                 None if self._is_whole else layer,
                 None if self._is_whole else layer / (K - 1),
@@ -148,7 +163,7 @@ class MadeUp(Numbers):
                 None if half is None else float(value) - half,
                 None if half is None else float(value) + half,
             )
-            for layer, value in enumerate(values)
+            for layer, value in enumerate(values[: self._last])
         ]
 
 
@@ -163,18 +178,24 @@ NULLS: dict[str, dict[str, Any]] = {
     "one model, baselines": {"roles": {"a": "encoder"}, "baselines": ("random-init", "shuffled")},
     "checkpoints": {"roles": {"a": "decoder"}, "steps": (0, 10, 100, 1000, 2000, 4000, 8000)},
     "three of each role": {"roles": {name: "encoder" if name < "d" else "decoder" for name in "abcdef"}},
+    "one of each role, two corpora": {"roles": {"a": "encoder", "d": "decoder"}, "corpora": ("c", "d")},
+    "two of a role": {"roles": {"a": "encoder", "b": "encoder"}},
+    "a model and its base": {"roles": {"a": "encoder", "b": "encoder"}, "bases": {"b": "a"}},
 }
+ALIKE = ("one of each role, two corpora", "two of a role", "a model and its base")
+"""Where models differ by the noise of texts alone: few models are described with intervals over texts."""
 TRUTHS = {"flat": np.full(K, 0.5), "rising": np.linspace(0.3, 0.7, K)}
 
 
 def of_nothing(study: str, truth: str, kind: str, seed: int, error: float = 0.1) -> Findings:
     """Return what is found where there is nothing: the same profile everywhere, and noise.
 
-    Where there are several models, each deviates by as much as the noise of texts, floor and all. Of a rising profile
-    a peak would be wrong.
+    Where there are several models, each deviates by as much as the noise of texts, floor and all, unless few are
+    described. Of a rising profile a peak would be wrong.
     """
     rng = np.random.default_rng([seed, list(NULLS).index(study), KINDS.index(kind), list(TRUTHS).index(truth)])
-    own = {model: rng.standard_normal() * (len(NULLS[study]["roles"]) > 1) for model in NULLS[study]["roles"]}
+    differ = len(NULLS[study]["roles"]) > 1 and study not in ALIKE
+    own = {model: rng.standard_normal() * differ for model in NULLS[study]["roles"]}
 
     def values(model: str, view: str, full_name: str, step: int | None) -> np.ndarray:
         of_model = TRUTHS[truth] + error * own[model.partition(" ")[0]]

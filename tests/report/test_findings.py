@@ -106,7 +106,9 @@ def test_the_picture_leads_to_the_figure_and_is_told_in_words(folder: Path) -> N
 
 
 def test_what_cannot_be_seen_on_a_picture_is_approximately_zero(folder: Path) -> None:
-    curves = [{"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True} for low in (-5.32e-5, -0.0532)]
+    curves = [
+        {"label": "minilm", "x": [0, 1], "y": [low, 0.949], "own": True, "number": low} for low in (-5.32e-5, -0.0532)
+    ]
     details = [ROW["detail"] | {"curves": [curve], "mark": [0, 0]} for curve in curves]
     rows = [ROW | {"rank": rank, "detail": json.dumps(detail)} for rank, detail in enumerate(details, 1)]
     drawn = read_findings(pd.DataFrame(rows), rows, 90, "", style_models({"minilm": "encoder"}))
@@ -114,6 +116,19 @@ def test_what_cannot_be_seen_on_a_picture_is_approximately_zero(folder: Path) ->
     assert [(picture.bottom, picture.top, picture.lines[0].said) for picture in pictures] == [
         ("≈ 0", "0.949", "≈ 0"), ("−0.0532", "0.949", "−0.0532")
     ]  # fmt: skip
+
+
+def test_a_line_is_labelled_with_the_number_of_the_sentence(folder: Path) -> None:
+    """Not with what the curve reads at the middle of what is marked; and two models are named on the picture."""
+    curves = [
+        {"label": name, "x": [0, 0.5, 1], "y": [0.0, high, 0.0], "own": True, "number": high / 3}
+        for name, high in (("minilm", 0.9), ("gpt2", 0.6))
+    ]
+    row = ROW | {"model": None, "detail": json.dumps({"curves": curves, "what": "a", "test": "b", "per": "step"})}
+    drawn = read_findings(pd.DataFrame([row]), [row], 9, "", style_models({"minilm": "encoder", "gpt2": "decoder"}))
+    picture = drawn.all[0].picture
+    assert picture is not None and {line.label: line.said for line in picture.named} == {"minilm": "0.3", "gpt2": "0.2"}
+    assert picture.ends == ("first block", "last block")
 
 
 def test_no_findings_are_said_and_those_not_looked_for_are_not(folder: Path) -> None:

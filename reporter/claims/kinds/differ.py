@@ -27,6 +27,7 @@ from reporter.claims.points import FEWEST_MODELS, ROUNDING, Array, Estimates, ov
 from reporter.claims.profiles import Profiles
 from reporter.geometry.intervals import quantile
 from reporter.metrics.registry import catalogue
+from reporter.places import place
 from reporter.spec.claims import (
     GROUPS,
     AtLeast,
@@ -45,6 +46,7 @@ from reporter.spec.problems import show
 
 if TYPE_CHECKING:
     from reporter.claims.numbers import Numbers
+    from reporter.metrics.base import Statistic
     from reporter.spec import Study
 
 
@@ -189,7 +191,7 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
     known = bool(np.isfinite(estimates.error).all())
     part = deciding(needs, breaks)
     low, high = clipped(part.interval() or (None, None), difference_bounds(numbers, claim.metric))
-    where = "mean over layers" if claim.layer is None else f"layer {claim.layer}"
+    where = _where(numbers.statistic(claim.metric), claim.layer)
     effect = {"a": a.name, "b": b.name, "mean_a": found_a.mean, "mean_b": found_b.mean, "n_a": len(found_a.values)}
     effect |= {"n_b": len(found_b.values), "g": g}
     corpora = list(dict.fromkeys([*a.corpora, *b.corpora]))
@@ -230,6 +232,14 @@ def differ_finding(numbers: Numbers, said: DifferClaim, view: str, baseline: str
         detail=detail,
     )
     return found.as_it_stands() if fixed and known and len(few) == 2 else found
+
+
+def _where(statistic: Statistic | None, layer: int | str | None) -> str:
+    """Name the place that the numbers are from."""
+    step = statistic is not None and statistic.per == "step"
+    if layer is None:
+        return f"mean over {'blocks' if step else 'layers'}"
+    return place(layer, step) if isinstance(layer, int) else f"the {layer} {'block' if step else 'layer'}"
 
 
 def _by_itself(numbers: Numbers, claim: Differ, a: _Each, b: _Each, least: float) -> dict[str, Finding]:

@@ -230,8 +230,9 @@ def _test(numbers: Numbers, profiles: Sequence[Profile], units: Sequence[Sequenc
     tested = points.errors is not None or len(units) >= FEWEST_MODELS
     found = _finding(ruling, tested, difference_bounds(numbers, shape.metric))
     seen = {
-        (p.model, p.corpus): Seen("step" if steps else "layer", tuple(map(str, p.labels)), tuple(p.values.tolist()))
+        (p.model, p.corpus): Seen(what, labels, tuple(p.values.tolist()))
         for p in profiles
+        for labels, what in [p.names(steps, per_step)]
     }
     found = replace(
         found,
