@@ -31,7 +31,7 @@ from reporter.errors import describe
 from reporter.metrics.registry import catalogue
 from reporter.runs.studies import read_study, study_of
 from reporter.store import Store
-from reporter.table import LAST_CHECKPOINT
+from reporter.table import FREE, LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     from reporter.spec.study import StudyFile
@@ -42,7 +42,8 @@ _SAVED = re.compile(r"checkpoint-(\d+)")
 _SCALARS = f"""
 SELECT corpus, metric || '.' || statistic AS name, avg(value ORDER BY layer) AS value
 FROM layer_metrics AS l JOIN studies USING (study)
-WHERE study = $study AND model = $model AND value IS NOT NULL AND (site IS NULL OR site IN ('embedding', 'block'))
+WHERE study = $study AND model = $model AND value IS NOT NULL AND {FREE}
+    AND (site IS NULL OR site IN ('embedding', 'block'))
     AND l."view" = studies."views"->>0
     AND {LAST_CHECKPOINT}
 GROUP BY ALL ORDER BY ALL

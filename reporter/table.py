@@ -35,10 +35,14 @@ ALL_GROUPS = "(groups)"
 LOW = "lower end of its interval; NULL where it has none"
 HIGH = "upper end of its interval"
 TOKEN_ID = "id in the model's vocabulary"
-TOKEN = "the token as the tokenizer writes it"
+TOKEN = "the token as it reads: ␣ is a space, <0xE7> a byte that is no text by itself; ids tell equal ones apart"
 
 LAST_CHECKPOINT = "(study, model, checkpoint) IN (SELECT (study, model, checkpoint) FROM models WHERE is_last)"
 """SQL condition: a row is about the last checkpoint of its model. Every query that reads only that one uses it."""
+NTH_CHECKPOINT = "(SELECT study, model, checkpoint, position AS nth_checkpoint FROM models)"
+"""SQL table to join: which of a model's checkpoints it is, in the study's order."""
+FREE = "by_definition IS NOT TRUE"
+"""SQL condition over ``layer_metrics``: the rows whose values say something of the model."""
 
 _TYPES = {bool: "BOOLEAN", int: "INTEGER", float: "DOUBLE", str: "VARCHAR", datetime: "TIMESTAMP"}
 _TYPES |= {dict: "VARCHAR", list: "VARCHAR"}  # as JSON

@@ -16,7 +16,7 @@ export const placeShort = key => (key === "final" ? "norm" : key === "0" ? "emb"
  * The letters of a token without what a tokenizer adds to them.
  * @param {string | null | undefined} token
  */
-export const bareToken = token => (token ?? "").replace(/^##|[Ġ▁ ]/g, "").normalize("NFKC").toLowerCase();
+export const bareToken = token => (token ?? "").replace(/^##|[␣ ]/g, "").normalize("NFKC").toLowerCase();
 
 const NOTHING = { rows: 0, columns: {} };
 

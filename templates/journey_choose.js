@@ -96,8 +96,8 @@ export function showChoose(slot, side, app, name) {
     if (acts[event.key] && !event.altKey && !event.ctrlKey && !event.metaKey) { event.preventDefault(); acts[event.key](); }
   };
   // pieces of one word stand close together, where the tokenizer marks which begin a word or which go on
-  const marks = tokens.some(token => /^[Ġ▁]/.test(token.token ?? ""));
-  const glued = (token, i) => i > 0 && !token.special && !/^[Ġ▁ ]/.test(token.token ?? "") && (marks ? !tokens[i - 1].special : (token.token ?? "").startsWith("##"));
+  const marks = tokens.some(token => /^␣/.test(token.token ?? ""));
+  const glued = (token, i) => i > 0 && !token.special && !/^[␣ ]/.test(token.token ?? "") && (marks ? !tokens[i - 1].special : (token.token ?? "").startsWith("##"));
   const some = tokens.some(token => !token.followed);
   const words = make("div", { class: "texts", role: "radiogroup", "aria-label": "Token: left and right choose a token, up and down a layer", onkeydown: keys }, [...data.texts.keys()].map((text, number) =>
     make("p", { class: `text text-${number % 2}` },

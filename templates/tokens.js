@@ -8,7 +8,7 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u00a0\u034f\u115f\u1160\u1
 /** @param {string} sign */
 const codeOf = sign => `U+${Number(sign.codePointAt(0)).toString(16).toUpperCase().padStart(4, "0")}`;
 /** @type {Record<string, string>} */
-const MARKS = { "Ġ": "␣", "▁": "␣", "Ċ": "⏎", "ĉ": "⇥", "\n": "⏎", "\t": "⇥" };
+const MARKS = { " ": "␣", "␣": "␣", "⏎": "⏎", "⇥": "⇥", "\n": "⏎", "\t": "⇥" };
 const segments = new Intl.Segmenter();
 
 /**
@@ -28,7 +28,6 @@ export function pieces(token) {
   };
   for (const sign of token) {
     if (MARKS[sign]) put(MARKS[sign], true);
-    else if (sign === " ") put("␣", true);
     else if (UNSEEN.test(sign)) put(codeOf(sign), true);
     else put(sign, false);
   }

@@ -27,14 +27,16 @@ class Written:
         text: as the study has it.
         ids: token ids as the model sees them, (tokens,).
         special: True where the tokenizer added the token, (tokens,).
-        tokens: how the tokenizer writes each token.
-        bare: the same without marks of a space or of a part of a word.
+        tokens: how each token reads.
+        raw: how the tokenizer writes it.
+        bare: its text without marks of a space or of a part of a word.
     """
 
     text: str
     ids: NDArray[np.int64]
     special: NDArray[np.bool_]
     tokens: tuple[str, ...]
+    raw: tuple[str, ...]
     bare: tuple[str, ...]
 
 
@@ -87,8 +89,10 @@ def _as_word(word: str, text: Written, spans: Sequence[Span], flags: int) -> NDA
 def _as_token(word: str, text: Written, flags: int) -> NDArray[np.bool_]:
     return np.array(
         [
-            _same(token, word, flags) or (bool(bare.strip()) and _same(bare.strip(), word, flags))
-            for token, bare in zip(text.tokens, text.bare, strict=True)
+            _same(token, word, flags)
+            or _same(raw, word, flags)
+            or (bool(bare.strip()) and _same(bare.strip(), word, flags))
+            for token, raw, bare in zip(text.tokens, text.raw, text.bare, strict=True)
         ],
         dtype=bool,
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from reporter.table import TOKEN_ID, Comparable, OfModel, at_place, column, of_cell
+from reporter.table import TOKEN, TOKEN_ID, Comparable, OfModel, at_place, column, of_cell
 
 if TYPE_CHECKING:
     from reporter.forward.places import Place
 
 Measure = Literal["cosine", "distance"]
 WithPositions = Literal["without", "with"]
+Norm = Literal["closing", "none"]
 
 
 class OfToken(OfModel, metric="journeys"):
@@ -20,9 +21,13 @@ class OfToken(OfModel, metric="journeys"):
     text: int = column("which of the journey's texts, 0 for the first", key=True)
     position: int = column("place of the token in its text as the model sees it, 0 for the first", key=True)
     token_id: int = column(TOKEN_ID)
-    token: str = column("the token as the tokenizer writes it; NULL for a row that no token has")
+    token: str = column(TOKEN)
 
 
+_NORM = (
+    "what a state went through before it was compared with the vocabulary: 'closing' (the norm that closes the model, "
+    "as in the logit lens; the default for decoders) or 'none' (the residual stream as it is)"
+)
 _WITH = (
     "'without': the vocabulary's own vectors; 'with': the position vector of the token's own position is added to each"
 )
@@ -42,14 +47,15 @@ class JourneyStep(OfToken, table="journeys"):
     special: bool = column("whether the tokenizer added it")
     place: Place = at_place()
     positions: WithPositions = column(_WITH, key=True)
+    norm_before: Norm = column(_NORM)
     cosine: float | None = column(
-        "cosine of its state and its own vocabulary vector; NULL, as distance and ranks are, where they have another "
-        "number of dimensions, and where one is zero"
+        "cosine of its state, after `norm_before`, and its own vocabulary vector; NULL, as distance and ranks are, "
+        "where they have another number of dimensions, and where one is zero"
     )
     distance: float | None = column("Euclidean distance of the two")
     rank_cosine: int | None = column("vocabulary vectors with a larger cosine than its own; 0 = still itself")
     rank_distance: int | None = column("vocabulary vectors that are nearer than its own")
-    norm: float = column("norm of its state")
+    norm: float = column("norm of its state as it is, before any closing norm")
     step_length: float | None = column(
         "distance to its state at the next place, stored where the step begins, as motion.step_length is: embedding "
         "and blocks are one path, attention 1..L another; after block L comes 'final', which motion leaves out"
@@ -76,7 +82,7 @@ class TokenPair(OfModel, table="journey_pairs", metric="journeys"):
     journey = of_cell("name of the journey in the study", part="corpus")
     text_a: int = column("which of the journey's texts the first token stands in, 0 for the first", key=True)
     position_a: int = column("its place there as the model sees it, 0 for the first", key=True)
-    token_a: str = column("it, as the tokenizer writes it")
+    token_a: str = column("it, as it reads")
     text_b: int = column("text of the second token", key=True)
     position_b: int = column("its place there", key=True)
     token_b: str = column("it")
@@ -94,9 +100,10 @@ class Neighbour(OfToken, table="neighbours"):
 
     place: Place = at_place()
     positions: WithPositions = column(_WITH, key=True)
+    norm_before: Norm = column(_NORM)
     measure: Measure = column("'cosine' or 'distance': nearest by what", key=True)
     rank: int = column("1 = nearest", key=True, name="place")
     neighbour_id: int = column("id of the vocabulary token")
-    neighbour: str | None = column("the vocabulary token")
-    cosine: float | None = column("cosine of the state and its vector")
+    neighbour: str | None = column("the vocabulary token as it reads; NULL for a row that no token has")
+    cosine: float | None = column("cosine of the state, after `norm_before`, and its vector")
     distance: float = column("Euclidean distance of the two")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from reporter.analyses._encode import EncodedText
-from reporter.analyses._journey_rows import JourneyStep, Measure, Neighbour, TokenPair, WithPositions
+from reporter.analyses._journey_rows import JourneyStep, Measure, Neighbour, Norm, TokenPair, WithPositions
 from reporter.analyses._pictures import Point
 from reporter.analyses.base import Tell, silent
 from reporter.forward.places import Layout, Place
@@ -26,6 +26,8 @@ _DIMENSIONS = 3
 MOST_PAIRED = 12  # followed tokens of which each two are compared
 TURNOVER = 100  # nearest vectors whose coming and going is counted
 _TINY = 1e-18
+Close = Callable[[torch.Tensor], torch.Tensor]
+"""What a model does after its last block, for any states, (n, width)."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Journey:
 
     Args:
         text: its states.
-        tokens: how the tokenizer writes its tokens.
+        tokens: how its tokens read.
         followed: whose neighbours are wanted, (tokens,).
     """
 
@@ -49,6 +51,7 @@ def steps(
     layout: Layout,
     top: int,
     positions: bool,
+    close: Close | None = None,
     tell: Tell = silent,
 ) -> Iterator[Value | JourneyStep | Neighbour]:
     """Yield all steps of all tokens, and the neighbours of those that are followed.
@@ -58,7 +61,9 @@ def steps(
         vectors: of the model.
         layout: the places that were read.
         top: how many neighbours are listed.
-        positions: whether to look also among vectors to which the token's own position vector is added.
+        positions: whether to look also among vectors to which the token's own position vector is added; that is what
+            enters the first block, so these are compared with states as they are.
+        close: what states pass before they are compared; None where that is nothing.
         tell: told of progress.
     """
     size = len(vectors.tokens)
@@ -76,7 +81,9 @@ def steps(
     for variant in variants:
         for journey in journeys:
             for tokens, shift in _portions(journey, vectors, variant):
-                portion = _Portion(journey, tokens, vectors, shift, variant, top)
+                portion = _Portion(
+                    journey, tokens, vectors, shift, variant, top, close if variant == "without" else None
+                )
                 for place in layout.places:
                     yield from portion.rows(place, before[place], after.get(place))
                 done += len(tokens)
@@ -135,16 +142,21 @@ class _Portion:
         shift: torch.Tensor | None,
         variant: WithPositions,
         top: int,
+        close: Close | None,
     ) -> None:
         self.text, self.journey, self.tokens = journey.text, journey, tokens
-        self.strings, self.variant, self.top = vectors.strings, variant, top
+        self.strings, self.variant, self.top = vectors.shown, variant, top
+        self.norm_before: Norm = "none" if close is None else "closing"
         self.vectors = Rows(vectors.tokens, shift=shift)
         self.states = {place: x[torch.from_numpy(tokens)] for place, x in self.text.states.items()}
-        same = [place for place, x in self.states.items() if x.shape[1] == vectors.tokens.shape[1]]
+        self.compared = {
+            place: x if close is None or place.site == "final" else close(x) for place, x in self.states.items()
+        }
+        same = [place for place, x in self.compared.items() if x.shape[1] == vectors.tokens.shape[1]]
         self.at = {place: i * len(tokens) for i, place in enumerate(same)}
         self.found: Closeness | None = None
         if same:  # all places at once, so that the vocabulary is read once
-            states = torch.cat([self.states[place] for place in same])
+            states = torch.cat([self.compared[place] for place in same])
             own = np.tile(self.text.ids[tokens], len(same))
             self.found = compare(states, own, self.vectors, BOTH, max(top, TURNOVER))
 
@@ -163,6 +175,7 @@ class _Portion:
                 followed=bool(self.journey.followed[position]),
                 special=bool(self.text.special[position]),
                 positions=self.variant,
+                norm_before=self.norm_before,
                 cosine=cosine,
                 distance=distance,
                 rank_cosine=rank_cosine,
@@ -225,12 +238,12 @@ class _Portion:
         ids = self._nearest(place, measure, i)[: self.top]
         if not len(ids):
             return
-        cosines, distances = against(self.states[place][i : i + 1], ids[None], self.vectors)
+        cosines, distances = against(self.compared[place][i : i + 1], ids[None], self.vectors)
         for rank, (near, cosine, distance) in enumerate(
             zip(ids.tolist(), cosines[0].tolist(), distances[0].tolist(), strict=True), 1
         ):
             yield Neighbour(
-                *(self.text.index, position, token_id, token, place, self.variant, measure, rank),
+                *(self.text.index, position, token_id, token, place, self.variant, self.norm_before, measure, rank),
                 *(near, self.strings[near], None if np.isnan(cosine) else cosine, distance),
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,7 @@ from reporter.analyses._pictures import Point
 from reporter.analyses.base import Context
 from reporter.analyses.registry import analysis
 from reporter.effort import Effort
+from reporter.errors import ReporterError
 from reporter.metrics._sources import EXPLORER
 from reporter.metrics.base import Statistic
 from reporter.spec.offer import Section
@@ -21,7 +22,8 @@ from reporter.spec.part import AsTuple, Complaint, Part, Prose, failure
 from reporter.table import Row
 
 if TYPE_CHECKING:
-    pass
+    from reporter.analyses._steps import Close
+    from reporter.models.load import LoadedModel
 
 
 class JourneySpec(Part):
@@ -39,7 +41,16 @@ class JourneySpec(Part):
     )
     top: int = Field(15, ge=1, le=100, description="How many nearest vocabulary tokens are listed at each layer.")
     positions: bool = Field(
-        False, description="Look also among vocabulary vectors to which the position's own vector is added."
+        False,
+        description="Look also among vocabulary vectors to which the position's own vector is added; these are "
+        "compared with states as they are.",
+    )
+    norm: Literal["auto", "closing", "none"] = Field(
+        "auto",
+        description="What a state passes before it is compared with the vocabulary. `closing`: the norm that closes "
+        "the model, as in the logit lens. `none`: nothing, the residual stream as it is. `auto`: `closing` for a "
+        "decoder that has such a norm, `none` for an encoder. The vocabulary's vectors are those of the input "
+        "embedding, also where a model predicts tokens with another matrix.",
     )
 
     @model_validator(mode="after")
@@ -61,7 +72,8 @@ STATISTICS = (
         "vocabulary",
         "vocabulary vectors",
         "rows of the input embedding that each state is compared with, as they are stored (Gemma and T5-like models "
-        "multiply them before the first block); NULL where they have another number of dimensions than the states",
+        "multiply them before the first block); NULL where they have another number of dimensions than the states. "
+        "The states of a decoder pass its closing norm first, unless the journey says `norm: none`",
         (EXPLORER,),
         per="model",
     ),
@@ -86,7 +98,7 @@ STATISTICS = (
     effort=lambda scale, said: Effort(products=40.0 * scale.vocabulary * scale.width * scale.tokens * scale.places),
     tables=(JourneyStep, Neighbour, TokenPair, Point),
     charts=(PAIRED,),
-    version=2,  # a step stands where it begins; followed tokens are paired
+    version=3,  # states of decoders pass the closing norm; tokens are decoded
     section=Section(JourneySpec, "Tokens to follow through the layers, by a short name.", ("journey", "journeys")),
 )
 def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
@@ -104,8 +116,8 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
     from reporter.weights.token_classes import classify
 
     vectors = static_vectors(context.model)
-    strings = vectors.strings
-    bare = [token.text for token in classify(strings, vectors.special)]
+    shown, raw_tokens = vectors.shown, vectors.strings
+    bare = [token.text for token in classify(raw_tokens, vectors.special)]
     layout = Layout.of(context.model.anatomy, ("final", "attention"))
     raw = item.all_texts
     texts = sorted(encode(raw, replace(context, layout=layout)), key=lambda text: text.index)
@@ -114,15 +126,43 @@ def journeys(item: JourneySpec, context: Context) -> Iterator[Row]:
             raw[text.index],
             text.ids,
             text.special,
-            tuple(strings[i] or "" for i in text.ids.tolist()),
+            tuple(shown[i] or "" for i in text.ids.tolist()),
+            tuple(raw_tokens[i] or "" for i in text.ids.tolist()),
             tuple(bare[i] for i in text.ids.tolist()),
         )
         for text in texts
     ]
     chosen = followed(item.follow, written, context.model.tokenizer)
     journeys = [Journey(text, one.tokens, marked) for text, one, marked in zip(texts, written, chosen, strict=True)]
-    yield from steps(journeys, vectors, layout, item.top, item.positions, context.tell)
+    yield from steps(journeys, vectors, layout, item.top, item.positions, _closing(item, context.model), context.tell)
     if item.follow:  # else every token is followed
         yield from between(journeys, layout.places)
     labels = {text.index: one.tokens for text, one in zip(texts, written, strict=True)}
     yield from paths(texts, labels, layout.path)
+
+
+def _closing(item: JourneySpec, model: LoadedModel) -> Close | None:
+    """Return what states pass before they are compared with the vocabulary; None where that is nothing.
+
+    Raises:
+        ReporterError: the item asks for the closing norm, and it cannot be applied to the states of all layers.
+    """
+    if item.norm == "none" or (item.norm == "auto" and (model.anatomy.role != "decoder" or model.closing.problem)):
+        return None
+    if model.closing.last == "block":
+        if item.norm == "closing":
+            raise ReporterError("norm: closing: the model has no closing norm; write `norm: none`, or leave it out")
+        return None
+    if model.closing.problem:
+        raise ReporterError(f"norm: closing: {model.closing.problem}; write `norm: none`, or leave it out")
+
+    import torch
+
+    modules = [*(module for module, _ in model.closing.modules), model.module]
+    weight = next(weight for module in modules for weight in module.parameters())
+
+    def close(states: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            return model.close(states.to(weight.device, weight.dtype)).float().cpu()
+
+    return close

@@ -82,6 +82,7 @@ def _resolve(said: VocabularySpec, folder: Path) -> Looked:
     effort=lambda scale, said: Effort(products=scale.vocabulary**2 * scale.width),
     tables=(*rows.TABLES, Point, HistogramBin, Explained),
     charts=CHARTS,
+    version=2,  # tokens are decoded
     section=Section(
         Vocabulary,
         "Whose token, position and type vectors to look at: a list of models, or 'all'.",
@@ -219,7 +220,7 @@ def _part(kind_a: str, kind_b: str | None) -> str:
 
 
 def _pictures(report: StaticReport) -> Iterator[Row]:
-    strings = report.vectors.strings
+    strings = report.vectors.shown
     for point in report.points:
         method = point.method if len(point.kinds) > 1 else f"{point.method} of {point.kinds[0]}"
         label = strings[point.row] if point.kind == "token" else str(point.row)

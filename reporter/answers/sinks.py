@@ -13,7 +13,7 @@ from typing import Any
 
 from reporter.answers.decision import Box, Decision, Lacks, Read, Record, grouped, quoted
 from reporter.charts.numbers import short
-from reporter.table import Comparable, OfModel, Row, column
+from reporter.table import TOKEN, Comparable, OfModel, Row, column
 
 _SINKS = """
 SELECT s.*, c.texts AS measured
@@ -56,7 +56,7 @@ class SinkAnswer(Row, table="sink_answers"):
     checkpoint: str = column("its checkpoint, the last one measured", key=True)
     corpus: str = column("name of the corpus", key=True)
     number: int = column("1 = the one that is in most texts, and so on", key=True)
-    token: str | None = column("the token as the tokenizer writes it; NULL for whatever stands at position 0")
+    token: str | None = column(f"{TOKEN}; NULL for whatever stands at position 0")
     types: int = column("different tokens that are meant: 1, or several at position 0")
     own: bool = column("whether it is one of the text's own tokens; else the tokenizer added it")
     position_first: int = column("the first position at which one stands; 0 is the start of the input")

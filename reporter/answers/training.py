@@ -14,7 +14,7 @@ from reporter.geometry.arrays import Floats
 from reporter.geometry.intervals import quantile
 from reporter.geometry.turning import LEVEL, Change, half_way, rests, turn
 from reporter.metrics.base import Statistic
-from reporter.table import CORPUS, METRIC, Comparable, OfModel, Row, column
+from reporter.table import CORPUS, FREE, METRIC, Comparable, OfModel, Row, column
 
 FEWEST = 3
 """Checkpoints with a known step, for a change to lie between two of them."""
@@ -22,7 +22,8 @@ _SERIES = f"""
 SELECT * FROM (SELECT model, corpus, view, metric, statistic, step,
     avg(value) AS value, avg(greatest(ci_high - value, value - ci_low)) AS half, count(value) = count(ci_low) AS sure
 FROM layer_metrics
-WHERE study = $study AND step IS NOT NULL AND value IS NOT NULL AND (layer IS NULL OR site IN ('embedding', 'block'))
+WHERE study = $study AND step IS NOT NULL AND value IS NOT NULL AND {FREE}
+AND (layer IS NULL OR site IN ('embedding', 'block'))
 AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 GROUP BY ALL) ORDER BY model, corpus, metric, statistic, {VIEWS}, step
 """

@@ -12,6 +12,7 @@ from reporter.charts.readings import MEAN
 from reporter.charts.scene import Scene
 from reporter.charts.styles import Styles
 from reporter.charts.vega import alt
+from reporter.table import FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,10 +38,11 @@ TRAINING = Query(
     "training",
     f"""
 WITH own AS (
-  SELECT model, role, step, corpus, view, layer, avg(value ORDER BY layer) AS value, count(value) AS layers
-  FROM layer_metrics AS own
-  WHERE layer IS NOT NULL AND {_TRAINED}
-  GROUP BY GROUPING SETS ((model, role, step, corpus, view), (model, role, step, corpus, view, layer))
+  SELECT model, role, step, corpus, view, layer, avg(value) AS value, count(value) AS layers
+  FROM layer_metrics AS own WHERE layer IS NOT NULL AND {_TRAINED} GROUP BY ALL
+  UNION ALL
+  SELECT model, role, step, corpus, view, NULL, avg(value ORDER BY layer), count(value)
+  FROM layer_metrics AS own WHERE layer IS NOT NULL AND {FREE} AND {_TRAINED} GROUP BY ALL
 )
 SELECT model, own.role, own.step, own.corpus, own.view, own.layer, own.value, layers, ci_low, ci_high
 {_WITH_MEANS}

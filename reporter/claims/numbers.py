@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from reporter.claims.points import Array
+from reporter.table import FREE
 
 if TYPE_CHECKING:
     from reporter.metrics.base import Statistic
@@ -71,6 +72,7 @@ class MetricRow:
         value: None where it could not be computed.
         low: lower end of its 95 % interval.
         high: upper end.
+        by_definition: whether the statistic's definition fixes the value.
     """
 
     model: str
@@ -85,6 +87,7 @@ class MetricRow:
     value: float | None
     low: float | None
     high: float | None
+    by_definition: bool = False
 
 
 class Numbers:
@@ -211,7 +214,8 @@ class Numbers:
         metric, _, statistic = full_name.partition(".")
         view = self.view_of(full_name, view)
         found = self._records(
-            "SELECT model, checkpoint, l.step, is_last, l.role, corpus, site, layer, depth, value, ci_low, ci_high "
+            "SELECT model, checkpoint, l.step, is_last, l.role, corpus, site, layer, depth, value, ci_low, ci_high, "
+            f"NOT ({FREE}) AS by_definition "
             "FROM layer_metrics AS l JOIN models USING (study, model, checkpoint) WHERE study = $study "
             "AND metric = $metric AND statistic = $statistic AND view = $view "
             "ORDER BY model, position, corpus, layer NULLS FIRST, site",

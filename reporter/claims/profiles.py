@@ -22,18 +22,9 @@ Fixed = tuple[tuple[float, int, float], ...]
 """Points that have their value by definition, as (depth, layer, value)."""
 
 
-def fixed_ends(numbers: Numbers, full_name: str, rows: Sequence[MetricRow]) -> Fixed:
-    """Return the ends of a profile along embedding and blocks that have their value by definition.
-
-    Only where they do have it: another option of a metric can leave them free.
-    """
-    known = numbers.statistic(full_name)
-    found = []
-    for end, value in known.fixed if known is not None else ():
-        row = rows[-1 if end == "last" else 0] if len(rows) > 1 else None
-        if row is not None and row.value is not None and abs(row.value - value) <= ROUNDING * max(1.0, abs(value)):
-            found.append((row.depth or 0.0, row.layer or 0, value))
-    return tuple(found)
+def fixed_ends(rows: Sequence[MetricRow]) -> Fixed:
+    """Return the points of a profile along embedding and blocks whose value the definition fixes."""
+    return tuple((row.depth or 0.0, row.layer or 0, row.value or 0.0) for row in rows if row.by_definition)
 
 
 def by_definition(full_name: str, layer: int, model: str, value: float) -> str:
@@ -122,7 +113,7 @@ class Profiles:
         rows = list(rows)
         if self.site not in (None, "block"):
             return rows, ()
-        fixed = fixed_ends(self.numbers, self.full_name, rows)
+        fixed = fixed_ends(rows)
         layers = {layer for _, layer, _ in fixed}
         return [row for row in rows if row.layer not in layers], fixed
 

@@ -35,7 +35,9 @@ Interval = tuple[float, float] | tuple[None, None]
 
 FEWEST_TEXTS = 5
 """Below it an interval over texts covers far less than it says: 74 % at three texts, 89 % at five."""
-_ALMOST_ONE = 1 - 1e-6  # a |CKA| beyond it is 1 up to float32
+_AT_BOUND = 1e-6
+"""Nearer to its bound a share or a cosine lies at it, up to rounding in float32: odds would be those of the residue."""
+_ALMOST_ONE = 1 - _AT_BOUND  # a |CKA| beyond it is 1 up to float32
 
 
 def quantile(at: float, df: float = np.inf) -> float:
@@ -197,7 +199,7 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
         value: the number.
         error: its error; None gives no interval.
         scale: ``log`` for positive numbers (``plain`` where they may be zero), ``logit`` for shares, ``fisher`` for
-            cosines.
+            cosines. A share or a cosine that lies at its bound up to rounding has its interval on its own scale.
         bounds: least and most that the number can be.
     """
     if error is None:
@@ -208,10 +210,10 @@ def interval(value: float, error: Error | None, scale: Scale, bounds: tuple[floa
     with np.errstate(over="ignore", divide="ignore"):
         if scale == "log" and half < value:  # where zero is not ruled out, a logarithm has no end
             low, high = value * np.exp([-half / value, half / value])
-        elif scale == "logit" and 0 < value < 1:
+        elif scale == "logit" and _AT_BOUND < value < _ALMOST_ONE:
             odds, step = np.log(value / (1 - value)), half / (value * (1 - value))
             low, high = 1 / (1 + np.exp(-np.array([odds - step, odds + step])))
-        elif scale == "fisher" and abs(value) < 1:
+        elif scale == "fisher" and abs(value) < _ALMOST_ONE:
             z, step = np.arctanh(value), half / (1 - value**2)
             low, high = np.tanh([z - step, z + step])
         else:

@@ -68,6 +68,15 @@ class Joint:
         sides = ((float(self.xx.trace()), self.mean_x), (self.spread, self.mean_y))
         return all(spread > EQUAL * (spread + self.n * float(mean @ mean)) for spread, mean in sides)
 
+    @property
+    def moves(self) -> bool:
+        """Whether Y is longer than what rounding leaves of X: of updates, whether there are any."""
+        x, y = (
+            spread + self.n * float(mean @ mean)
+            for spread, mean in ((float(self.xx.trace()), self.mean_x), (self.spread, self.mean_y))
+        )
+        return y > EQUAL * x
+
 
 def merged(parts: Iterable[Joint]) -> Joint:
     """Return the moments of all rows from those of some parts of them (Chan, Golub & LeVeque 1983).

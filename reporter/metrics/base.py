@@ -103,8 +103,9 @@ class Statistic:
         bounds: the range the number can take, for axes; None where it is open.
         headline: shown among the first charts of a report.
         plainly: what a headline number says, in a sentence without formulas, for readers who do not know it by name.
-        fixed: ends of a profile over depth that have a certain value by definition, as (end, value): S(L) = 1 says
-            nothing of a model. Where the number stored there is that value, claims leave it out of a shape.
+        fixed: ends of a profile over depth that can have a certain value by definition, as (end, value): S(L) = 1 says
+            nothing of a model. A number there with that value has no interval and the mark ``by_definition``; means
+            over layers and claims leave it out (:mod:`reporter.metrics.by_definition`).
         smallest: the smallest difference worth a word, in the statistic's unit; claims take it where they state none.
             None: a hundredth of the profile's mean size.
         grows: how the number itself, not its error, moves with the size of the corpus, with its size as measured;
@@ -156,6 +157,12 @@ class Value(UnderView, table="layer_metrics"):
     ci_low: float | None = column(LOW, default=None)
     ci_high: float | None = column(HIGH, default=None)
     reason: str = aside(default="")
+    by_definition: bool | None = column(
+        "true where the statistic's definition fixes the value, so that it says nothing of the model: it has no "
+        "interval, and means over layers and claims leave it out",
+        default=None,
+    )
+    """A metric says False where it knows that the value was measured; None leaves it to ``by_definition.settled``."""
     spread: Spread | None = aside(default=None, kw_only=True, compare=False)
     """How it varies over texts: of a headline statistic :class:`LayerErrors` are made of it."""
 

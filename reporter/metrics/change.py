@@ -17,7 +17,7 @@ from reporter.metrics._intervals import DELTA
 from reporter.metrics._sources import DIN, MERCHANT
 from reporter.metrics.base import INFLUENCES, Between, Options, Source, Statistic, Value
 from reporter.metrics.registry import metric
-from reporter.table import Comparable, UnderView, at_place, column
+from reporter.table import TOKEN, Comparable, UnderView, at_place, column
 from reporter.threads import spread
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class MovedToken(UnderView, table="moved_tokens"):
     place: Place = at_place()
     rank: int = column("1 = farthest", key=True)
     token_id: int = column("id in the model's vocabulary")
-    token: str = column("as the tokenizer writes it")
+    token: str = column(TOKEN)
     n: int = column("occurrences that were compared")
     distance: float = column("mean of ‖h − h⁰‖ / ‖h⁰‖")
     cosine: float = column("mean of cos(h, h⁰)")
@@ -190,11 +190,11 @@ class _Shared:
     def of(cls, seen: Observed, other: Observed, options: ChangeOptions) -> _Shared:
         """Return the tokens that both keep, or the texts where their tokenizers disagree."""
         from reporter.observables.pooled import Pooled
-        from reporter.observables.token_sample import TOKEN
+        from reporter.observables.token_sample import TOKEN as ID
 
         a, b = seen.token_sample(options.sample).shared(other.token_sample(options.sample))
-        if np.array_equal(a.facts[:, TOKEN], b.facts[:, TOKEN]):
-            return cls(a, b, a.texts, a.facts[:, TOKEN])
+        if np.array_equal(a.facts[:, ID], b.facts[:, ID]):
+            return cls(a, b, a.texts, a.facts[:, ID])
         size = options.size_of("pooled")
         ours, others = (one.get(Pooled).texts(one.strata, size, one.device) for one in (seen, other))
         ours, others = ours.shared(others)
@@ -332,7 +332,7 @@ def _linear(seen: Observed, shared: _Shared, place: Place, x: Tensor, y: Tensor,
 @metric(
     name="change",
     title="Change against the base",
-    version=5,
+    version=6,
     summary="How far the states of a tuned, quantised, pruned or distilled model lie from those of the model that it "
     "was made from, token by token and layer by layer.",
     statistics=STATISTICS,

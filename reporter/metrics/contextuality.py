@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from reporter.metrics._growth import MORE_TYPES, per_doubling
 from reporter.metrics._intervals import BOOTSTRAP, sampled, texts_of
 from reporter.metrics._sources import ETHAYARAJH
 from reporter.metrics.base import Options, Statistic, Value
+from reporter.metrics.by_definition import ROUNDING
 from reporter.metrics.registry import metric
 from reporter.threads import spread
 
@@ -45,7 +46,10 @@ _OVER_TYPES = (
     f"{FEWEST_TEXTS} types; it speaks of other types in the same texts, and is about 1.6 times as wide as what other "
     "texts move the number by, since these bring most of the same types"
 )
-_LESS_COSINE = "the mean cosine of the same view is taken as exact in the interval"
+_LESS_COSINE = (
+    "the mean cosine of the same view is taken as exact in the interval; where self_similarity is 1 by definition the "
+    "interval is that of the mean cosine, by the delta method over texts"
+)
 
 STATISTICS = (
     Statistic(
@@ -192,7 +196,7 @@ class ContextualityOptions(Options):
     statistics=STATISTICS,
     needs=("moments", "tokens", "type_sample", "intra_text"),
     options=ContextualityOptions,
-    version=4,
+    version=5,
     cost="a bounded sample; two sums by text for each layer",
 )
 def contextuality(seen: Observed, options: ContextualityOptions) -> Iterator[Value]:
@@ -229,19 +233,17 @@ def _adjusted(seen: Observed, place: Place, within: TextAverage, cosine: float |
     That of the mean cosine is from influences of sampled tokens, as in ``anisotropy``; what both share from the same
     texts under the weights of the bootstrap. A sample adds to neither on average.
     """
-    from reporter.geometry.similarity import influence_on_mean_cosine
     from reporter.observables.bootstrap import poisson_weights
 
     if cosine is None:
         return Value("intra_text_adjusted", place, None, within.n, reason="fewer than two states that are not zero")
-    value, moments, sample = within.value - cosine, seen.moments(place), sampled(seen)
-    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, moments.units)
-    error = error_over_texts(influence - influence.mean(), texts_of(sample), moments.n, seen.texts)
+    value, sample = within.value - cosine, sampled(seen)
+    error, influence = _error_of_cosine(seen, place)
     drawn = np.isfinite(within.replicates)
     if error is None or drawn.sum() < len(drawn) / 2:
         return Value("intra_text_adjusted", place, value, within.n)
     texts, which = np.unique(texts_of(sample), return_inverse=True)
-    of_texts = np.bincount(which, influence - influence.mean()) / len(influence)
+    of_texts = np.bincount(which, influence) / len(influence)
     other = (of_texts @ poisson_weights(texts, seen.seed, len(drawn)))[drawn]
     shared = np.cov(within.replicates[drawn], other)
     own = float(np.sqrt(shared[0, 0]))
@@ -381,7 +383,22 @@ def _self_similarity(
     if value.value is not None:
         sizes = tuple(drawn.occurrences.sizes.tolist())
         yield Value("self_similarity_floor", place, noise.self_similarity(sizes, seen.width(place), seen.seed), value.n)
-    yield _less("self_similarity_adjusted", cosine, value)
+    adjusted = _less("self_similarity_adjusted", cosine, value)
+    if adjusted.value is not None and value.value is not None and abs(value.value - 1) <= ROUNDING:
+        error, _ = _error_of_cosine(seen, place)  # nothing else varies where a type has one state
+        low, high = interval(adjusted.value, error, "plain", (-2.0, 2.0))
+        adjusted = replace(adjusted, ci_low=low, ci_high=high)
+    yield adjusted
+
+
+def _error_of_cosine(seen: Observed, place: Place) -> tuple[Error | None, Floats]:
+    """Return the error of the mean cosine over texts, and the influence of each sampled token, about their mean."""
+    from reporter.geometry.similarity import influence_on_mean_cosine
+
+    moments, sample = seen.moments(place), sampled(seen)
+    influence = influence_on_mean_cosine(wide(sample.states(place)), moments.unit_sum, moments.units)
+    influence = influence - influence.mean()
+    return error_over_texts(influence, texts_of(sample), moments.n, seen.texts), influence
 
 
 def _explained(found: _OfTypes, drawn: _Drawn, place: Place, seen: Observed) -> Iterator[Value]:

@@ -231,7 +231,7 @@ def _unequal(a: Observed, b: Observed) -> str:
     statistics=STATISTICS,
     needs=("text_sums", "text_means", "frequency_split"),
     options=ConvergenceOptions,
-    version=5,
+    version=6,
     cost="a few products per token and layer",
     between=Between(compare, of=("corpora", "base")),
     tables=(Difference,),
@@ -245,16 +245,18 @@ def convergence(seen: Observed, options: ConvergenceOptions) -> Iterator[Value]:
     """
     from reporter.observables.text_means import TextMeans
 
+    final = options.target == "final" and seen.layout.final_width is not None
+    measured = False if final else None  # the last block's state is no longer what all others are compared with
     for statistic, place, number in approach(seen, options.target, options.mean):
         if number.reason:
             yield Value(statistic, place, None, number.n, reason=number.reason)
             continue
         spread = None if number.halved else number.replicates
-        yield Value(statistic, place, number.value, number.n, *number.interval(seen.texts), spread=spread)
+        low, high = number.interval(seen.texts)
+        yield Value(statistic, place, number.value, number.n, low, high, by_definition=measured, spread=spread)
         if statistic == "similarity" and place is not None and place.layer < seen.layers:
             floor = noise.pair_cosine(number.n, seen.width(place), seen.seed)
             yield Value("similarity_floor", place, floor, number.n)
-    final = options.target == "final" and seen.layout.final_width is not None
     gap = "frequency_gap_to_final" if final else "frequency_gap"
     for place in seen.path:
         yield paired_test(seen.get(TextMeans).average(gap, place, seen.view), place)

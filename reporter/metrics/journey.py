@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from pydantic import Field
 from reporter.metrics._intervals import BOOTSTRAP, NOT_IN_BOTH, changes_along, mean_with_interval
 from reporter.metrics._sources import EXPLORER, PEDREGOSA
 from reporter.metrics.base import Between, Difference, Options, Statistic, Value
+from reporter.metrics.by_definition import ROUNDING
 from reporter.metrics.registry import metric
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ _WHOLE = (
     "A word that the tokenizer splits counts as neither, so a small vocabulary knows frequent words alone; nor does a "
     "single letter other than 'a' and 'I', so that a tokenizer without capitals has no 'i'"
 )
+_RAW = (
+    "States are compared as they are, before the closing norm. What a decoder would predict at a layer is another "
+    "question: see `lens` and the analysis `journeys`."
+)
 
 
 def _rank(kind: str, words: str) -> Statistic:
@@ -34,7 +40,7 @@ def _rank(kind: str, words: str) -> Statistic:
         (EXPLORER, PEDREGOSA),
         interval=BOOTSTRAP,
         bounds=(0, None),
-        trap=f"A mean of ranks is ruled by the few largest. {_WHOLE}.",
+        trap=f"A mean of ranks is ruled by the few largest. {_RAW} {_WHOLE}.",
         headline=True,
         plainly=f"How many tokens of the vocabulary a {kind} word's state is nearer to than to its own; 0 none.",
         fixed=(("first", 0.0),),
@@ -101,7 +107,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     statistics=STATISTICS,
     needs=("journey",),
     options=JourneyOptions,
-    version=3,
+    version=4,
     cost="a product with the vocabulary for each sampled word and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),
@@ -120,7 +126,11 @@ def journey(seen: Observed, options: Options) -> Iterator[Value]:
         for statistic in STATISTICS:
             kind = statistic.name.rpartition("_")[2]
             average = kept.average(statistic.name, place, seen.view)
-            yield mean_with_interval(statistic.name, place, average, seen.texts, _reason(kept, seen, place, kind))
+            value = mean_with_interval(statistic.name, place, average, seen.texts, _reason(kept, seen, place, kind))
+            cosine = kept.average(f"cosine_{kind}", place, seen.view)
+            if cosine.n and abs(cosine.value - 1) > ROUNDING:  # a word is nearest to itself, and yet elsewhere
+                value = replace(value, by_definition=False)
+            yield value
 
 
 def _reason(kept: Journey, seen: Observed, place: Place, kind: str) -> str:

@@ -79,7 +79,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     statistics=STATISTICS,
     needs=("lens",),
     options=LensOptions,
-    version=3,
+    version=4,
     cost="a product with the vocabulary for each sampled token and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

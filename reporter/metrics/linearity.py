@@ -156,7 +156,7 @@ class LinearityOptions(Options):
     "makes of the states, and how far consecutive layers are from a rotation of each other.",
     statistics=STATISTICS,
     needs=("moments", "cross", "tokens"),
-    version=4,
+    version=5,
     options=LinearityOptions,
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 8.0 * scale.views),
     cost="three width × width products for each token and layer, about 1/4 of the forward pass, and six such matrices "
@@ -249,6 +249,8 @@ class _Pair:
             return "fewer than three tokens"
         if updates:
             y = y - x
+            if not joint.moves:
+                return "the block changes no state by more than rounding"
         if not joint.vary:
             return "all states are equal at one of the layers"
         first, second = (None if part is None or part.n < 3 or not part.vary else part for part in parts)

@@ -258,7 +258,7 @@ def _largest_three(parts: Floats) -> tuple[NDArray[np.int64], float]:
     statistics=STATISTICS,
     needs=("moments", "activations", "sink_tokens", "norm_ratios", "tokens"),
     options=OutlierOptions,
-    version=4,
+    version=5,
     cost="a few passes over the states of each layer; where tokens lie between the cuts, a width × width product of a "
     "bounded sample for each place",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 6.0),

@@ -137,7 +137,7 @@ def _distance_of(seen: Observed, options: SubspaceOptions, pair: _Pair) -> Influ
     "from the embedding.",
     statistics=STATISTICS,
     needs=("moments", "gram", "tokens"),
-    version=2,
+    version=3,
     options=SubspaceOptions,
     cost="some leading axes of one width × width matrix for each layer and view, and a few products of sampled tokens",
     effort=lambda scale, said: little(scale, said) + decomposing(scale, 3.5),
@@ -201,7 +201,7 @@ class _Followed:
             yield Value(statistic, place, None, n, reason=self.few)
             return
         found, most = self.distances[pair], 0.5 * np.pi * self.k**0.5
-        error = self._error(self.influences[pair])
+        error = self._error(self.influences[pair]) if found >= _STILL else None  # rounding has no error over texts
         yield Value(statistic, place, found, n, *interval(found, error, "log", (0.0, most)), spread=error)
         floor = noise.subspaces(self.seen.width(place), self.k, self.seen.seed)
         yield Value(f"{statistic}_floor", place, floor, n)

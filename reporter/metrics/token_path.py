@@ -84,7 +84,7 @@ def compare(a: Observed, b: Observed, options: Options) -> Iterator[Difference]:
     "straighten that path.",
     statistics=STATISTICS,
     needs=("token_path",),
-    version=2,
+    version=3,
     cost="a few products per token and layer",
     between=Between(compare, of=("base",)),
     tables=(Difference,),

@@ -63,6 +63,7 @@ STATISTICS = (
         bounds=(0, None),
         trap=_BIAS,
         grows=per_doubling("+1 to +2 %", "0.7 to 0.8", MORE_TYPES),
+        fixed=(("first", 0.0),),
     ),
     Statistic(
         "between",
@@ -276,6 +277,8 @@ def _share_with_influence(options: VarianceOptions, seen: Observed, place: Place
     tokens, sample = int(seen.get(TypeMoments).seen[list(strata)].sum()), sampled(seen, strata)
     if not found.n or not found.varies:
         return Influenced(None, tokens, influence, sample)
+    if not found.varies_within:
+        return Influenced(0.0, tokens, np.zeros(len(sample)), sample)
     # φ is of covered tokens: over all of them it is the same mean, with each weighed by so much more.
     return Influenced(1 - found.between / found.total, tokens, tokens / found.n * influence, sample)
 
@@ -287,7 +290,7 @@ def _share_with_influence(options: VarianceOptions, seen: Observed, place: Place
     statistics=STATISTICS,
     needs=("type_moments", "moments", "tokens"),
     options=VarianceOptions,
-    version=5,
+    version=6,
     cost="8·(d + 2) bytes for each kept type and place, up to `memory`; sums by type in float64, of which the means "
     "are kept in 16 bits: numbers move by up to 2e-5 of their size, the trade-off by 4e-4 (2,000 tokens, an encoder of "
     "6 and a decoder of 30 blocks)",
@@ -445,7 +448,8 @@ def _of_place(
         for statistic in STATISTICS[:-1]:
             yield Value(statistic.name, place, None, 0, reason=reason)
         return
-    numbers = {"total": found.total, "within": found.within, "between": found.between}
+    within = found.within if found.varies_within else 0.0  # what rounding leaves of equal states is no variance
+    numbers = {"total": found.total, "within": within, "between": found.between}
     if not found.varies:
         for name in (*numbers, "within_share", "between_share"):
             yield Value(name, place, None, n, reason="all states are equal")
@@ -453,7 +457,7 @@ def _of_place(
         for name, value in numbers.items():
             error = errors[name]
             yield Value(name, place, value, n, *interval(value, error, "log", _POSITIVE), spread=error)
-        share = found.between / found.total
+        share = found.between / found.total if found.varies_within else 1.0
         floor = noise.between_share(n, len(found.count), seen.width(place), seen.seed)
         error = errors["within_share"]
         ends = interval(1 - share, error, "logit", (0.0, 1.0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from reporter.errors import ReporterError
 from reporter.models.model_folder import tokenizer_folder
+from reporter.models.token_text import from_bytes
 
 if TYPE_CHECKING:
     from reporter.models.checkpoint import Checkpoint
@@ -178,20 +178,8 @@ def _is_word(text: str) -> bool:
 
 def _from_bytes(text: str) -> str:
     """Undo byte-level BPE's alphabet; text that is no valid UTF-8 becomes empty."""
-    table = _byte_of()
+    found = from_bytes(text)
     try:
-        return bytes(table[character] for character in text).decode("utf-8")
-    except (KeyError, UnicodeDecodeError):
+        return "" if found is None else found.decode("utf-8")
+    except UnicodeDecodeError:
         return ""
-
-
-@cache
-def _byte_of() -> dict[str, int]:
-    """Return GPT-2's alphabet: printable bytes stand for themselves, the others for characters from 256 on."""
-    printable = [
-        *range(ord("!"), ord("~") + 1),
-        *range(ord("¡"), ord("¬") + 1),
-        *range(ord("®"), ord("ÿ") + 1),
-    ]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}

@@ -41,7 +41,7 @@ class Activations(Observable):
     """
 
     name = "activations"
-    version = 2
+    version = 3
     gathered = ("massive", "unit_squares")
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:

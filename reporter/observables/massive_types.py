@@ -20,7 +20,7 @@ class MassiveType:
     Args:
         dimension: counted from 0.
         token_id: the type.
-        token: as the tokenizer writes it.
+        token: as it reads.
         own: whether the tokens are a text's own; else the tokenizer added them, or they are special strings.
         positions: the first and the last position at which one stands.
         texts: texts that have such a token.

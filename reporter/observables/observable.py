@@ -38,7 +38,7 @@ class Setting:
         size: how much a bounded observable must keep (sampled tokens, texts, MiB), as its metrics ask for it.
         views: under which views one that tells them apart (``tells_views``) is read, in the order of ``VIEWS``.
         counts: occurrences in the corpus of each token id that the tokenizer did not add; only ids that occur.
-        tokens: how the tokenizer writes every id that occurs, added ones included.
+        tokens: how every id that occurs reads, added ones included.
         tokens_in_all: tokens of the corpus, those that the tokenizer adds included.
         splits: for each token id, in which samples of the corpus its type is a frequent one, as bits; see
             ``TypeCounts``, shape (vocabulary,).

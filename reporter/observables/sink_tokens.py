@@ -28,7 +28,7 @@ class SinkType:
 
     Args:
         token_id: the type.
-        token: as the tokenizer writes it.
+        token: as it reads.
         own: whether they are a text's own tokens; else the tokenizer added them, or they are special strings.
         positions: the first and the last position at which one stands.
         texts: texts that have such a sink.
@@ -64,6 +64,7 @@ class SinkTokens(Observable):
     """
 
     name = "sink_tokens"
+    version = 2
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
         self.layout, self.tokens = layout, tokens

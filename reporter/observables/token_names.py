@@ -1,4 +1,4 @@
-"""How the tokenizer writes the tokens of a corpus, for numbers of single token types."""
+"""How the tokens of a corpus read, for numbers of single token types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TokenNames(Observable):
-    """The tokens that occur in the corpus, as the tokenizer writes them, by id.
+    """The tokens that occur in the corpus, as they read, by id.
 
     Args:
         layout: the places that are read.
@@ -25,6 +25,7 @@ class TokenNames(Observable):
     """
 
     name = "token_names"
+    version = 2
 
     def __init__(self, layout: Layout, tokens: Mapping[str, str]) -> None:
         self.layout, self.tokens = layout, dict(tokens)

@@ -48,7 +48,7 @@ class TypeMoments(Observable):
     """
 
     name = "type_moments"
-    version = 2
+    version = 3
     reads_types = True
     bounded = "at least"
 

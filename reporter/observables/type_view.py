@@ -23,6 +23,8 @@ WITHIN, ROUNDED_WITHIN = (
     1e-3,
 )  # of the variance, by which its two parts may miss it; 16 bits hold squares to 2^-10
 _ROUNDING = 1e-16  # of E‖x‖², which float64 does not resolve
+_EQUAL = 1e-12
+"""Of E‖x‖²: a variance below it is what rounding in float32 leaves of equal states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,12 @@ class TypeView:
     @property
     def varies(self) -> bool:
         """Whether the variance is more than what float32 leaves of equal states."""
-        return self.total > 1e-12 * self.mean_square
+        return self.total > _EQUAL * self.mean_square
+
+    @property
+    def varies_within(self) -> bool:
+        """Whether the variance within types is: the states of a type are equal where no position is added."""
+        return self.within > _EQUAL * self.mean_square
 
 
 def type_view(seen: Observed, place: Place, memory: int) -> TypeView:
@@ -151,7 +158,9 @@ def _check(kept: TypeMoments, at: int, strata: tuple[int, ...], found: TypeView,
         return
     total, square = scatter / n, squares / n
     within = ROUNDED_WITHIN if kept.rounded else WITHIN
-    if n != found.n or abs(total - found.total) > within * total + _ROUNDING * square:
+    # Of states that are equal up to rounding the variance is rounding itself, and so is its difference.
+    residue = _EQUAL if total <= _EQUAL * square else _ROUNDING
+    if n != found.n or abs(total - found.total) > within * total + residue * square:
         raise ReporterError(
             f"at {place} the variance within ({found.within}) and between ({found.between}) token types does not add "
             f"up to the total ({total}): what was kept of this pass is damaged"

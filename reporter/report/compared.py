@@ -1,6 +1,7 @@
 """The headline comparison: models beside each other on the headline statistics, with and without sinks.
 
-One number for each model: its mean over the embedding and the blocks, at the last checkpoint. The ends of its interval
+One number for each model: its mean over the embedding and the blocks, at the last checkpoint. Values that are fixed by
+definition take no part. The ends of its interval
 are the means of the layers' ends. Errors of layers go together, since the layers are of the same texts; so this
 interval is as wide as if they went together wholly, and never too narrow for it. Roles have Student's interval over
 their models, or of two models one over texts, as the table ``over_models`` holds it.
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from reporter.charts.chart import Drawn, Query
 from reporter.charts.scene import Scene
 from reporter.charts.styles import ModelStyle
-from reporter.table import LAST_CHECKPOINT
+from reporter.table import FREE, LAST_CHECKPOINT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,7 @@ COMPARED = Query(
 WITH own AS (
   SELECT *, metric || '.' || statistic AS full_name FROM layer_metrics
   WHERE study = $study AND list_contains(string_split($statistics, ' '), full_name)
-    AND (site IS NULL OR site IN ('embedding', 'block'))
+    AND (site IS NULL OR site IN ('embedding', 'block')) AND {FREE}
     AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
     AND {LAST_CHECKPOINT}
 )

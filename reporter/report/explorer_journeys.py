@@ -9,42 +9,43 @@ from reporter.charts.chart import Query, Read
 from reporter.charts.columns import pack, tidy
 from reporter.charts.styles import Styles
 from reporter.report.explorer import Explorer, read_source, styled
+from reporter.table import NTH_CHECKPOINT
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STEPS = Query(
     "journeys",
-    """
+    f"""
 SELECT journey, role, model, step, checkpoint, text, position, token_id, token, followed, special, positions,
-  site, layer, depth, cosine, distance, rank_cosine, rank_distance, norm, step_length, step_cosine,
+  norm_before, site, layer, depth, cosine, distance, rank_cosine, rank_distance, norm, step_length, step_cosine,
   turnover_cosine, turnover_distance
-FROM journeys
+FROM journeys JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study
-ORDER BY journey, role DESC, model, step, checkpoint, text, position, positions DESC,
+ORDER BY journey, role DESC, model, nth_checkpoint, text, position, positions DESC,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer
 """,
 )
 
 NEIGHBOURS = Query(
     "neighbours",
-    """
+    f"""
 SELECT journey, role, model, step, checkpoint, text, position, token_id, token, positions, site, layer, depth,
   measure, place, neighbour_id, neighbour, cosine, distance
-FROM neighbours
+FROM neighbours JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study
-ORDER BY journey, role DESC, model, step, checkpoint, text, position, positions DESC, measure,
+ORDER BY journey, role DESC, model, nth_checkpoint, text, position, positions DESC, measure,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer, place
 """,
 )
 
 PATHS = Query(
     "journey_paths",
-    """
+    f"""
 SELECT item, role, model, step, checkpoint, projection, part, point, label, site, layer, depth, x, y
-FROM projections
+FROM projections JOIN {NTH_CHECKPOINT} USING (study, model, checkpoint)
 WHERE study = $study AND analysis = 'journeys'
-ORDER BY item, role DESC, model, step, checkpoint, projection, part, point,
+ORDER BY item, role DESC, model, nth_checkpoint, projection, part, point,
   list_position(['embedding', 'block', 'final', 'attention'], site), layer
 """,
 )
@@ -53,6 +54,10 @@ ABOUT = (
     "A token enters a model as a row of its vocabulary. How long does its state stay nearest to itself, and what does "
     "it come close to on the way?"
 )
+_STATES = {
+    "closing": "after the closing norm, as in the logit lens",
+    "none": "as it is (the residual stream)",
+}
 SAME_IN_A_PART = ("journey", "item", "role", "model", "step", "checkpoint")
 
 
@@ -87,7 +92,7 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
     return Explorer(
         name="journeys",
         title="Journeys",
-        about=ABOUT,
+        about=f"{ABOUT} {_compared(steps.frame)}",
         facts=(_count(len(journeys), "journey"), _count(len(models), "model")),
         data={
             "journeys": journeys,
@@ -100,6 +105,20 @@ def read_journeys(read: Read, study: str, styles: Styles) -> Explorer | None:
         sources=(steps, near, paths),
         analyses=("journeys",),
     )
+
+
+def _compared(steps: pd.DataFrame) -> str:
+    """Say what is compared with the vocabulary in each model: states after its closing norm, or as they are."""
+    own = steps[steps["positions"] == "without"]
+    counts = own.groupby("model", sort=False)["norm_before"].nunique(dropna=False)
+    several = {str(model) for model, count in counts.items() if count > 1}
+    found: dict[str, list[str]] = {}
+    for (model, norm), rows in own.groupby(["model", "norm_before"], sort=False, dropna=False):
+        journeys = f" ({', '.join(dict.fromkeys(rows['journey']))})" if str(model) in several else ""
+        found.setdefault(_STATES["closing" if norm == "closing" else "none"], []).append(f"{model}{journeys}")
+    each = "; ".join(f"for {', '.join(models)} {what}" for what, models in found.items())
+    nearest = " A decoder's last states are near the token that comes next." if "decoder" in set(steps["role"]) else ""
+    return f"Each state is compared with the rows of the input embedding: {each}.{nearest}"
 
 
 def _split(frame: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], pd.DataFrame]:

@@ -60,8 +60,9 @@ def of_statistic(metric: str, statistic: Statistic) -> Chart:
 def over_training(metric: str, statistic: Statistic) -> Chart:
     """Return the chart that follows a statistic over the checkpoints of the models that have several."""
     of_model = statistic.per == "model"
-    mean = "blocks, or one block" if statistic.per == "step" else "layers, embedding included, or one layer"
-    layers = "" if of_model else f": the plain mean over {mean}"
+    mean = "blocks" if statistic.per == "step" else "layers (embedding included)"
+    one = "block" if statistic.per == "step" else "layer"
+    layers = "" if of_model else f": the plain mean over {mean} whose value no definition fixes, or one {one}"
     return Chart(
         f"{metric}.{statistic.name}.training",
         statistic.title,

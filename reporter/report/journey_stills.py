@@ -208,7 +208,7 @@ def _at_sites(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _bare(token: Any) -> str:
-    return re.sub(r"^##|[Ġ▁ ]", "", "" if is_null(token) else str(token)).lower()
+    return re.sub(r"^##|[␣ ]", "", "" if is_null(token) else str(token)).lower()
 
 
 def _name(site: str, layer: int) -> str:

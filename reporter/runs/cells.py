@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,9 +13,11 @@ import numpy as np
 from reporter.analyses.base import Context, Tell, default_pooling
 from reporter.geometry.intervals import errors_apart
 from reporter.metrics.base import LayerErrors, Numeric, PairValue, Value
+from reporter.metrics.by_definition import PATH, ROUNDING, settled
 from reporter.table import Row
 
 if TYPE_CHECKING:
+    from reporter.metrics.base import Statistic
     from reporter.models.load import LoadedModel
     from reporter.runs.passes import Measured
     from reporter.runs.plan import AnalysisCell, MetricCell
@@ -25,7 +27,6 @@ T = TypeVar("T")
 
 
 NO_INTERVAL = "its interval is not finite and was left out"
-PATH = ("embedding", "block")
 VIEW = "words"  # the view under which the statistics of analyses are stored: they read a text's own tokens
 
 
@@ -46,8 +47,8 @@ def compute(cell: MetricCell, sides: Sequence[Measured]) -> Computed:
         sides: what was measured in its pass, or in the two that it compares.
     """
     began, metric = time.perf_counter(), cell.metric
-    headlines = {statistic.name for statistic in metric.statistics if statistic.headline}
-    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers, headlines)
+    statistics = {statistic.name: statistic for statistic in metric.statistics}
+    rows = Rows(_said_of(cell, sides), sides[0].facts.layout.layers, statistics)
     for view in cell.views:
         seen = [side.seen(view, cell.views) for side in sides]
         if not cell.compares:
@@ -129,13 +130,14 @@ class Rows:
     Args:
         cell: what rows say of the cell or its two sides; see :attr:`reporter.table.Column.part`.
         layers: blocks of the (first) model, for the depth.
-        headlines: the statistics whose layers are told apart by paired errors.
+        statistics: what is known of the metric's statistics, by name. Some values are fixed by their definition;
+            layers of headline statistics have errors of their differences.
         tables: the rows so far.
     """
 
     cell: Mapping[str, Any]
     layers: int
-    headlines: Collection[str] = ()
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
     tables: dict[str, list[Record]] = field(default_factory=dict)
     _missing: dict[tuple[str, str, str], list[int | None]] = field(default_factory=dict)
     _first_view: str | None = None
@@ -154,10 +156,16 @@ class Rows:
             if view != self._first_view and not result.table.holding("view"):
                 continue
             row = finite(result) if isinstance(result, Numeric) else result
+            known = self.statistics.get(row.statistic) if isinstance(row, Value) else None
+            if isinstance(row, Value) and known is not None:
+                row = settled(known, row, self.layers)
             if isinstance(row, Numeric) and row.reason:
                 self._missing.setdefault((row.statistic, view, row.reason), []).append(_layer(row))
-            self.tables.setdefault(row.table.name, []).append(row.record(cell, self.layers))
-            if isinstance(row, Value) and row.statistic in self.headlines and _on_path(row):
+            record = row.record(cell, self.layers)
+            if isinstance(row, Value):
+                record["by_definition"] = bool(row.by_definition)
+            self.tables.setdefault(row.table.name, []).append(record)
+            if isinstance(row, Value) and known is not None and known.headline and _on_path(row):
                 profiles.setdefault(row.statistic, {})[_layer(row) or 0] = row
         for statistic, by_layer in profiles.items():
             for apart in _told_apart(statistic, by_layer):
@@ -188,11 +196,19 @@ def _told_apart(statistic: str, by_layer: Mapping[int, Value]) -> Iterator[Layer
 
 
 def finite(number: Numeric) -> Numeric:
-    """Return the number without what is not finite: no value, or no interval, and the reason."""
+    """Return the number without what is not finite: no value, or no interval, and the reason.
+
+    An interval that misses its value by rounding alone is extended to it.
+    """
     if number.value is not None and not math.isfinite(number.value):
         return replace(number, value=None, ci_low=None, ci_high=None, reason="the result is not a finite number")
     if not all(end is None or math.isfinite(end) for end in (number.ci_low, number.ci_high)):
         return replace(number, ci_low=None, ci_high=None, reason=number.reason or NO_INTERVAL)
+    if number.value is not None and number.ci_low is not None and number.ci_high is not None:
+        missed = max(number.ci_low - number.value, number.value - number.ci_high)
+        if 0 < missed <= ROUNDING * max(1.0, abs(number.value)):
+            low, high = min(number.ci_low, number.value), max(number.ci_high, number.value)
+            return replace(number, ci_low=low, ci_high=high)
     return number
 
 

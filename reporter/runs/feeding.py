@@ -20,6 +20,7 @@ from reporter.locks import held
 from reporter.models.head import load_head
 from reporter.models.recipe import UNKNOWN
 from reporter.models.states import NO_MODEL, SavedStates
+from reporter.models.token_text import token_names
 from reporter.observables.kinds import KINDS
 from reporter.observables.observable import Setting
 from reporter.observables.type_moments import FEWEST_OCCURRENCES
@@ -106,7 +107,7 @@ class Feeding:
         """What ``reporter cache`` says of the pass."""
         self.called |= {"tokens": tokens_name(model, texts, of.max_tokens, of.windows, of.chat)}
         ids = np.flatnonzero(counted.counts + counted.added).tolist()
-        names = dict(zip(ids, map(str, model.tokenizer.convert_ids_to_tokens(ids)), strict=True))
+        names = token_names(model.tokenizer, ids)
         types, self._layout = counted.at_least(FEWEST_OCCURRENCES), Layout.of(anatomy, of.sites)
         read = max(len(texts), self._corpus.windows)
         self._setting = Setting(self._layout, of.seed, read, 0, types, names, self.tokens, counted.splits)

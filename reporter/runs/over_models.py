@@ -8,15 +8,17 @@ import numpy as np
 
 from reporter.geometry.intervals import quantile
 from reporter.store import Store
+from reporter.table import FREE
 
 FEWEST_MODELS = 2  # one is no mean
 FEWEST_SPREAD = 3  # with two, Student's t has one degree of freedom: the interval would be 12.7 standard errors wide
 _KEY = ("role", "step", "corpus", "view", "metric", "statistic", "site", "layer")
 _COLUMNS = (*_KEY, "models", "value", "ci_low", "ci_high")
 # Null baselines are no models of a role. Means over layers are over the embedding and the blocks, as profiles show.
+# A value that is fixed by definition takes no part in any mean.
 _OF_MODELS = f"""
 WITH own AS (
-    FROM layer_metrics WHERE study = $study AND value IS NOT NULL
+    FROM layer_metrics WHERE study = $study AND value IS NOT NULL AND {FREE}
     AND model NOT IN (SELECT model FROM models WHERE study = $study AND baseline IS NOT NULL)
 ), known AS (
     SELECT model, models.checkpoint AS last, count(DISTINCT own.step) > 1 AS trained

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from reporter.errors import ReporterError
+from reporter.models.token_text import readable, special_ids
 from reporter.weights.lookups import Lookup, Watched, order_matters, watch
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ class StaticVectors:
     strings: tuple[str | None, ...]
     special: frozenset[int]
     notes: tuple[str, ...]
+
+    @cached_property
+    def shown(self) -> tuple[str | None, ...]:
+        """How each token reads, V of them; None for rows that no token has."""
+        return readable(self.strings, self.special)
 
     @property
     def kinds(self) -> dict[Kind, Tensor]:
@@ -105,12 +112,6 @@ def static_vectors(model: LoadedModel) -> StaticVectors:
         special,
         (*(f"Positions are {kind}: {why}." for kind, why in kinds.items()), *_notes(model, seen, tokens, positions)),
     )
-
-
-def special_ids(tokenizer: Any) -> frozenset[int]:
-    """Return the ids of a tokenizer's special tokens."""
-    added = getattr(tokenizer, "added_tokens_decoder", {})
-    return frozenset(tokenizer.all_special_ids) | {i for i, token in added.items() if token.special}
 
 
 def strings(tokenizer: Any, size: int) -> tuple[str | None, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reporter.table import TOKEN_ID, WEIGHTS, Comparable, OfModel, column
+from reporter.table import TOKEN, TOKEN_ID, WEIGHTS, Comparable, OfModel, column
 
 
 class OfWeights(OfModel, corpus=WEIGHTS, metric="vocabulary"):
@@ -13,7 +13,7 @@ class VocabularyToken(OfWeights, table="vocabulary"):
     """A token's static embedding: a row of the input embedding."""
 
     token_id: int = column(TOKEN_ID, key=True)
-    token: str | None = column("the token as the tokenizer writes it; NULL for a row that no token has")
+    token: str | None = column(f"{TOKEN}; NULL for a row that no token has")
     kind: str = column("what it is: a word, a number, punctuation, bytes, special, …", name="class")
     subword: bool | None = column("whether it is written as a part of a word; NULL where that is not marked")
     script: str | None = column("script of its letters; NULL without letters")
@@ -51,9 +51,9 @@ class VocabularyExtreme(OfWeights, table="vocabulary_extremes"):
     end_of_scale: str = column("'smallest', 'largest', 'most' similar, 'least' similar, or 'outlier'", key=True)
     rank: int = column("1 for the first", key=True)
     token_id: int = column("the token, or the first of the pair")
-    token: str | None = column("the same, as the tokenizer writes it")
+    token: str | None = column("the token as it reads")
     other_id: int | None = column("the second token or the position; NULL for a token alone")
-    other: str | None = column("the same, as the tokenizer writes it; the position as text")
+    other: str | None = column("it as it reads; the position as text")
     value: float = column("the measure")
     certain: bool | None = column("whether rounding in float32 can have left out no other that belongs here")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+from reporter.models.token_text import Marks, from_bytes, marks
 
 TokenClass = Literal[
     "special", "unused", "alphabetic", "numeric", "alphanumeric", "punctuation", "mixed", "space", "bytes", "missing"
@@ -18,10 +19,6 @@ characters; white space or nothing but a mark; bytes that are no text by themsel
 
 NO_TEXT: frozenset[TokenClass] = frozenset({"special", "unused", "bytes", "missing"})
 """Classes of tokens that stand for no text of their own."""
-
-Marks = Literal["wordpiece", "byte-level", "sentencepiece", "end-of-word", "none"]
-"""How a tokenizer marks where words begin or end: ``##`` goes on with a word, ``Ġ`` and ``▁`` begin one, ``</w>``
-ends one."""
 
 _UNUSED = re.compile(r"\W*(?:unused|madeupword|reserved[a-z_]*)_?\d+\W*")
 _BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
@@ -49,23 +46,6 @@ class Token:
     length: int
 
 
-def marks(strings: Sequence[str | None], special: Collection[int]) -> Marks:
-    """Tell how a tokenizer marks words, by the mark that most of its tokens bear.
-
-    Args:
-        strings: its tokens by id.
-        special: ids that do not count.
-    """
-    counts: Counter[Marks] = Counter()
-    for i, token in enumerate(strings):
-        if token and i not in special:
-            counts["wordpiece"] += token.startswith("##") and len(token) > 2
-            counts["byte-level"] += token.startswith("Ġ")
-            counts["sentencepiece"] += token.startswith("▁")
-            counts["end-of-word"] += token.endswith("</w>")
-    return max(counts, key=lambda mark: counts[mark]) if any(counts.values()) else "none"
-
-
 def classify(strings: Sequence[str | None], special: Collection[int]) -> list[Token]:
     """Return what each token is.
 
@@ -73,7 +53,7 @@ def classify(strings: Sequence[str | None], special: Collection[int]) -> list[To
         strings: tokens by id, None for rows that no token has.
         special: ids of special tokens.
     """
-    found = marks(strings, special)
+    found = marks(token for i, token in enumerate(strings) if token and i not in special)
     return [_token(token, i in special, found) for i, token in enumerate(strings)]
 
 
@@ -136,18 +116,8 @@ def _script_of(letter: str) -> str:
 
 def _decoded(text: str) -> str | None:
     """Undo byte-level BPE's alphabet; None for bytes that are no text. Added tokens are text already."""
-    table = _byte_of()
-    if not all(character in table for character in text):
-        return text
+    found = from_bytes(text)
     try:
-        return bytes(table[character] for character in text).decode("utf-8")
+        return text if found is None else found.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-@cache
-def _byte_of() -> dict[str, int]:
-    """Return GPT-2's alphabet: bytes that can be printed stand for themselves, the others for characters from 256."""
-    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}

@@ -23,7 +23,7 @@ class Vocabulary:
 
     Args:
         token_id: 0 … V − 1.
-        token: how the tokenizer writes it; None where no token has the row.
+        token: how it reads; None where no token has the row.
         described: what it is.
         norm: ‖x‖.
         mean_cosine: cosine to the mean of all vectors that are not zero; NaN for a zero vector.
@@ -61,7 +61,7 @@ def describe(
         cosines = np.full(size, np.nan)
     copies = np.bincount(repeats.first, minlength=size)[repeats.first] > 1
     pc = axes.coordinates(vectors.tokens) if axes else np.zeros((size, 3))
-    return Vocabulary(np.arange(size), vectors.strings, tuple(described), norms, cosines, distances, copies, pc)
+    return Vocabulary(np.arange(size), vectors.shown, tuple(described), norms, cosines, distances, copies, pc)
 
 
 def shares(described: Sequence[Token]) -> list[VocabularyShare]:

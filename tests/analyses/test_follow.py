@@ -63,6 +63,7 @@ def written(text, made, is_fast=True):
             ids,
             np.array(found["special_tokens_mask"], dtype=bool),
             tuple(strings[i] for i in ids),
+            tuple(strings[i] for i in ids),
             tuple(bare[i] for i in ids),
         ),
         tokenizer,
@@ -140,6 +141,7 @@ def test_a_text_that_was_cut():
         np.array(short["input_ids"]),
         np.array(short["special_tokens_mask"], dtype=bool),
         (*whole.tokens[:4], "[SEP]"),
+        (*whole.raw[:4], "[SEP]"),
         (*whole.bare[:4], ""),
     )
     (found,) = followed(["mouse"], [cut], tokenizer)

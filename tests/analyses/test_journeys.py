@@ -95,6 +95,19 @@ def own_states(name, folder, text):
     return batch["input_ids"][0].numpy(), {p: x.double().numpy() for p, x in states.items()}, table, places
 
 
+def closed(name, folder, states):
+    """Return states after the model's closing norm, by its own module."""
+    import transformers
+
+    model = getattr(transformers, f"{FAMILIES[name][0]}Model").from_pretrained(folder).eval()
+    norm = model.get_submodule({"gpt2": "ln_f", "llama": "norm"}[name])
+    with torch.inference_mode():
+        return {
+            place: x if place.site == "final" else norm(torch.from_numpy(x).float()).double().numpy()
+            for place, x in states.items()
+        }
+
+
 def place_before(place):
     if place.site == "final":
         return Place("block", place.layer)
@@ -107,9 +120,16 @@ def cosine(x, y):
     return x @ y / np.linalg.norm(x) / np.linalg.norm(y)
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama"])
-def test_against_the_models_own_states_and_brute_force(name, folders, journey):
-    found = journey(folders(name), texts=TEXTS, positions=True, top=7)
+@pytest.mark.parametrize(
+    ("name", "norm"),
+    [("bert", "auto"), ("roberta", "auto"), ("gpt2", "auto"), ("gpt2", "none"), ("llama", "closing")],
+)
+def test_against_the_models_own_states_and_brute_force(name, norm, folders, journey):
+    found = journey(folders(name), texts=TEXTS, positions=True, top=7, norm=norm)
+    closes = name in ("gpt2", "llama") and norm != "none"
+    assert {(s.positions, s.norm_before) for s in (*found[JourneyStep], *found[Neighbour])} == {
+        ("without", "closing" if closes else "none"), *([("with", "none")] if name in ADDED else [])
+    }  # fmt: skip
     steps = {(s.positions, s.text, s.position, s.place): s for s in found[JourneyStep]}
     assert len(steps) == len(found[JourneyStep])
     nearest = {}
@@ -121,9 +141,10 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
         for variant in ["without"] + ["with"] * (name in ADDED):
             for position, token_id in enumerate(ids.tolist()):
                 vectors = table + (positions[position] if variant == "with" else 0)
+                compared = closed(name, folders(name), states) if closes and variant == "without" else states
                 of = {
                     p: brute_force(x[position][None], vectors, ids[position : position + 1], 100)
-                    for p, x in states.items()
+                    for p, x in compared.items()
                 }
                 for place, x in states.items():
                     step, expected = steps[variant, text, position, place], of[place]
@@ -154,9 +175,9 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
                         assert [n.neighbour_id for n in listed] == ids_here[:7].tolist()
                         assert [n.rank for n in listed] == list(range(1, 8))
                         for n in listed:
-                            w = vectors[n.neighbour_id]
-                            assert n.cosine == pytest.approx(cosine(x[position], w), abs=1e-5)
-                            assert n.distance == pytest.approx(np.linalg.norm(x[position] - w), rel=1e-5, abs=1e-5)
+                            w, y = vectors[n.neighbour_id], compared[place][position]
+                            assert n.cosine == pytest.approx(cosine(y, w), abs=1e-5)
+                            assert n.distance == pytest.approx(np.linalg.norm(y - w), rel=1e-5, abs=1e-5)
                         if before is not None:
                             new = set(ids_here) - set(of[before][f"nearest_{measure}"][0])
                             assert getattr(step, f"turnover_{measure}") == pytest.approx(len(new) / 100)
@@ -173,7 +194,7 @@ def test_against_the_models_own_states_and_brute_force(name, folders, journey):
 
 
 def test_vectors_that_the_model_multiplies_are_compared_as_they_are_stored(folders, journey):
-    found = journey(folders("gemma"), text=TEXTS[0])
+    found = journey(folders("gemma"), text=TEXTS[0], norm="none")
     at_start = [s for s in found[JourneyStep] if s.place.site == "embedding"]
     for step in at_start:  # Gemma's first block gets √d times the vector
         assert step.cosine == pytest.approx(1) and step.rank_cosine == 0
@@ -211,12 +232,21 @@ def test_tokens_of_another_width_than_the_states(folders, journey):
 
 def test_states_that_are_projected_back_to_the_tokens_width(folders, journey):
     found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2)
+    # What closes the model projects any state back.
+    assert {s.place for s in found[JourneyStep] if s.rank_cosine is not None} == {s.place for s in found[JourneyStep]}
+    found = journey(folders("opt, projected"), text=TEXTS[0], positions=True, top=2, norm="none")
     assert {s.place.site for s in found[JourneyStep] if s.rank_cosine is not None} == {"final"}
     assert {s.step_length for s in found[JourneyStep] if s.place == Place("block", 3)} == {None}  # of another width
     assert {n.place for n in found[Neighbour]} == {Place("final", 3)}
     reasons = {value.statistic: value.reason for value in found[Value]}
     assert reasons["vocabulary"] == ""
     assert "position vectors have 32 dimensions, its token vectors 16" in reasons["vocabulary_with_positions"]
+
+
+def test_a_norm_that_a_model_has_not_is_refused(folders, journey):
+    with pytest.raises(ReporterError, match="no closing norm"):
+        journey(folders("bert"), text=TEXTS[0], norm="closing")
+    assert {s.norm_before for s in journey(folders("bert"), text=TEXTS[0])[JourneyStep]} == {"none"}
 
 
 def test_a_vocabulary_of_100_has_no_turnover(tmp_path, journey):
@@ -240,10 +270,11 @@ def test_hostile_tokens_pass_through(tmp_path, journey):
     BertModel(BertConfig(vocab_size=len(words), max_position_embeddings=24, **sizes)).save_pretrained(tmp_path)
     found = journey(tmp_path, text=" ".join(HOSTILE), follow=HOSTILE[:3])
     tokens = [s.token for s in found[JourneyStep] if s.place == Place("embedding", 0)]
-    assert tokens == HOSTILE
+    shown = [word.replace("\x01\x07", "<0x01><0x07>") for word in HOSTILE]
+    assert tokens == shown
     assert {n.token for n in found[Neighbour]} == set(HOSTILE[:3])
-    assert {n.neighbour for n in found[Neighbour]} == set(words)
-    assert [p.label for p in found[Point][: len(HOSTILE)]] == HOSTILE
+    assert {n.neighbour for n in found[Neighbour]} == {"<unk>", "", *shown}
+    assert [p.label for p in found[Point][: len(HOSTILE)]] == shown
 
 
 def test_a_long_journey_through_a_short_model(folders, journey):

@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 
 from reporter.claims import Verdict, judge
+from reporter.forward.places import Place
+from reporter.metrics.base import Value
+from reporter.metrics.by_definition import settled
+from reporter.metrics.registry import catalogue
 from reporter.runs.studies import offer
 from reporter.spec import Study, load_study
 from reporter.store import Store
 
+STATISTICS = {f"{metric.name}.{one.name}": one for metric in catalogue().values() for one in metric.statistics}
 METRICS = "[convergence, anisotropy, intrinsic_dimension, variance]"
 
 
@@ -71,21 +76,13 @@ class World:
         rows = []
         for layer, value in enumerate([values] if whole else values):
             interval = value is not None and reach is not None
-            rows.append(
-                {
-                    "step": step,
-                    "role": role,
-                    "view": view,
-                    "statistic": statistic,
-                    "site": None if whole else "block" if layer else "embedding",
-                    "layer": None if whole else layer,
-                    "depth": None if whole else layer / (len(values) - 1),
-                    "value": None if value is None else float(value),
-                    "ci_low": float(value) - reach if interval else None,
-                    "ci_high": float(value) + reach if interval else None,
-                    "n": n,
-                }
-            )
+            place = None if whole else Place("block" if layer else "embedding", layer)
+            ends = (float(value) - reach, float(value) + reach) if interval else (None, None)
+            number = Value(statistic, place, None if value is None else float(value), n, *ends)
+            layers = 1 if whole else len(values) - 1
+            if known := STATISTICS.get(measure):
+                number = settled(known, number, layers if known.per == "layer" else layers + 1)
+            rows.append(number.record({"step": step, "role": role, "view": view}, layers))
         key = {"study": study, "model": model, "checkpoint": checkpoint, "corpus": corpus, "metric": metric}
         before = self._cells.get(tuple(key.values()), [])
         rows += [row for row in before if (row["statistic"], row["view"]) != (statistic, view)]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from reporter.answers.training import _SERIES as SERIES
+from reporter.charts.training import TRAINING
 from reporter.claims.finding import Finding, Range, Shown
 from reporter.claims.judging import _reason, _side
+from reporter.report.compared import COMPARED
+from reporter.runs.over_models import write_over_models
 
 MEASURE = "metric: convergence.similarity"
 X = np.linspace(0, 1, 13)
@@ -29,6 +33,23 @@ def test_an_end_that_is_free_takes_part(world, one):
     world.put("bert", "convergence.similarity", [*np.linspace(0.1, 0.9, 12), 0.2], 0.001)  # `target: final`
     found = one(f"shape: {{{MEASURE}, models: bert, is: increasing}}")
     assert found.detail["statistic"] == "largest fall, layer 11 → 12" and found.verdict == "refuted"
+
+
+def test_every_mean_over_layers_leaves_out_what_is_fixed(world):
+    """The table of models, the means over models, the series over training: 0.3 and not 0.53."""
+    for model in ("bert", "gpt2"):
+        for step in (1, 2):
+            world.put(model, "convergence.similarity", [0.2, 0.4, 1.0], 0.01, step=step)
+    write_over_models(world.store, "s")
+    means = world.store.frame("SELECT value FROM over_models WHERE layer IS NULL")["value"]
+    compared = world.store.frame(COMPARED.fill(study="s", statistics="convergence.similarity"))["value"]
+    series = world.store.frame(SERIES, {"study": "s"})["value"]
+    chosen = {"study": "s", "metric": "convergence", "statistic": "similarity"}
+    drawn = world.store.frame(TRAINING.fill(**chosen))
+    assert len(means) == 3 and len(compared) == 3 and len(series) == 4
+    for values in (means, compared, series, drawn.loc[drawn["layer"].isna(), "value"]):
+        assert values.to_list() == pytest.approx([0.3] * len(values))
+    assert sorted(set(drawn.loc[drawn["layer"].notna(), "value"])) == [0.2, 0.4, 1.0], "a layer can be chosen still"
 
 
 @pytest.mark.parametrize(("at", "verdict"), [("at: 1, within: 0.05", "failed"), ("at: 1", "failed"),

@@ -21,7 +21,8 @@ def test_it_measures_what_a_run_measures(measured, name):
         mine, theirs = both[number].astype(float), both[f"{number}_run"].astype(float)
         # 16 bits may round a state the other way that differs in its last float32 digit.
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=2e-5, err_msg=number)
-    assert (both["value"].isna() == both["reason"].notna()).all()
+    assert (both["by_definition"] == both["by_definition_run"]).all()
+    assert ((both["value"].isna() | both["by_definition"]) == both["reason"].notna()).all()
     assert {"layer_pairs", "token_types"} <= set(dir(found))
 
 

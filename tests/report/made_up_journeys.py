@@ -66,12 +66,15 @@ def journeys(study: str) -> dict[str, pd.DataFrame]:
                 paths += _paths(who, journey, texts, role, places)
                 for text, words in enumerate(texts):
                     for position, (token, special) in enumerate(_tokens(words, role)):
-                        bare = token.lstrip("Ġ")
+                        bare = token.lstrip("␣")
                         followed = not FOLLOWED[journey] or bare in FOLLOWED[journey]
                         own = who | {"journey": journey, "text": text, "position": position, "token": token}
                         own |= {"token_id": vocabulary.index(token)}
                         for positions in ("without", "with")[: 1 + with_positions]:
-                            here = own | {"positions": positions}
+                            here = own | {
+                                "positions": positions,
+                                "norm_before": "closing" if role == "decoder" else "none",
+                            }
                             flags = {"followed": followed, "special": special}
                             for site, layer, depth in places:
                                 place = {"site": site, "layer": layer, "depth": depth}
@@ -93,12 +96,12 @@ def fill_journeys(path: Path, study: str) -> None:
 def _tokens(words: list[str], role: str) -> list[tuple[str, bool]]:
     if role == "encoder":
         return [("[CLS]", True), *((word, False) for word in words), ("[SEP]", True)]
-    return [("Ġ" + word if word and word.isalpha() and place else word, False) for place, word in enumerate(words)]
+    return [("␣" + word if word and word.isalpha() and place else word, False) for place, word in enumerate(words)]
 
 
 def _vocabulary(role: str) -> list[str]:
     words = [token for texts in JOURNEYS.values() for text in texts for token, _ in _tokens(text, role)]
-    more = [word if role == "encoder" else f"Ġ{word}" for word in WORDS]
+    more = [word if role == "encoder" else f"␣{word}" for word in WORDS]
     return list(dict.fromkeys([*words, *more, *HOSTILE]))
 
 

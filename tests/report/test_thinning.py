@@ -34,7 +34,7 @@ CREATE TABLE models AS
 CREATE TABLE layer_metrics AS
   SELECT study, model, 'decoder' AS role, checkpoint, step, 'x' AS corpus, 'words' AS view, 'm' AS metric,
     'v' AS statistic, 'block' AS site, layer, layer / 12 AS depth, hash(model, step, layer) % 1000 / 7 AS value,
-    NULL::DOUBLE AS ci_low, NULL::DOUBLE AS ci_high, 10 AS n
+    NULL::DOUBLE AS ci_low, NULL::DOUBLE AS ci_high, false AS by_definition, 10 AS n
   FROM models, range(13) AS layers(layer);
 CREATE TABLE layer_pairs AS
   SELECT study, corpus, view, metric, statistic, model AS model_a, checkpoint AS checkpoint_a, layer AS layer_a,

@@ -84,7 +84,7 @@ def test_the_planted_layer_pooling_and_concepts_come_out(planted, store, out, la
         "set: late": (2, 2),
     }
     assert all(row["p_adjusted"] <= 0.05 and row["looked_at"] >= 6 for row in found)
-    assert "'early' is a direction that its pairs share from layer 0 on" in said
+    assert "'early' is a direction that its pairs share from the embedding on" in said
 
 
 def test_a_pooling_that_the_study_names_is_the_only_one(planted, store):

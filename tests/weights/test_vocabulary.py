@@ -9,8 +9,9 @@ import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
 from reporter.models.checkpoint import Checkpoint
+from reporter.models.token_text import marks
 from reporter.models.words import whole_words
-from reporter.weights.token_classes import Token, classify, marks
+from reporter.weights.token_classes import Token, classify
 from reporter.weights.vocabulary import shares
 
 
@@ -21,7 +22,7 @@ def kinds(*tokens: str | None, special: tuple[int, ...] = ()) -> list[str]:
 def test_word_piece() -> None:
     tokens = ["[PAD]", "[unused12]", "the", "##ing", "##1", "mp3", "don't", "!", "##!", "1990", "中", "été", "##", None]
     found = classify(tokens, {0})
-    assert marks(tokens, {0}) == "wordpiece"
+    assert marks(filter(None, tokens)) == "wordpiece"
     assert [t.kind for t in found] == [
         *("special", "unused", "alphabetic", "alphabetic", "numeric", "alphanumeric", "mixed", "punctuation"),
         *("punctuation", "numeric", "alphabetic", "alphabetic", "punctuation", "missing"),
@@ -71,7 +72,7 @@ def test_end_of_word_marks_and_none() -> None:
     assert [t.subword for t in classify(["the</w>", "th", "e</w>"], ())] == [False, True, False]
     found = classify(["cat", "dog", "."], ())
     assert [t.subword for t in found] == [None, None, None]
-    assert marks(["cat"], ()) == marks([], ()) == "none"
+    assert marks(["cat"]) == marks([]) == "none"
 
 
 @pytest.mark.parametrize(("token", "kind"), [("[unused0]", "unused"), ("<unused99>", "unused")])

@@ -311,7 +311,7 @@ def metric_number(numbers: Numbers, source: MetricNumber, view: str, baseline: s
     row = found[0]
     if row.value is None:
         raise Missing(f"{where} has no value: {numbers.why_missing(source.metric, row, under)}")
-    ends = fixed_ends(numbers, source.metric, at_layer(own, None, None)) if row.site in PATH else ()
+    ends = fixed_ends(at_layer(own, None, None)) if row.site in PATH else ()
     notes = tuple(by_definition(source.metric, layer, model, at) for _, layer, at in ends if layer == row.layer)
     return Bounded(row.value, row.low, row.high, notes)
 
