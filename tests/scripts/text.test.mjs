@@ -6,7 +6,7 @@ import { narrowed } from "../../templates/sql.js";
 import { brief, phrase, pieces, plain } from "../../templates/tokens.js";
 
 test("what cannot be seen in a token is shown as a mark", () => {
-  assert.deepEqual(pieces("Ġa b"), [["␣", true], ["a", false], ["␣", true], ["b", false]]);
+  assert.deepEqual(pieces("␣a b"), [["␣", true], ["a", false], ["␣", true], ["b", false]]);
   assert.deepEqual(pieces("##ing"), [["##", true], ["ing", false]]);
   assert.deepEqual(pieces("##"), [["##", false]]);
   assert.deepEqual([pieces(null), pieces("")], [[["no token", true]], [["empty", true]]]);
