@@ -25,6 +25,11 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def first_line(problem: BaseException) -> str:
+    """Return the first line of what an exception says, or the name of its type where it says nothing."""
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0].strip()
+
+
 def suggest(wrong: str, known: Iterable[str]) -> str | None:
     """Return the known name that ``wrong`` most resembles, or None when none comes close."""
     by_folded = {name.casefold(): name for name in known}

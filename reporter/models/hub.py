@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, first_line
 from reporter.models.checkpoint import FINAL, Borrowed, Checkpoint
 from reporter.models.model_folder import PICKLE, PICKLE_INDEX, config_file, fingerprint, weight_files
 from reporter.spec.models import CheckpointSpec, HubModel
@@ -247,4 +247,4 @@ def _full_name(hub: str, revision: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return first_line(error)[:200]

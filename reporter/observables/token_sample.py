@@ -197,7 +197,7 @@ class TokenSample(Observable):
         for strata in VIEWS.values():
             if stratum in strata:
                 keys = np.unique(np.concatenate([self._kept[one].keys for one in strata]))[: self.size]
-                found = max(found, *keys[-1:])
+                found = max([found, *keys[-1:]])  # of strata without tokens there is none
         return found
 
     @classmethod

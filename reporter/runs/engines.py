@@ -180,7 +180,8 @@ def engine_of(run: RunSpec, engine: str | None, workers: int | None, address: st
     Raises:
         UsageError: what is asked for does not go together.
     """
-    name, many, at = engine or run.engine, workers or run.workers, address or run.address
+    name, many = engine or run.engine, workers or run.workers
+    at = address or (run.address if name == run.engine else None)  # the address of a study is that of its own engine
     if name == "ray":
         from reporter.runs.on_ray import OnRay
 

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from reporter.build import build
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, first_line
 from reporter.imports import optional
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class OnRay:
         try:
             ray.init(address=self.address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            said = str(error).strip().splitlines()[0]
+            said = first_line(error)
             raise ReporterError(f"no Ray cluster at {self.address or 'this machine'}: {said}") from None
         try:
             for said in _differences(ray):
@@ -93,7 +93,7 @@ class _Cluster:
                 self._again(task, waiting)
                 continue
             except self._ray.exceptions.RayTaskError as error:
-                self._progress.note(f"  failed: {task}: {str(error.cause).strip().splitlines()[0]}")
+                self._progress.note(f"  failed: {task}: {first_line(error.cause)}")
             else:
                 yield task
             if queue := waiting.get(task.checkpoint):

@@ -63,7 +63,7 @@ def check_layers(said: Layers, offer: Offer) -> StudyFile:
     study, complaints = _check(said, offer, bool(problems))
     notes: list[str] = []
     while left := _of_others(said, complaints, offer):
-        claims = {name: claim for name, claim in said.data["claims"].items() if name not in left}
+        claims = {name: claim for name, claim in said.data.get("claims", {}).items() if name not in left}
         said = replace(said, data={**said.data, "claims": claims})
         notes += [f"claim {one_line(name)} of the extended study is left out: {why}" for name, why in left.items()]
         study, complaints = _check(said, offer, bool(problems))
@@ -88,7 +88,7 @@ def _of_others(said: Layers, complaints: Sequence[Complaint], offer: Offer) -> d
         author = author.below
     found = _by_claim(complaints)
     wrong_there = _by_claim(_check(author, offer, False)[1]) if found else {}
-    return {name: found[name] for name in said.data["claims"] if name in found and name not in wrong_there}
+    return {name: found[name] for name in said.data.get("claims", {}) if name in found and name not in wrong_there}
 
 
 def _by_claim(complaints: Sequence[Complaint]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, first_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -227,7 +227,7 @@ def said_of(path: Path, problem: duckdb.Error) -> Exception:
     """Return the error to raise for what DuckDB says of one of reporter's own statements."""
     import duckdb
 
-    said = _first_line(problem)
+    said = first_line(problem)
     if isinstance(problem, duckdb.CatalogException | duckdb.BinderException):
         return ReporterError(f"{path} lacks what reporter wrote into it, somebody changed it ({said}); {WAY_OUT}")
     if isinstance(problem, duckdb.OutOfMemoryException):
@@ -253,8 +253,4 @@ def _explain(path: Path, problem: duckdb.Error) -> str:
         return f"{path} is not a DuckDB database; move it away, or choose another folder for the results"
     if not os.access(path, os.R_OK):
         return f"{path} cannot be read: no permission"
-    return str(said_of(path, problem)) if is_torn(problem) else f"{path} cannot be opened: {_first_line(problem)}"
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().splitlines()[0]
+    return str(said_of(path, problem)) if is_torn(problem) else f"{path} cannot be opened: {first_line(problem)}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reporter import __version__
-from reporter.errors import ReporterError, UsageError, no_study
+from reporter.errors import ReporterError, UsageError, first_line, no_study
 from reporter.store.file import DatabaseFile
 from reporter.store.schema import SCHEMA_VERSION, tables
 from reporter.store.shape import quoted
@@ -92,7 +92,7 @@ def open_parquet(connection: duckdb.DuckDBPyConnection, folder: Path) -> list[Pa
         try:
             columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source}").fetchall()] if files else []
         except duckdb.Error as problem:
-            raise ReporterError(f"{folder / name} cannot be read: {str(problem).splitlines()[0]}") from problem
+            raise ReporterError(f"{folder / name} cannot be read: {first_line(problem)}") from problem
         if name not in known:
             connection.execute(f'CREATE VIEW "{name}" AS FROM {source}')
         else:

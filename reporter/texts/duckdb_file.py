@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, first_line
 from reporter.texts.columns import require_column
 from reporter.texts.record import Record
 
@@ -50,7 +50,7 @@ def read_with_duckdb(
             while rows := connection.fetchmany(_AT_ONCE):
                 yield from (Record(*row) for row in rows)
         except duckdb.Error as error:
-            said = str(error).splitlines()[0].strip()
+            said = first_line(error)
             advice = "; save the file as UTF-8" if "UTF-8" in said else ""
             raise ReporterError(f"cannot read {path}: {said}{advice}") from error
 

@@ -79,3 +79,10 @@ def test_without_token_ids_nothing_is_a_duplicate():
 def test_a_mistake_is_said(wrong, said):
     with pytest.raises(reporter.ReporterError, match=said):
         reporter.measure(**{"states": np.ones((2, 9, 3)), "metrics": ["anisotropy"]} | wrong)
+
+
+def test_states_need_no_texts() -> None:
+    states = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
+    rows = reporter.measure({0: states, 1: 2 * states}, metrics=["anisotropy"]).layer_metrics
+    of = rows[(rows.statistic == "mean_cosine") & (rows["view"] == "all")].sort_values("layer")
+    assert list(of.layer) == [0, 1] and of.value.iloc[0] == pytest.approx(of.value.iloc[1], abs=1e-6)

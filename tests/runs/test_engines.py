@@ -118,6 +118,8 @@ def test_an_address_is_that_of_a_ray_cluster() -> None:
         engine_of(RunSpec(), None, 2, "10.0.0.1:6379")
     assert engine_of(RunSpec(), None, None, None) is None
     assert engine_of(RunSpec(), None, 2, None) == Processes(2)
+    on_ray = RunSpec(engine="ray", address="10.0.0.1:6379")
+    assert engine_of(on_ray, "local", None, None) is None  # the address of the study is that of its engine
 
 
 def test_without_ray_its_engine_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,13 @@ def test_a_key_takes_the_place_of_the_whole_key_below() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_study_without_claims_can_be_extended() -> None:
+    text = Path("base.yaml").read_text().partition("\nclaims:")[0] + "\n"
+    Path("base.yaml").write_text(text)
+    assert "claims" not in text and child("title: Above\n").study.claims == {}
+
+
+@pytest.mark.usefixtures("folder")
 def test_paths_start_from_the_file_that_they_stand_in(folder: Path) -> None:
     file = child("models:\n  m: {path: here}\n  n: {path: ~/there}\n  o: {path: /absolute}\n")
     assert file.folder / file.study.models["m"].path == folder / "mine" / "here"

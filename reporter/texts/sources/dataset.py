@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from reporter.errors import ReporterError
+from reporter.errors import ReporterError, first_line
 from reporter.imports import optional
 from reporter.spec.corpora import LabelledCorpus
 from reporter.spec.part import Elsewhere, Text
@@ -117,7 +117,7 @@ def _load(spec: DatasetCorpus, folder: Path, offline: bool) -> Any:
 
 
 def _explain(spec: DatasetCorpus, error: Exception, offline: bool) -> str:
-    said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    said = first_line(error)
     if offline:
         return (
             f"cannot load dataset '{spec.dataset}' offline, where only what was fetched before can be used; "
