@@ -613,10 +613,11 @@ def freeze(
 ) -> None:
     """Print a study that guards what another one's run found.
 
-    It extends that study. Each headline number becomes a claim, with the
-    interval of the run as its tolerance, at the middle and at the last
-    block. The guard says `texts: fixed`: it reads the same texts, so that
-    their choice is no error, and a number that leaves its bounds has moved.
+    It extends that study. Each headline number becomes one claim, with its
+    values at every layer; each may move by what rounding, batch size,
+    threads and machine move. The guard says `texts: fixed`: it reads the
+    same texts, so that their choice is no error. A run in mixed precision
+    is refused, because its rounding would hide a change.
     Of a study that is named by its id, the guard extends no file but says
     all that the results folder has of the study; its relative paths are
     those of the study's file.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reporter.claims import judge
-from reporter.claims.freezing import _down, frozen, said
+from reporter.claims.freezing import frozen, said
 from reporter.errors import UsageError
 from reporter.runs.studies import read_study
 
@@ -33,32 +33,47 @@ def test_a_guard_passes_the_same_numbers_and_refutes_others(world: Any, monkeypa
     Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
     guard = read_study(Path("guard.yaml")).study
     assert guard.texts == "fixed"
-    bounds = {name: claim.between for name, claim in guard.claims.items()}
-    wanted = {  # the middle and the last block; the similarity is 1 at the last by definition
-        "bert-wiki-anisotropy.top_variance_share-2": (0.2804, 0.3196),
-        "bert-wiki-anisotropy.top_variance_share-4": (0.4804, 0.5196),
-        "bert-wiki-anisotropy.mean_cosine-2": (0.198, 0.202),  # one in a hundred where there is no interval
-        "bert-wiki-anisotropy.mean_cosine-4": (0.396, 0.404),
-        "bert-wiki-convergence.similarity-2": (0.5608, 0.6392),
+    kept = {name: claim.values for name, claim in guard.claims.items()}
+    assert kept == {  # one claim for each profile; the similarity is 1 at the last layer by definition
+        "bert-wiki-anisotropy.top_variance_share": (0.1, 0.2, 0.3, 0.4, 0.5),
+        "bert-wiki-anisotropy.mean_cosine": (0.1, 0.0, 0.2, 0.3, 0.4),
+        "bert-wiki-convergence.similarity": (0.2, 0.4, 0.6, 0.8, None),
     }
-    assert bounds.keys() == wanted.keys()
-    for name, ends in wanted.items():
-        assert bounds[name] == pytest.approx(ends, abs=2e-6)
 
-    measured(world, "s-frozen")
+    measured(world, "s-frozen", change=1e-5)  # rounding
     found = judge(world.store, guard)
     assert {verdict.verdict for verdict in found} == {"supported"}
     assert all(verdict.p is None and verdict.ci_low is None for verdict in found)
-    assert all("its texts are fixed" in note for verdict in found for note in verdict.detail["notes"][-1:])
-    measured(world, "s-frozen", change=0.05)
-    assert [v.claim for v in judge(world.store, guard) if v.verdict == "refuted"] == [
-        "bert-wiki-convergence.similarity-2"
-    ]
+    measured(world, "s-frozen", change=1e-3)  # far inside of the interval over texts
+    refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}
+    assert refuted.keys() == {"bert-wiki-anisotropy.top_variance_share", "bert-wiki-convergence.similarity"}
+    moved = refuted["bert-wiki-anisotropy.top_variance_share"]
+    assert moved.value == pytest.approx(0.401)
+    assert "moved from block 3 on: the first change lies there" in moved.detail["notes"]
+    ahead = refuted["bert-wiki-convergence.similarity"].detail["notes"]
+    assert any("not where the change began" in note for note in ahead)  # it is compared with the last layer
 
 
-@pytest.mark.parametrize(("value", "down"), [(0.123456789, 0.123456), (-0.123456789, -0.123457), (0.0, 0.0), (12, 12)])
-def test_bounds_are_rounded_outwards(value: float, down: float) -> None:
-    assert _down(value) == down
+def test_a_missing_block_is_refuted(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    Path("guard.yaml").write_text(frozen(world.store, study, {"extends": "study.yaml"}))
+    guard = read_study(Path("guard.yaml")).study
+    measured(world, "s-frozen")
+    world.put("bert", "anisotropy.mean_cosine", [0.1, 0.0, 0.2, 0.3, 0.4, 0.5], study="s-frozen")
+    refuted = {v.claim: v for v in judge(world.store, guard) if v.verdict == "refuted"}
+    assert list(refuted) == ["bert-wiki-anisotropy.mean_cosine"]
+    notes = refuted["bert-wiki-anisotropy.mean_cosine"].detail["notes"]
+    assert "there are 6 layers with numbers, and there were 5" in notes
+
+
+def test_a_run_in_mixed_precision_is_not_frozen(world: Any) -> None:
+    study = world.study("c: value: {metric: anisotropy.mean_cosine, model: bert, layer: 1}, below: 1", models="bert")
+    measured(world, "s")
+    mixed = study.model_copy(update={"run": study.run.model_copy(update={"precision": "mixed"})})
+    with pytest.raises(UsageError, match=r"ran in precision 'mixed'.*run.precision=float32"):
+        frozen(world.store, mixed, {"extends": "study.yaml"})
 
 
 def test_a_study_that_is_named_by_its_id_is_said_in_full(world: Any) -> None:
@@ -72,4 +87,4 @@ def test_a_study_that_is_named_by_its_id_is_said_in_full(world: Any) -> None:
     assert (found.study, found.texts, found.models, found.corpora) == (
         "s-frozen", "fixed", study.models, study.corpora
     )  # fmt: skip
-    assert len(found.claims) == 5 and "c" not in found.claims
+    assert len(found.claims) == 3 and "c" not in found.claims

@@ -32,8 +32,8 @@ def _of_block(weights: dict[str, torch.Tensor], block: int, change: Callable[[to
             weights[name] = change(weight).contiguous()
 
 
-def _four_bits(weight: torch.Tensor) -> torch.Tensor:
-    step = weight.abs().amax(dim=1, keepdim=True) / 7
+def _rounded(weight: torch.Tensor, levels: int) -> torch.Tensor:
+    step = weight.abs().amax(dim=1, keepdim=True) / levels
     return (weight / step).round() * step
 
 
@@ -43,17 +43,19 @@ def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
     Args:
         folder: what ``save_pretrained`` wrote.
         into: where the copy goes.
-        damage: ``nothing``, ``rounded`` to 4 bits, ``noised`` by a twentieth of the deviation of its weights,
-            ``dropped`` or ``swapped`` with the next.
+        damage: ``nothing``, ``rounded`` to 4 bits or to ``int8``, ``noised`` by a twentieth of the deviation of its weights
+            or ``noised by a fifth``, ``dropped`` or ``swapped`` with the next.
         block: which one, from 1.
     """
     shutil.copytree(folder, into)
     weights, at = load_file(into / "model.safetensors"), block - 1
     if damage == "rounded":
-        _of_block(weights, at, _four_bits)
-    elif damage == "noised":
-        noise = torch.Generator().manual_seed(0)
-        _of_block(weights, at, lambda w: w + w.std() * 0.05 * torch.randn(w.shape, generator=noise))
+        _of_block(weights, at, lambda w: _rounded(w, 7))
+    elif damage == "int8":
+        _of_block(weights, at, lambda w: _rounded(w, 127))
+    elif damage in ("noised", "noised by a fifth"):
+        noise, share = torch.Generator().manual_seed(0), 0.05 if damage == "noised" else 0.2
+        _of_block(weights, at, lambda w: w + w.std() * share * torch.randn(w.shape, generator=noise))
     elif damage == "dropped":
         weights = _blocks(weights, lambda number: None if number == at else number - (number > at))
         config = json.loads((into / "config.json").read_text("utf-8"))

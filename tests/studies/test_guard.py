@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from reporter.runs.progress import Progress
 from reporter.runs.runner import run_studies
 from reporter.runs.studies import offer
 from reporter.spec import load_study
+from reporter.store import Store
 
 GUARD = Path(__file__).parents[2] / "studies" / "guard.yaml"
 BLOCK = 3
@@ -25,6 +27,17 @@ corpora:
   nested: {generate: grammar, texts: 200, words: [8, 30]}
 metrics: [motion]
 views: [words]
+run: {precision: float32}
+"""
+
+PLAIN = """
+study: plain
+models: {m: {path: trusted}}
+corpora:
+  texts: {generate: grammar, texts: 40, words: [8, 30]}
+metrics: [motion, anisotropy, spectrum, convergence, loss]
+views: [words]
+run: {precision: float32}
 """
 
 
@@ -41,7 +54,7 @@ def trusted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return next(folder.glob("results/cache/models/*/step-*"))
 
 
-@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped"])
+@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped", "int8", "noised by a fifth"])
 def test_every_damage_is_caught_and_its_block_named(
     trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,3 +75,31 @@ def test_every_damage_is_caught_and_its_block_named(
         assert f"from block {BLOCK} on states lie elsewhere" in line.lower()  # "A small change: from …" where it is one
         assert f"up to block {BLOCK - 1} they are the same" in line
         assert ("It has 1 block fewer, and block 3 of the base is the first" in line) == (damage == "dropped")
+
+
+@pytest.mark.parametrize("damage", ["nothing", "rounded", "noised", "dropped", "swapped", "int8", "noised by a fifth"])
+def test_a_frozen_guard_catches_every_damage_and_names_its_block(
+    trusted: Path, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reporter.runs.runner._report", lambda *_: ())
+    (tmp_path / "trusted").symlink_to(trusted)
+    damaged(trusted, tmp_path / "candidate", damage, BLOCK)
+    study, guard = tmp_path / "plain.yaml", tmp_path / "guard.yaml"
+    study.write_text(PLAIN, "utf-8")
+    out = ["--out", str(tmp_path / "results")]
+    ran = CliRunner().invoke(app, ["run", str(study), "--offline", *out])
+    assert ran.exit_code == 0, ran.output
+    frozen = CliRunner().invoke(app, ["freeze", str(study), *out])
+    assert frozen.exit_code == 0, frozen.output
+    guard.write_text(frozen.stdout, "utf-8")
+    other = ["--set", "models.m.path=candidate", "--set", "run.batch_tokens=300", "--set", "run.threads=1"]
+    ran = CliRunner().invoke(app, ["run", str(guard), "--strict", "--offline", *other, *out])
+    assert ran.exit_code == (0 if damage == "nothing" else 3), ran.output
+    store = Store(tmp_path / "results" / "results.duckdb")
+    found = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
+    assert len(found) >= 4
+    named = {
+        note for row in found for note in json.loads(row["detail"]).get("notes", ()) if note.startswith("moved from")
+    }
+    wanted = set() if damage == "nothing" else {f"moved from block {BLOCK} on: the first change lies there"}
+    assert named == wanted
