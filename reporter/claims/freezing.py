@@ -81,7 +81,7 @@ def frozen(store: Store, study: Study, begins: Mapping[str, Any], only: Sequence
 
 
 def _profiles(numbers: Numbers, study: Study, full_name: str) -> Iterator[list[MetricRow]]:
-    """Yield what each model's last checkpoint has of a statistic on each corpus, where it is not fixed by definition."""
+    """Yield the profile of each model's last checkpoint on each corpus, if the definition leaves it free."""
     rows = numbers.rows(full_name, study.views[0])
     for model in study.models:
         for corpus in study.corpora:
@@ -130,12 +130,12 @@ def _name(text: str, taken: set[str]) -> str:
 def _require_float32(store: Store, study: Study) -> None:
     """Raise where numbers of the run were computed in a precision whose rounding would hide a change."""
     found = store.records(
-        "SELECT DISTINCT precision FROM cells WHERE study = $study AND precision IS NOT NULL AND precision != 'float32'",
+        "SELECT DISTINCT precision FROM cells WHERE study = $study AND precision <> 'float32'",
         {"study": study.study},
     )
     if study.run.precision == "mixed" or found:
         there = str(found[0]["precision"]) if found else "mixed"
         raise UsageError(
-            f"study '{study.study}' ran in precision '{there}', whose rounding would hide a change of the model; run it "
-            "again with `--set run.precision=float32`, then freeze it with `run: {precision: float32}` in the study"
+            f"study '{study.study}' ran in precision '{there}', whose rounding would hide a change; run it again "
+            "with `--set run.precision=float32`, then freeze it with `run: {precision: float32}` in the study"
         )

@@ -43,8 +43,8 @@ def damaged(folder: Path, into: Path, damage: str, block: int) -> Path:
     Args:
         folder: what ``save_pretrained`` wrote.
         into: where the copy goes.
-        damage: ``nothing``, ``rounded`` to 4 bits or to ``int8``, ``noised`` by a twentieth of the deviation of its weights
-            or ``noised by a fifth``, ``dropped`` or ``swapped`` with the next.
+        damage: ``nothing``, ``rounded`` to 4 bits or to ``int8``, ``noised`` by a twentieth of the deviation
+            of its weights or ``noised by a fifth``, ``dropped`` or ``swapped`` with the next.
         block: which one, from 1.
     """
     shutil.copytree(folder, into)

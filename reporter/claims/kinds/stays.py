@@ -46,8 +46,8 @@ class StaysClaim(Claim):
     stays: Stays = Field(description="The number, as {metric: …, model: …}.")
     values: Annotated[tuple[float | None, ...], AsTuple] = Field(
         min_length=1,
-        description="What the earlier run read at layers 0, 1, … (one value for a number of the whole model); null where "
-        "there was no number, or one that is fixed by definition.",
+        description="What the earlier run read at layers 0, 1, … (one value for a number of the whole model); null "
+        "where there was no number, or one that is fixed by definition.",
     )
     tolerance: float = Field(
         gt=0, description=f"How far each value may move, as a share of its size (of {LEAST:g} where it is smaller)."
