@@ -110,7 +110,7 @@ def stays_finding(numbers: Numbers, claim: StaysClaim, view: str, baseline: str 
             f"{len(beyond)} of {len(compared)} layers moved; each is compared with the last layer, so the first is not "
             "where the change began"
             if ahead
-            else f"moved from {place} on: the first change lies there"
+            else f"moved first at {place}; the earliest one that any claim names is where the change began"
         )
     same = not beyond and layers == expected
     return Finding(
