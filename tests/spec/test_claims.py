@@ -197,7 +197,7 @@ BROKEN = [
         "relation.is: 'none' needs the key 'at_least': from which strength on it is a correlation",
     ),
     ("shap: {metric: anisotropy.mean_cosine}", "shap: unknown key; did you mean 'shape'?"),
-    ("paper: 3", "needs one of the keys 'value', 'shape', 'differ' or 'relation'"),
+    ("paper: 3", "needs one of the keys 'value', 'shape', 'differ', 'relation' or 'stays'"),
     (
         f"value: {RATE}, above: 0, shape: {{metric: anisotropy.mean_cosine, is: bell}}",
         "shape: 'value' and 'shape' exclude each other; keep one of them",

@@ -93,6 +93,7 @@ def test_a_frozen_guard_catches_every_damage_and_names_its_block(
     frozen = CliRunner().invoke(app, ["freeze", str(study), *out])
     assert frozen.exit_code == 0, frozen.output
     guard.write_text(frozen.stdout, "utf-8")
+    fresh = ["--out", str(tmp_path / "fresh")]  # the cache of the first run would answer for an unharmed copy
     other = [
         "--set",
         f"models.m.path={tmp_path / 'candidate'}",
@@ -101,9 +102,9 @@ def test_a_frozen_guard_catches_every_damage_and_names_its_block(
         "--set",
         "run.threads=1",
     ]
-    ran = CliRunner().invoke(app, ["run", str(guard), "--strict", "--offline", *other, *out])
+    ran = CliRunner().invoke(app, ["run", str(guard), "--strict", "--offline", *other, *fresh])
     assert ran.exit_code == (0 if damage == "nothing" else 3), ran.output
-    store = Store(tmp_path / "results" / "results.duckdb")
+    store = Store(tmp_path / "fresh" / "results.duckdb")
     found = store.records("SELECT claim, verdict, detail FROM claims WHERE study = 'plain-frozen'", {})
     assert len(found) >= 4
     notes = [note for row in found for note in json.loads(row["detail"]).get("notes", ())]
