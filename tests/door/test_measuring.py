@@ -84,5 +84,5 @@ def test_a_mistake_is_said(wrong, said):
 def test_states_need_no_texts() -> None:
     states = np.random.default_rng(0).normal(size=(40, 16)).astype(np.float32)
     rows = reporter.measure({0: states, 1: 2 * states}, metrics=["anisotropy"]).layer_metrics
-    of = rows[(rows.statistic == "mean_cosine") & (rows["view"] == "all")].sort_values("layer")
+    of = rows[(rows.statistic == "mean_cosine") & (rows["view"] == "words")].sort_values("layer")
     assert list(of.layer) == [0, 1] and of.value.iloc[0] == pytest.approx(of.value.iloc[1], abs=1e-6)
