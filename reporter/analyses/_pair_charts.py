@@ -50,7 +50,7 @@ def directions(column: str) -> Any:
 
 def concepts(frame: pd.DataFrame, styles: Styles) -> Any:
     """Draw the cosine of each two concepts' directions; a dot where it is further from 0 than chance explains."""
-    most = int(frame.groupby("pairs")["concept_a"].nunique().max())
+    most = int(frame.groupby("pair_set")["concept_a"].nunique().max())
     axis = alt.Axis(grid=False, ticks=False, domain=False, labelLimit=130, title=None)
     scale = alt.Scale(paddingInner=0.04, paddingOuter=0)
     base = alt.Chart().encode(
@@ -90,16 +90,16 @@ CONCEPTS = Chart(
         "direction_cosines",
         """
 WITH own AS (
-  SELECT *, 0.05 / count(*) OVER (PARTITION BY model, checkpoint, pairs, site, layer) AS level
+  SELECT *, 0.05 / count(*) OVER (PARTITION BY model, checkpoint, pair_set, site, layer) AS level
   FROM direction_cosines WHERE study = $study
 ), whole AS (
   FROM own
   UNION ALL BY NAME
   SELECT * REPLACE (concept_b AS concept_a, concept_a AS concept_b, n_b AS n_a, n_a AS n_b) FROM own
 )
-SELECT model, checkpoint, pairs, site, layer, concept_a, concept_b, cosine, p, level, p < level AS beyond, n_a, n_b
+SELECT model, checkpoint, pair_set, site, layer, concept_a, concept_b, cosine, p, level, p < level AS beyond, n_a, n_b
 FROM whole
-ORDER BY model, checkpoint, pairs, site, layer, concept_a, concept_b
+ORDER BY model, checkpoint, pair_set, site, layer, concept_a, concept_b
 """,
     ),
     concepts,
@@ -108,7 +108,7 @@ ORDER BY model, checkpoint, pairs, site, layer, concept_a, concept_b
     table="direction_cosines",
     columns=("concept_a", "concept_b", "cosine", "p"),
     chapter=CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "pairs", "Pairs")],
+    picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     legend="cosine",
     by_layer=True,
     mind="Each p comes from random turns, so it cannot be smaller than one over their number: of many concepts none "
@@ -122,7 +122,7 @@ PAIR_POINTS = Chart(
     Query(
         "pair_points",
         """
-SELECT model, checkpoint, item AS pairs, site, layer, if(label = 'mean of ' || part[6:], part[6:], part) AS concept,
+SELECT model, checkpoint, item AS pair_set, site, layer, if(label = 'mean of ' || part[6:], part[6:], part) AS concept,
   label = 'mean of ' || part[6:] AS mean, point, label, x, y, z
 FROM projections
 WHERE study = $study AND analysis = 'pairs' AND projection = 'pca'
@@ -137,7 +137,7 @@ ORDER BY model, checkpoint, item, site, layer, concept, mean, point
     table="projections",
     columns=("part", "label", "x", "y"),
     chapter=CHAPTER,
-    picks=lambda frame, scene: [choices(frame, "pairs", "Pairs")],
+    picks=lambda frame, scene: [choices(frame, "pair_set", "Pairs")],
     options={
         "colour": ["concept"],
         "tell": ["concept"],
@@ -158,11 +158,11 @@ DIRECTIONS = Chart(
     Query(
         "pair_directions",
         """
-SELECT model, checkpoint, pairs, concept, pooling, site, layer, depth, consistency, ci_low, ci_high, p, norm,
+SELECT model, checkpoint, pair_set, concept, pooling, site, layer, depth, consistency, ci_low, ci_high, p, norm,
   relative_norm, n
 FROM pair_directions
 WHERE study = $study AND site IN ('embedding', 'block')
-ORDER BY model, checkpoint, pairs, concept, layer
+ORDER BY model, checkpoint, pair_set, concept, layer
 """,
     ),
     {name: directions(name) for name in ("consistency", "relative_norm")},
@@ -172,7 +172,7 @@ ORDER BY model, checkpoint, pairs, concept, layer
     columns=("concept", "consistency", "ci_low", "ci_high", "p", "relative_norm", "n"),
     chapter=CHAPTER,
     picks=lambda frame, scene: [
-        choices(frame, "pairs", "Pairs"),
+        choices(frame, "pair_set", "Pairs"),
         variants(consistency="consistency", relative_norm="length of the mean difference, relative"),
         _bring(frame),
     ],

@@ -191,15 +191,15 @@ Concepts = Mapping[str, Sequence[tuple[str, str]]]
 class OfPairs(OfModel, metric="pairs"):
     """What is found in a set of concepts."""
 
-    pairs = of_cell("name of the set of concepts in the study", part="corpus")
+    pair_set = of_cell("name of the set of concepts in the study", part="corpus")
 
 
 class PairDirection(OfPairs, table="pair_directions"):
     """A concept at one layer: do the differences of its pairs of texts point the same way?"""
 
     compared = (
-        Comparable(("norm", "relative_norm"), "pairs || ': ' || concept"),
-        Comparable(("consistency",), "pairs || ': ' || concept", interval=True),
+        Comparable(("norm", "relative_norm"), "pair_set || ': ' || concept"),
+        Comparable(("consistency",), "pair_set || ': ' || concept", interval=True),
     )
 
     concept: str = column("the concept: second minus first", key=True)
@@ -240,7 +240,7 @@ class PairText(OfPairs, table="pair_texts"):
 class DirectionCosine(OfPairs, table="direction_cosines"):
     """Two concepts at one layer: the cosine of their mean differences."""
 
-    compared = (Comparable(("cosine",), "pairs || ': ' || concept_a || ' | ' || concept_b"),)
+    compared = (Comparable(("cosine",), "pair_set || ': ' || concept_a || ' | ' || concept_b"),)
 
     concept_a: str = column("the first concept", key=True)
     concept_b: str = column("the second", key=True)

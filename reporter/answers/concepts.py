@@ -26,14 +26,14 @@ ORDER BY model
 """
 _DIRECTIONS = """
 WITH influences AS (
-  SELECT model, checkpoint, pairs, concept, site, layer, list(pair ORDER BY pair) AS units,
+  SELECT model, checkpoint, pair_set, concept, site, layer, list(pair ORDER BY pair) AS units,
     list(influence ORDER BY pair) AS influence
   FROM pair_texts WHERE study = $study GROUP BY ALL
 )
-SELECT d.model, d.checkpoint, d.pairs, d.concept, pooling, layer, consistency, ci_low, ci_high, p, chance, n, same,
+SELECT d.model, d.checkpoint, d.pair_set, d.concept, pooling, layer, consistency, ci_low, ci_high, p, chance, n, same,
   same_token, units, influence
-FROM pair_directions AS d LEFT JOIN influences USING (model, checkpoint, pairs, concept, site, layer)
-WHERE d.study = $study AND site IN ('embedding', 'block') ORDER BY d.model, d.checkpoint, pairs, concept, layer
+FROM pair_directions AS d LEFT JOIN influences USING (model, checkpoint, pair_set, concept, site, layer)
+WHERE d.study = $study AND site IN ('embedding', 'block') ORDER BY d.model, d.checkpoint, pair_set, concept, layer
 """
 
 
@@ -41,14 +41,14 @@ class ConceptAnswer(Row, table="concept_answers"):
     """A concept of a set of pairs at one layer of a model: is it a direction that its pairs share?"""
 
     compared = (
-        Comparable(("consistency",), "pairs || ': ' || concept", interval=True),
-        Comparable(("strongest",), "pairs || ': ' || concept"),
+        Comparable(("consistency",), "pair_set || ': ' || concept", interval=True),
+        Comparable(("strongest",), "pair_set || ': ' || concept"),
     )
 
     study = OfModel.study
     model: str = column("name of the model in the study", key=True)
     checkpoint: str = column("its checkpoint, the last one measured", key=True)
-    pairs: str = column("name of the set of pairs in the study", key=True)
+    pair_set: str = column("name of the set of pairs in the study", key=True)
     concept: str = column("the concept", key=True)
     layer: int = column("0 = embedding, 1..L = blocks", key=True)
     pooling: str = column("how a text became one vector")
@@ -83,14 +83,14 @@ def _answer(read: Read) -> Iterator[Row | Lacks]:
         yield Lacks("no pairs of texts that differ in one concept: add `pairs: {concepts: shipped}`")
     untrained = {
         row["base"]: {
-            (of["pairs"], of["concept"], of["layer"]): of for of in found.get((row["model"], row["checkpoint"]), [])
+            (of["pair_set"], of["concept"], of["layer"]): of for of in found.get((row["model"], row["checkpoint"]), [])
         }
         for row in models
         if row["baseline"]
     }
     for model in models:
         if not model["baseline"]:
-            for of_set in grouped(found.get((model["model"], model["checkpoint"]), []), "pairs"):
+            for of_set in grouped(found.get((model["model"], model["checkpoint"]), []), "pair_set"):
                 concepts = grouped(of_set, "concept")
                 for rows in concepts:
                     yield from _rows(rows, len(concepts), untrained.get(model["model"], {}))
@@ -104,14 +104,14 @@ def _rows(
     strongest = max(tested, key=lambda row: row["consistency"], default=None)
     alike = _alike(tested)
     p = _p(tested, [row["chance"] or 0.0 for row in tested], [0.0] * len(tested), concepts)
-    others = [untrained.get((row["pairs"], row["concept"], row["layer"]), {}) for row in tested]
+    others = [untrained.get((row["pair_set"], row["concept"], row["layer"]), {}) for row in tested]
     known = [(row, of) for row, of in zip(tested, others, strict=True) if of.get("influence")]
     errors = [error_of(np.array(of["influence"])) for _, of in known]
     p_untrained = _p([row for row, _ in known], [of["consistency"] for _, of in known], errors, concepts)
     for row in rows:
         layer = row["layer"]
         yield ConceptAnswer(
-            **{name: row[name] for name in ("model", "checkpoint", "pairs", "concept", "layer", "pooling", "n")},
+            **{name: row[name] for name in ("model", "checkpoint", "pair_set", "concept", "layer", "pooling", "n")},
             **{name: row[name] for name in ("consistency", "ci_low", "ci_high", "chance", "same_token")},
             p=p.get(layer),
             p_untrained=p_untrained.get(layer),
@@ -170,11 +170,11 @@ def layers_of(rows: Sequence[Record]) -> str:
 
 
 def _boxes(tables: Mapping[str, Sequence[Record]]) -> list[Box]:
-    return [_box(rows) for rows in grouped(tables["concept_answers"], "model", "pairs")]
+    return [_box(rows) for rows in grouped(tables["concept_answers"], "model", "pair_set")]
 
 
 def _box(rows: Sequence[Record]) -> Box:
-    model, pairs = rows[0]["model"], rows[0]["pairs"]
+    model, pairs = rows[0]["model"], rows[0]["pair_set"]
     concepts = [sorted(of, key=lambda row: row["layer"]) for of in grouped(rows, "concept")]
     return Box(
         about=f"{model}, pairs {pairs}",

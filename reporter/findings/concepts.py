@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
-_ROWS = "SELECT * FROM concept_answers WHERE study = $study ORDER BY model, pairs, concept, layer"
+_ROWS = "SELECT * FROM concept_answers WHERE study = $study ORDER BY model, pair_set, concept, layer"
 
 
 def ask(subjects: Subjects) -> Iterator[Question]:
@@ -29,7 +29,7 @@ def ask(subjects: Subjects) -> Iterator[Question]:
     specs = subjects.numbers.study.models
     found: dict[tuple[str, str, str], list[Record]] = {}
     for row in subjects.numbers.store.records(_ROWS, {"study": subjects.numbers.study.study}):
-        found.setdefault((row["model"], row["pairs"], row["concept"]), []).append(row)
+        found.setdefault((row["model"], row["pair_set"], row["concept"]), []).append(row)
     for (model, _, _), rows in found.items():
         if model in subjects.models and specs[model].base not in subjects.models:
             yield Question("concepts", partial(_answer, subjects, rows))
@@ -46,7 +46,7 @@ def _answer(subjects: Subjects, rows: Sequence[Record], level: float) -> Answer 
     start = shared[0]
     onwards = len(shared) > 1 and shared == [layer for layer in p if layer >= start] and shared[-1] == depth
     where = f"from {place(start)} on" if onwards else f"in {places(shared)}"
-    set_of = f" of '{best['pairs']}'" * (len(subjects.numbers.study.sections.get("pairs") or ()) > 1)
+    set_of = f" of '{best['pair_set']}'" * (len(subjects.numbers.study.sections.get("pairs") or ()) > 1)
     untrained = any(row["p_untrained"] is not None for row in read)
     more = ", more than with random weights," * untrained
     says = f"In {model}, '{best['concept']}'{set_of} is a direction that its pairs share{more} {where}; it is "
@@ -62,7 +62,7 @@ def _answer(subjects: Subjects, rows: Sequence[Record], level: float) -> Answer 
         says=says,
         full_name="pairs.consistency",
         model=model,
-        corpus=f"{best['pairs']}: {best['concept']}",
+        corpus=f"{best['pair_set']}: {best['concept']}",
         view="words",
         value=best["consistency"] - (best["chance"] or 0.0),
         interval=tuple(best[end] - (best["chance"] or 0.0) for end in ("ci_low", "ci_high")),
@@ -80,8 +80,8 @@ def _answer(subjects: Subjects, rows: Sequence[Record], level: float) -> Answer 
         ),
         mark=(shared[0] / depth, shared[-1] / depth),
         notes=tuple(notes),
-        fact=f"{best['pairs']}: {best['concept']}",
-        sql="SELECT model, checkpoint, pairs, concept, pooling, site, layer, consistency, ci_low, ci_high, chance, p, "
-        f"n FROM pair_directions WHERE study = {quoted(subjects.numbers.study.study)} AND model = {quoted(model)} AND "
-        f"pairs = {quoted(best['pairs'])} AND concept = {quoted(best['concept'])} ORDER BY checkpoint, layer",
+        fact=f"{best['pair_set']}: {best['concept']}",
+        sql="SELECT model, checkpoint, pair_set, concept, pooling, site, layer, consistency, ci_low, ci_high, chance, "
+        f"p, n FROM pair_directions WHERE study = {quoted(subjects.numbers.study.study)} AND model = {quoted(model)} "
+        f"AND pair_set = {quoted(best['pair_set'])} AND concept = {quoted(best['concept'])} ORDER BY checkpoint, layer",
     )

@@ -7,17 +7,19 @@ written before somebody has decided.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from reporter.errors import ReporterError, UsageError
 from reporter.store.conflicts import Conflict, compare_numbers, different_cells, different_items
-from reporter.store.connection import attached
+from reporter.store.connection import attached, opened
 from reporter.store.keys import CellKey, part_in_sql
-from reporter.store.schema import Cell, Corpus, CorpusText, Model, Study, number_tables, tables
-from reporter.store.shape import create_file, quoted, version_of
+from reporter.store.schema import SCHEMA_VERSION, Cell, Corpus, CorpusText, Model, Study, number_tables, tables
+from reporter.store.shape import complete, create_file, quoted, version_of
 from reporter.table import Table
 
 if TYPE_CHECKING:
@@ -78,7 +80,12 @@ def merge_databases(target: Path, sources: Sequence[Path], prefer: Path | None =
     preferred = None if prefer is None else [one.resolve() for one in ordered].index(prefer.resolve())
     import duckdb
 
-    with attached({f"source_{i}": path for i, path in enumerate(ordered)}) as connection:
+    with (
+        TemporaryDirectory(prefix="merge-", dir=target.parent) as drafts,
+        attached(
+            {f"source_{i}": _current(path, Path(drafts) / str(i)) for i, path in enumerate(ordered)}
+        ) as connection,
+    ):
         try:
             connection.execute(f"SET temp_directory = {quoted(str(target.parent / 'spill'))}")
             merging = _Merging(connection, ordered, preferred)
@@ -113,7 +120,7 @@ class _Merging:
         self._gather(Cell.table, "fingerprint, inputs, status, finished")
         self._gather(Model.table, "fingerprint AS identity, status")
         self._gather(Corpus.table, "content_hash AS identity, status")
-        self._gather(Study.table, "spec_hash AS identity, finished")
+        self._gather(Study.table, "sha256(spec) AS identity, finished")
         conflicts = [
             *different_items(self._connection, "models", "weights", self._names, self._prefer),
             *different_items(self._connection, "corpora", "texts", self._names, self._prefer),
@@ -253,6 +260,17 @@ def _wanted(table: Table, source: int, numbers: bool) -> str:
     if table is CorpusText.table:
         return f"(study, corpus) IN (SELECT (study, corpus) FROM chosen_corpora WHERE source = {source})"
     return f"study IN (SELECT study FROM all_studies GROUP BY study HAVING count(*) = 1 AND max(source) = {source})"
+
+
+def _current(path: Path, draft: Path) -> Path:
+    """Return a database in today's shape: the file itself, or of an older reporter's a completed copy."""
+    with opened(path, read_only=True) as connection:
+        if version_of(connection, path) in (0, SCHEMA_VERSION):
+            return path
+        shutil.copyfile(path, draft)
+    with opened(draft, read_only=False) as connection:
+        complete(connection, path)
+    return draft
 
 
 def _ordered(sources: Sequence[Path], prefer: Path | None) -> list[Path]:

@@ -18,7 +18,7 @@ from reporter import __version__
 from reporter.errors import ReporterError, UsageError, first_line, no_study
 from reporter.store.file import DatabaseFile
 from reporter.store.schema import SCHEMA_VERSION, tables
-from reporter.store.shape import quoted
+from reporter.store.shape import RENAMED, quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,8 +146,10 @@ def _check(folder: Path) -> None:
 def _view(name: str, columns: list[str], source: str) -> Iterator[str]:
     """The statements that make a table's view: its columns in order with their types, and all comments."""
     table = tables()[name]
+    stored = {c.name: c.name if c.name in columns else RENAMED.get((name, c.name), "") for c in table.columns}
     listed = ", ".join(
-        (f'"{c.name}"::{c.type}' if c.name in columns else f"NULL::{c.type}") + f' AS "{c.name}"' for c in table.columns
+        (f'"{stored[c.name]}"::{c.type}' if stored[c.name] in columns else f"NULL::{c.type}") + f' AS "{c.name}"'
+        for c in table.columns
     )
     yield f'CREATE VIEW "{name}" AS SELECT {listed}' + (f" FROM {source}" if columns else " WHERE false")
     yield f'COMMENT ON VIEW "{name}" IS {quoted(table.comment)}'

@@ -26,18 +26,36 @@ _NEW_FILE = {"default_block_size": "16384", "storage_compatibility_version": "v1
 _log = logging.getLogger(__name__)
 _HERE = "WHERE database_name = current_database()"
 
-# Files before version 13 do not hold the order in which a study lists checkpoints. The training step stands in for it
-# until the study runs again, which the empty hash causes.
+RENAMED = {
+    (table, "pair_set"): "pairs" for table in ("pair_directions", "pair_texts", "direction_cosines", "concept_answers")
+}
+"""What columns were called before version 14: a name beside a count of pairs."""
+
+# What older files hold in place of a table or a column, until the study runs again.
 _FILL = {
-    ("models", "is_last"): (
+    ("models", "is_last"): (  # before version 13: the training step stands in for the order of the study
         "UPDATE models SET position = of.position, is_last = of.position = of.count FROM ("
         "SELECT study, model, checkpoint, row_number() OVER (PARTITION BY study, model "
         "ORDER BY coalesce(step, -1), checkpoint) AS position, count(*) OVER (PARTITION BY study, model) AS count "
         "FROM models) AS of "
         "WHERE (of.study, of.model, of.checkpoint) = (models.study, models.model, models.checkpoint)",
-        "UPDATE studies SET spec_hash = ''",
-    )
+    ),
+    ("probe_poolings", None): (  # before version 14: one pooling, that of the numbers
+        "INSERT INTO probe_poolings BY NAME SELECT t.*, true AS main, m.value AS accuracy, m.ci_low, m.ci_high, "
+        "f.value AS chance, m.n FROM (SELECT DISTINCT study, model, checkpoint, step, role, probe, pooling, site, "
+        "layer, depth FROM probe_texts) AS t "
+        "JOIN layer_metrics AS m ON (t.study, t.model, t.checkpoint, t.probe, t.site, t.layer) = "
+        "(m.study, m.model, m.checkpoint, m.corpus, m.site, m.layer) "
+        "JOIN layer_metrics AS f ON (m.study, m.model, m.checkpoint, m.corpus, m.site, m.layer, m.metric, m.view) = "
+        "(f.study, f.model, f.checkpoint, f.corpus, f.site, f.layer, f.metric, f.view) "
+        "WHERE m.metric = 'probes' AND m.statistic = 'linear' AND f.statistic = 'linear_floor' AND m.value IS NOT NULL",
+    ),
+    ("layer_answers", "needed"): (  # before version 14: pairs have an answer of their own now
+        "DELETE FROM layer_answers WHERE kind = 'pairs'",
+    ),
 }
+# The text of a study counts as changed, so that the next run writes all that does not come from a model again.
+_AGAIN = "UPDATE studies SET spec_hash = ''"
 
 
 def create_file(path: Path) -> None:
@@ -90,6 +108,8 @@ def complete(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     with transaction(connection):
         for statement in _statements(present.keys()):
             connection.execute(statement)
+        if 0 < version < SCHEMA_VERSION:
+            connection.execute(_AGAIN)
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, __version__])
 
@@ -172,9 +192,14 @@ def _statements(present: Iterable[tuple[str, str | None]]) -> Iterable[str]:
         yield f"COMMENT ON TABLE {table.name} IS {quoted(table.comment)}"
         for column in table.columns:
             if (table.name, None) in known and (table.name, column.name) not in known:
-                yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
-                yield from _FILL.get((table.name, column.name), ())
+                before = RENAMED.get((table.name, column.name))
+                if (table.name, before) in known and before:
+                    yield f'ALTER TABLE {table.name} RENAME COLUMN "{before}" TO "{column.name}"'
+                else:
+                    yield f'ALTER TABLE {table.name} ADD COLUMN "{column.name}" {column.type}'
             yield f'COMMENT ON COLUMN {table.name}."{column.name}" IS {quoted(column.comment)}'
+    if known:
+        yield from (statement for lacking, fill in _FILL.items() if lacking not in known for statement in fill)
     for view in VIEWS.values():  # anew each time: what they read may have changed
         yield view.sql
         yield f"COMMENT ON VIEW {view.name} IS {quoted(view.comment)}"

@@ -47,7 +47,7 @@ def _made(strengths, pairs, width, rng, more):
             value, (_, influence) = consistency(x), parts(x)
             p = at_least(value, weighted_consistency(x, rng.choice([-1.0, 1.0], (9999, pairs))))
             rows.append(
-                {"model": "m", "checkpoint": "final", "pairs": "set", "concept": concept, "layer": layer, "n": pairs}
+                {"model": "m", "checkpoint": "final", "pair_set": "set", "concept": concept, "layer": layer, "n": pairs}
                 | {"consistency": value, "ci_low": value - 0.1, "ci_high": value + 0.1, "chance": 0.0, "same": 0}
                 | {"p": p, "units": list(range(pairs)), "influence": influence.tolist()}
                 | more

@@ -192,7 +192,7 @@ LISTED: dict[str, tuple[dict[str, Any], str, Any]] = {
         ("layer_answers", "loss of a.b", "bert", "c", None, 1),
     ),
     "concept_answers": (
-        {"model": "bert", "checkpoint": "final", "pairs": "set", "concept": "gender", "layer": 1},
+        {"model": "bert", "checkpoint": "final", "pair_set": "set", "concept": "gender", "layer": 1},
         "consistency",
         ("concept_answers", "consistency", "bert", "set: gender", None, 1),
     ),
@@ -290,8 +290,8 @@ def test_two_studies_of_one_file(folder: Folder) -> None:
 def test_analyses_are_compared_under_the_names_of_what_they_look_at(folder: Folder) -> None:
     where: dict[str, dict[str, Any]] = {
         "groups": {"text_group": "hello", "control": "random-words", "silhouette": 0.5},
-        "pair_directions": {"pairs": "p", "concept": "age", "consistency": 0.5, "ci_low": 0.4, "ci_high": 0.6},
-        "direction_cosines": {"pairs": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
+        "pair_directions": {"pair_set": "p", "concept": "age", "consistency": 0.5, "ci_low": 0.4, "ci_high": 0.6},
+        "direction_cosines": {"pair_set": "p", "concept_a": "age", "concept_b": "tense", "cosine": 0.5},
         "journeys": {"journey": "mouse", "text": 0, "position": 3, "positions": "with", "rank_cosine": 7},
         "explained_variance": {"analysis": "clouds", "item": "c", "part": "wiki", "components": 5, "share": 0.5},
         "vocabulary_facts": {"fact": "period", "value": 12.0},

@@ -168,12 +168,12 @@ def _sentences(depth: float) -> dict[str, list[dict[str, Any]]]:
         for group in GROUPS for i, control in enumerate(("none", "random-characters", "random-words"))
     ]  # fmt: skip
     directions = [
-        {"pairs": "shipped", "concept": concept, "pooling": "mean", "consistency": 0.3 + 0.2 * i * depth,
+        {"pair_set": "shipped", "concept": concept, "pooling": "mean", "consistency": 0.3 + 0.2 * i * depth,
          "ci_low": 0.2, "ci_high": 0.9, "p": 0.001, "norm": 1.0, "relative_norm": 0.2, "n": 10}
         for i, concept in enumerate(CONCEPTS)
     ]  # fmt: skip
     cosines = [
-        {"pairs": "shipped", "concept_a": a, "concept_b": b, "pooling": "mean", "cosine": c * depth, "p": p,
+        {"pair_set": "shipped", "concept_a": a, "concept_b": b, "pooling": "mean", "cosine": c * depth, "p": p,
          "n_a": 10, "n_b": 10}
         for a, b, c, p in (
             (CONCEPTS[0], CONCEPTS[1], -0.64, 0.001), (CONCEPTS[0], CONCEPTS[2], 0.1, 0.04),

@@ -221,3 +221,18 @@ def test_what_cannot_be_merged_is_refused_and_leaves_nothing(folder, tmp_path):
         merge(one, [one])
     with pytest.raises(UsageError, match="cannot be preferred"):
         merge(tmp_path / "out", [one], prefer=tmp_path / "none")
+
+
+def test_folders_of_an_older_version_are_joined_and_left_as_they_are(folder, tmp_path):
+    older = [folder("a", "bert"), folder("b", "gpt2")]
+    for one in older:
+        with duckdb.connect(str(one / DATABASE)) as connection:
+            connection.execute("INSERT INTO pair_directions BY NAME SELECT 's' AS study, 'gender' AS pair_set")
+            connection.execute("ALTER TABLE pair_directions RENAME COLUMN pair_set TO pairs")
+            connection.execute("ALTER TABLE models DROP COLUMN is_last")
+            connection.execute("UPDATE schema_version SET version = 12")
+    before = [(one / DATABASE).read_bytes() for one in older]
+    merge(tmp_path / "out", older)
+    assert [(one / DATABASE).read_bytes() for one in older] == before
+    read = Store(tmp_path / "out" / DATABASE).frame
+    assert read("SELECT model FROM models WHERE is_last ORDER BY model")["model"].tolist() == ["bert", "gpt2"]

@@ -137,6 +137,13 @@ def test_a_folder_that_is_newer_older_or_damaged(exported, tmp_path):
     file.with_name(file.name + ".new").replace(file)
     found = query_frame(database_of(folder), "SELECT * FROM studies")
     assert list(found.columns) == [column.name for column in tables()["studies"].columns]
+    for column in ("pairs", "pair_set"):  # what it was called before version 14, and is called now
+        (folder / "pair_directions").mkdir(exist_ok=True)
+        with duckdb.connect() as connection:
+            pairs = folder / "pair_directions" / "data_0.parquet"
+            connection.execute(f"COPY (SELECT 's' AS study, 'gender' AS {column}) TO '{pairs}' (FORMAT parquet)")
+        sql = "SELECT study, pair_set FROM pair_directions"
+        assert query_frame(database_of(folder), sql).values.tolist() == [["s", "gender"]]
     file.write_bytes(b"nothing")
     with pytest.raises(ReporterError, match="studies cannot be read"):
         query(database_of(folder), "FROM cells")

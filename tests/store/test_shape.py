@@ -63,6 +63,60 @@ def test_an_older_file_gets_what_it_lacks_and_keeps_its_rows(store, cell, number
     assert store.frame("SELECT version FROM schema_version").values.tolist() == [[SCHEMA_VERSION]]
 
 
+def to_version_12(path):
+    """Take away what versions 13 and 14 brought, from a study with a probe, pairs and three checkpoints."""
+    key = "SELECT 's' AS study, 'm' AS model, 'step-20' AS checkpoint"
+    place = "'block' AS site, 1 AS layer"
+    alter(
+        path,
+        "INSERT INTO studies BY NAME SELECT 's' AS study, 'hash' AS spec_hash, '[\"words\"]' AS views",
+        "INSERT INTO models BY NAME SELECT 's' AS study, 'm' AS model, unnest([0, 10, 20]) AS step, 'step-' || step "
+        "AS checkpoint",
+        f"INSERT INTO probe_texts BY NAME {key}, 'topic' AS probe, 'last' AS pooling, unnest(range(4)) AS text, "
+        f"true AS linear, {place}",
+        f"INSERT INTO layer_metrics BY NAME {key}, 'topic' AS corpus, 'words' AS view, 'probes' AS metric, "
+        f"unnest(['linear', 'linear_floor', 'hidden']) AS statistic, unnest([0.75, 0.5, 0.9]) AS value, 4 AS n, "
+        f"{place}",
+        f"INSERT INTO layer_answers BY NAME {key}, unnest(['pairs', 'labels']) AS kind, {place}",
+        f"INSERT INTO pair_directions BY NAME {key}, 'gender' AS pair_set, 0.5 AS consistency, {place}",
+        "DROP TABLE concept_answers",
+        "DROP TABLE probe_poolings",
+        "DROP VIEW layers",
+        "DROP VIEW profiles",
+        *(
+            f"ALTER TABLE {table} RENAME COLUMN pair_set TO pairs"
+            for table in ("pair_directions", "pair_texts", "direction_cosines")
+        ),
+        *(
+            f"ALTER TABLE {table} DROP COLUMN {column}"
+            for table, column in (
+                ("models", "position"),
+                ("models", "is_last"),
+                ("layer_metrics", "by_definition"),
+                ("layer_answers", "needed"),
+                ("layer_answers", "same_token"),
+                ("pair_directions", "chance"),
+                ("pair_directions", "same_token"),
+                ("groups", "same_token"),
+            )
+        ),
+        "UPDATE schema_version SET version = 12",
+    )
+
+
+def test_a_file_of_version_12_keeps_what_later_versions_store_elsewhere(store):
+    create_file(store.path)
+    to_version_12(store.path)
+    poolings = store.frame("SELECT probe, pooling, site, layer, main, accuracy, chance, n FROM probe_poolings")
+    assert poolings.values.tolist() == [["topic", "last", "block", 1, True, 0.75, 0.5, 4]]
+    assert store.frame("SELECT pair_set, consistency FROM pair_directions").values.tolist() == [["gender", 0.5]]
+    assert store.frame("SELECT kind FROM layer_answers").values.tolist() == [["labels"]], "pairs have their own answer"
+    last = store.frame("SELECT checkpoint, position FROM models WHERE is_last")
+    assert last.values.tolist() == [["step-20", 3]]
+    assert store.frame("SELECT count(*) FROM profiles").iloc[0, 0] == 3
+    assert store.study("s").spec_hash == "", "the next run writes its answers again"
+
+
 def test_a_query_brings_an_older_file_up_to_date_and_refuses_a_newer_one(store, cell, numbers):
     store.commit_cell(cell(), numbers())
     alter(store.path, "DROP VIEW profiles", f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}")
