@@ -73,8 +73,7 @@ class Thinning:
         if (rows := _rows(read, sql)) <= MOST_OF_FIGURE:
             return sql, ""
         every = min(math.ceil(rows / MOST_OF_FIGURE) + 1, MOST_APART)
-        before, order, after = sql.rpartition("\nORDER BY")
-        own = f"{before}\nWHERE own.layer IS NULL OR {self._shown('own.model', 'own.layer', every)}{order}{after}"
+        own = f"{_inner(sql)} AS own\nWHERE own.layer IS NULL OR {self._shown('own.model', 'own.layer', every)}"
         said = f"the mean over all layers, and {_layers_said(every)}"
         if self.steps is None or _rows(read, own) <= MOST_OF_FIGURE:
             return own, said
@@ -117,9 +116,7 @@ class Thinning:
                 f"kept AS (\n  SELECT model, checkpoint FROM models WHERE study = {self.study}\n"
                 f"  AND (step IS NULL OR step IN ({steps}) OR is_last)\n)",
             )
-        # DuckDB forgets the tables of a query in brackets that follow others: they stand in one list
-        rest = re.sub(r"^WITH\s+", ", ", sql) if re.match(r"WITH\s", sql) else f"\n{sql}"
-        return f"WITH {', '.join(parts)}{rest}"
+        return f"WITH {', '.join(parts)}\n{_inner(sql)}"
 
 
 def thinning(read: Read, study: str, steps: Sequence[int]) -> Thinning | None:
@@ -157,7 +154,7 @@ def spread(steps: Sequence[int], most: int) -> tuple[int, ...]:
 
 def _read_by(sql: str) -> list[Table]:
     """The tables of checkpoints' numbers that a query reads; that of the models themselves stays whole."""
-    named = set(re.findall(r"\b(?:FROM|JOIN)\s+([a-z_]+)", sql))
+    named = {name.lower() for name in re.findall(r'\b(?:FROM|JOIN)\s+"?([a-z_]+)', sql, re.IGNORECASE)}
     return [
         table
         for name, table in tables().items()
@@ -166,7 +163,12 @@ def _read_by(sql: str) -> list[Table]:
 
 
 def _rows(read: Read, sql: str) -> int:
-    return int(read(f"SELECT count(*) AS rows FROM (\n{sql}\n)")["rows"].iloc[0])
+    return int(read(f"SELECT count(*) AS rows {_inner(sql)}")["rows"].iloc[0])
+
+
+def _inner(sql: str) -> str:
+    """Return a statement as the source of another one; its own names of tables stay its own."""
+    return f"FROM (\n{sql.rstrip().removesuffix(';')}\n)"
 
 
 def _layers_said(every: int) -> str:

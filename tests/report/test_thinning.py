@@ -97,6 +97,30 @@ def test_layers_are_left_out_of_what_is_still_too_large(read: Read, monkeypatch:
     assert set(both["_merge"]) == {"both"}, "no number is another one"
 
 
+OF_A_PLUG_IN = {
+    "lower case": "select model, step, layer, value from layer_metrics where study = $study order by all;",
+    "a table called kept": "WITH kept AS (SELECT * FROM layer_metrics WHERE study = $study)\n"
+    "SELECT model, step, layer, value FROM kept ORDER BY ALL",
+    "a table called like the one it reads": "with layer_metrics as (from layer_metrics where study = $study)\n"
+    "select model, step, layer, value from layer_metrics order by all -- of all layers",
+    "FROM first": 'FROM "layer_metrics" SELECT model, step, layer, value WHERE study = $study ORDER BY ALL',
+}
+
+
+@pytest.mark.parametrize("sql", OF_A_PLUG_IN.values(), ids=OF_A_PLUG_IN)
+@pytest.mark.parametrize("kind", ["profile", "training"])
+def test_queries_of_plug_ins_are_thinned_however_they_are_written(
+    read: Read, monkeypatch: pytest.MonkeyPatch, sql: str, kind: str
+) -> None:
+    monkeypatch.setattr(thinning, "MOST_OF_FIGURE", 50)
+    own = chart(Query("own", sql), kind=kind)
+    whole, fewer = (rows(read, own, thin) for thin in (None, Thinning("'s'", (0, 1000), 5)))
+    assert (len(whole.frame), len(fewer.frame)) == (14 * 13, 7 * (4 if kind == "training" else 7))
+    assert "the checkpoints at 2 of 5 steps" in fewer.kept and "one layer in" in fewer.kept
+    keys = ["model", "step", "layer"]
+    pd.testing.assert_frame_equal(fewer.frame, whole.frame.merge(fewer.frame[keys]), check_dtype=False)
+
+
 def test_a_mean_over_training_is_over_all_layers(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "MOST_OF_FIGURE", 60)
     of_training = partial(rows, read, chart(TRAINING, kind="training"))
